@@ -10,6 +10,7 @@ from kipcheck.conformance.core.release import Release, releases as releases_of
 from kipcheck.conformance.core.releases_table import table
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.schema import Slot
+from kipcheck.strategies.arguments import check_levels, names, number_of
 from kipcheck.strategies.body import Body, body_of
 from kipcheck.strategies.nodes import Flag, Integer, Node, Pick, Record, Seq, record
 from kipcheck.strategies.versions import Members
@@ -20,12 +21,16 @@ UPDATE: Final = "UpdateFeaturesRequest"
 RESPONSE: Final = "ApiVersionsResponse"
 FIRST: Final = Release.parse("3.3.0")
 """The first release with a feature."""
+UNKNOWN: Final = ("unknown", "")
+"""Names that no broker supports."""
 MOST: Final = 4
 """The highest level in made-up clusters."""
 Ranges = dict[str, tuple[int, int]]
 
 
 def ranges_node(features: Sequence[str], lowest: int, highest: int) -> Node:
+    features = names("features", features)
+    check_levels(lowest, highest)
     span = record(low=Integer(lowest, highest), more=Integer(0, highest - lowest), highest=Pick((highest,)))
     return Record((), tuple((name, span) for name in features))
 
@@ -67,8 +72,8 @@ def fleet_of(drawn: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _several(node: Node, members: Members) -> Seq:
-    return Seq(node, *members)
+def _several(node: Node, brokers: Members, least: int = 0) -> Seq:
+    return Seq(node, *number_of("brokers", brokers, least))
 
 
 # ApiVersions responses
@@ -110,12 +115,13 @@ def _picture(
 
 def update_node(slots: Iterable[Slot], features: Sequence[str]) -> Node:
     """A request of the version with these fields."""
-    names = {each.name for each in slots}
+    features = names("features", features, taken=UNKNOWN)
+    fields = {each.name for each in slots}
     (item,) = (each.item for each in slots if each.item is not None)
     own = {each.name for each in item.slots}
     how = {"allowDowngrade": Flag()} if "allowDowngrade" in own else {"upgradeType": Pick((1, 2, 3, 0, 99))}
-    one = record(feature=Pick((*features, "unknown", "")), maxVersionLevel=Integer(-1, MOST), **how)
-    checks = {"validateOnly": Flag()} if "validateOnly" in names else {}
+    one = record(feature=Pick((*features, *UNKNOWN)), maxVersionLevel=Integer(-1, MOST), **how)
+    checks = {"validateOnly": Flag()} if "validateOnly" in fields else {}
     return record(timeoutMs=Pick((60_000, 0, 1)), featureUpdates=Seq(one, 0, 3), **checks)
 
 
@@ -134,7 +140,7 @@ def roll_node(brokers: Members) -> Node:
         do=Pick(("nothing", "bounce", "update")), broker=Integer(0, 3), feature=Integer(0, 7),
         level=Integer(0, 3), place=Integer(0, 7),
     )  # fmt: skip
-    return record(brokers=_several(record(place=Integer(0, 7)), brokers), between=Seq(between, 0, 3))
+    return record(brokers=_several(record(place=Integer(0, 7)), brokers, least=1), between=Seq(between, 0, 3))
 
 
 def roll_of(before: Ranges, after: Ranges, old: str, new: str, drawn: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -60,12 +60,18 @@ def embedded(edition: str, messages: Iterable[str]) -> tuple[Embedded, ...]:
 
 
 def layouts(edition: str | Edition, message: str, versions: int | Iterable[int] | None = None) -> tuple[Layout, ...]:
-    """At ``versions``, or at all that the edition has. Errors: LookupError for an unknown message or version."""
+    """At ``versions``, or at all that the edition has.
+
+    Errors: LookupError for an unknown message or version; TypeError for versions that are no numbers.
+    """
     if versions is None:
         return tuple(spec(edition_named(edition), message))
     chosen = (versions,) if isinstance(versions, int) else tuple(versions)
     if not chosen:
         raise LookupError(f"no version of {message} was given")
+    for each in chosen:
+        if type(each) is not int:
+            raise TypeError(f"versions must be numbers, such as 3 or range(2, 6), got {each!r}")
     return tuple(layout_of(edition, message, version) for version in chosen)
 
 

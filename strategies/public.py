@@ -1,7 +1,8 @@
 """The public strategies: families of values and bytes as Hypothesis strategies.
 
 All take ``versions``: one number, several, or None for every version of the edition; examples shrink to lower versions.
-All raise LookupError when called for an unknown edition, message or version.
+All raise LookupError when called for an unknown edition, message or version, and TypeError or ValueError for arguments
+of another form: nothing fails later, in a draw.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,10 +19,12 @@ from kipcheck.conformance.protocols.store_upgrade.ops import Append
 from kipcheck.conformance.protocols.streams.strategies.applications import application_of, groups as streams_members
 from kipcheck.conformance.wire.byte_map import ByteMap
 from kipcheck.conformance.wire.constructs import byte_map
+from kipcheck.strategies.arguments import names
 from kipcheck.strategies.as_hypothesis import chosen_from, made
 from kipcheck.strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
 from kipcheck.strategies.cluster_features import (
     FEATURES,
+    RESPONSE,
     UPDATE,
     features_of,
     fleet_node,
@@ -84,7 +87,7 @@ def damaged(
 
     Errors: LookupError also for an unknown kind.
     """
-    chosen = USUAL if kinds is None else tuple(dict.fromkeys(kinds))
+    chosen = USUAL if kinds is None else names("kinds", kinds)
     for kind in chosen:
         if kind not in KINDS:
             raise LookupError(f"unknown kind of damage {kind!r}; known: {', '.join(KINDS)}")
@@ -181,6 +184,7 @@ def feature_pictures(
     """The ApiVersions responses of the brokers of one cluster while features change: some brokers are behind, and an
     epoch always stands for the same contents, which each broker supports.
     """
+    layouts(edition, RESPONSE, version)
     return made(pictures_node(brokers), partial(pictures_of, edition, version))
 
 

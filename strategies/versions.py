@@ -10,6 +10,7 @@ from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.release import Release, releases as releases_of
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.schema import Layout, Versions, release_table, spec, stable_versions
+from kipcheck.strategies.arguments import names as names_of, number_of
 from kipcheck.strategies.body import body_node
 from kipcheck.strategies.messages import embedded, from_layout, layouts
 from kipcheck.strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Record, Row, Seq, record, with_fields
@@ -32,9 +33,12 @@ def version_mix(
 
     A member may use any version that its release supports; messages that its release lacks are left out. Releases with
     the same versions of all messages are represented by the first. ``releases`` limits them: ``2.3.0-3.9.2, 4.0.1+``.
-    Errors: LookupError where no release in it supports any of the messages; ValueError for invalid syntax.
+    Errors: LookupError where no message is given, or no release in it supports any of them; ValueError for invalid
+    syntax.
     """
-    names = (messages,) if isinstance(messages, str) else tuple(messages)
+    names = (messages,) if isinstance(messages, str) else names_of("messages", messages)
+    if not names:
+        raise LookupError("no message was given")
     members_of: dict[tuple[Versions | None, ...], Record] = {}
     for release in _within(releases):
         spans = tuple(stable_versions(name, release) for name in names)
@@ -43,7 +47,7 @@ def version_mix(
             members_of.setdefault(spans, record(release=Pick((release,)), versions=Record(versions)))
     if not members_of:
         raise LookupError(f"no release in {releases or 'the table'} supports {' or '.join(names)}")
-    return Seq(OneOf(tuple(members_of.values())), *members)
+    return Seq(OneOf(tuple(members_of.values())), *number_of("members", members))
 
 
 def subscription_stream(
@@ -52,7 +56,7 @@ def subscription_stream(
     """Bodies of ConsumerProtocolSubscription of one group: topics in common, mixed versions; their user data includes
     Streams subscriptions of mixed versions, used and supported, up to one that no release knows yet."""
     chosen = layouts(edition, "ConsumerProtocolSubscription", versions)
-    return Seq(OneOf(tuple(body_node(each, subscription(each)) for each in chosen)), *members)
+    return Seq(OneOf(tuple(body_node(each, subscription(each)) for each in chosen)), *number_of("members", members))
 
 
 def assignment_stream(
@@ -61,7 +65,9 @@ def assignment_stream(
     """Bodies of ConsumerProtocolAssignment of one group; their user data includes Streams assignments."""
     chosen = layouts(edition, "ConsumerProtocolAssignment", versions)
     names = {"topic": Pick(TOPICS)}
-    return Seq(OneOf(tuple(body_node(each, from_layout(each, names)) for each in chosen)), *members)
+    return Seq(
+        OneOf(tuple(body_node(each, from_layout(each, names)) for each in chosen)), *number_of("members", members)
+    )
 
 
 def join_group_stream(
@@ -77,7 +83,9 @@ def join_group_stream(
         "protocols.metadata": subscriptions,
     }
     chosen = layouts(edition, "JoinGroupRequest", versions)
-    return Seq(OneOf(tuple(body_node(each, from_layout(each, same)) for each in chosen)), *members)
+    return Seq(
+        OneOf(tuple(body_node(each, from_layout(each, same)) for each in chosen)), *number_of("members", members)
+    )
 
 
 def api_versions_stream(
@@ -98,7 +106,7 @@ def api_versions_stream(
                 brokers[announced, version] = body_node(layout, value)
     if not brokers:
         raise LookupError(f"no release in {releases or 'the table'} supports ApiVersions at {sorted(wanted)}")
-    return Seq(OneOf(tuple(brokers.values())), *members)
+    return Seq(OneOf(tuple(brokers.values())), *number_of("members", members))
 
 
 def subscription(layout: Layout) -> Record:

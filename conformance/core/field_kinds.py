@@ -43,6 +43,10 @@ class Kind:
     nullable: bool = False
     exact: frozenset[type] = frozenset()
     """The types of the values of JSON that are read as they are, whatever the value."""
+    edges: tuple[Any, ...] = ()
+    """Values of JSON at the bounds of the rules that read the field: see ``Edges``."""
+    parts: tuple[tuple[str, "Kind"], ...] = ()
+    """The kinds of its parts: by name of those of an object, by index of a row, and ``[]`` of the items of a list."""
 
     def fits(self, found: Any) -> bool:
         try:
@@ -58,6 +62,25 @@ class Kind:
         """The same kind with this form in templates, which cannot be parsed."""
         form = TextForm(NOTHING, str, text)
         return replace(self, text=lambda note: form)
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """``edges(...)``: values at the bounds of the rules that read the field, in JSON.
+
+    A default case has each of them, and every flag, choice, null and typical value: ``tests/strategies/test_edges.py``.
+    """
+
+    values: tuple[Any, ...]
+
+
+def edges(*values: Any) -> Edges:
+    return Edges(values)
+
+
+def around(*bounds: int) -> Edges:
+    """The last integer before each bound, and the bound."""
+    return Edges(tuple(each for bound in bounds for each in (bound - 1, bound)))
 
 
 NOTHING = "(?!)"
@@ -88,7 +111,9 @@ def kind_of(annotation: Any) -> Kind:
 def _present(annotation: Any) -> Kind:
     if get_origin(annotation) is Annotated:
         given = [each for each in annotation.__metadata__ if isinstance(each, Kind)]
-        return given[-1] if given else kind_of(get_args(annotation)[0])
+        found = given[-1] if given else kind_of(get_args(annotation)[0])
+        more = [value for each in annotation.__metadata__ if isinstance(each, Edges) for value in each.values]
+        return replace(found, edges=(*found.edges, *more)) if more else found
     if annotation in _SIMPLE:
         return _SIMPLE[annotation]
     if get_origin(annotation) is Literal:
@@ -186,7 +211,7 @@ def _listing(item: Kind) -> Kind:
 
     schema = {"type": "array", "items": item.schema}
     written = list if write_item is None else lambda value: [write_item(each) for each in value]
-    return Kind(f"list of {item.words}", schema, read, written, text)
+    return Kind(f"list of {item.words}", schema, read, written, text, parts=(("[]", item),))
 
 
 def _row(items: tuple[Kind, ...]) -> Kind:
@@ -212,10 +237,11 @@ def _row(items: tuple[Kind, ...]) -> Kind:
     schema = {
         "type": "array", "prefixItems": [each.schema for each in items], "items": False, "minItems": len(items),
     }  # fmt: skip
+    parts = tuple((str(at), each) for at, each in enumerate(items))
     if all(each.write is None for each in items):
-        return Kind(words, schema, read, list, text)
+        return Kind(words, schema, read, list, text, parts=parts)
     written = lambda value: [kind.plain(each) for kind, each in zip(items, value, strict=True)]
-    return Kind(words, schema, read, written, text)
+    return Kind(words, schema, read, written, text, parts=parts)
 
 
 def _at(index: int, kind: Kind, found: Any) -> Any:
@@ -287,7 +313,7 @@ def record(
         raise ValueError(f"{made.__name__} has no form in templates")
 
     schema = {"type": "object", "properties": {name: each.schema for name, each in kinds.items()}, "required": needed}
-    return Kind("object", schema, read, write, text)
+    return Kind("object", schema, read, write, text, parts=tuple(kinds.items()))
 
 
 def _under(name: str, kind: Kind, found: Any) -> Any:
@@ -309,4 +335,7 @@ def _nullable(kind: Kind) -> Kind:
     else:
         schema["type"] = [schema["type"], "null"]
     written = None if write is None else lambda value: None if value is None else write(value)
-    return Kind(f"{kind.words}, or null", schema, read_or_none, written, kind.text, True, kind.exact | {NoneType})
+    return replace(
+        kind, words=f"{kind.words}, or null", schema=schema, read=read_or_none, write=written, nullable=True,
+        exact=kind.exact | {NoneType},
+    )  # fmt: skip

@@ -7,7 +7,15 @@ from kipcheck.conformance.core.case import steps_from
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.protocols.consumer_group import invariants
 from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
-from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, Beat, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.ops import (
+    CLIENTS,
+    INTERVAL_MS,
+    OPERATIONS,
+    REBALANCE_MS,
+    Beat,
+    Pass,
+    Says,
+)
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.target import adapter
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
@@ -24,6 +32,10 @@ AT_REST = (
     f"join a on t none as i; join b on t none; pass {INTERVAL_MS}; {(SETTLED + 2) * 'beat a told as i; beat b told; '}"
 )
 TAKEN_OVER = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join c on t none as i; beat b told; beat c told as i"
+ALONE = f"join a on t,u none as i; pass {INTERVAL_MS}; beat a told as i; away a as i; pass {INTERVAL_MS}"
+REVOKING = f"join a on t,u none; beat a told; join b on t,u none; pass {INTERVAL_MS}; beat a told"
+"""The first member is asked to give up partitions, and still owns them: the epoch before its own is in question."""
+REVOKED = f"{REVOKING}; beat a told; beat b told"
 RETURNED = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join a on t none as i; beat b told; beat a told as i"
 
 
@@ -49,6 +61,26 @@ def replacements(subject: Subject) -> Iterable[Conversation]:
     yield Conversation(OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
     yield Conversation(OPERATIONS.parse_shorthand(RETURNED), "returned")
     yield Conversation(OPERATIONS.parse_shorthand(BY_REGEX), "regex")
+    for client in CLIENTS[:2]:
+        yield Conversation(OPERATIONS.parse_shorthand(f"{ALONE}; join {client} on t,u none as i"), f"alone {client}")
+
+
+def epochs(subject: Subject) -> Iterable[Conversation]:
+    """Each epoch and each claim of a member that has to revoke partitions, and of one that has revoked them; what is
+    refused first. And a member that does not revoke in time.
+    """
+    for name, begun in (("revoking", REVOKING), ("revoked", REVOKED)):
+        beats = [
+            Beat(client, Says.STAY, behind, owned=owned)
+            for client in CLIENTS
+            for behind in (2, 1, -1, 0)
+            for owned in (None, "before", "none", "told")
+        ]
+        yield Conversation((*OPERATIONS.parse_shorthand(begun), *map(OPERATIONS.step_of, beats)), name)
+    late = (
+        f"{REVOKING}; pass {REBALANCE_MS - INTERVAL_MS}; beat a before; pass {INTERVAL_MS}; beat a before; beat b told"
+    )
+    yield Conversation(OPERATIONS.parse_shorthand(late), "late")
 
 
 GROUPS: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: CONSUMER_GROUPS, "coordinator")
@@ -70,5 +102,6 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(invariants.EPOCHS),
+        given=epochs,
     ),
 )

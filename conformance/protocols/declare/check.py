@@ -221,6 +221,8 @@ class Check(Generic[S]):
     """Its cases are so large that more values than its own number are never drawn."""
     shrinks: bool = True
     """Is it worth the time to look for a smaller case? Not where every try runs into a time limit."""
+    batch: Callable[[S, Random], Drawing] | None = None
+    """Draws the part that several values share, with what this check needs more often; None: as its family does."""
 
     @property
     def role(self) -> Role:
@@ -238,13 +240,11 @@ class Check(Generic[S]):
         """Seed, check, subject and number determine a sample: no clock, no order, no worker."""
         for number, (steps, kind) in enumerate(self.given(subject)):
             yield Sample(Case(self.id, subject.edition, self.role, steps), {}, number, kind)
-        draw = self.draw or self.family.draw
         for number in range(self.values if values is None else values):
             known = number < len(self.first)
             random = self._random(subject, seed, number)
-            yield from self.about_value(
-                subject, self.first[number](subject) if known else draw(subject, random), seed, number
-            )
+            value = self.first[number](subject) if known else self.drawing(subject, random)(random, None)
+            yield from self.about_value(subject, value, seed, number)
 
     def about_value(self, subject: S, value: Value, seed: int, number: int) -> Iterator[Sample]:
         """All samples of one value, drawn or reduced: ``cases`` makes the same samples of a smaller value."""
@@ -254,8 +254,9 @@ class Check(Generic[S]):
 
     def drawing(self, subject: S, random: Random) -> Drawing:
         """How the values of a batch are drawn. ``random`` has a say in what they have in common."""
-        if self.draw is None and self.family.batch is not None:
-            return self.family.batch(subject, random)
+        batch = self.batch or self.family.batch
+        if self.draw is None and batch is not None:
+            return batch(subject, random)
         draw = self.draw or self.family.draw
         return lambda random, begun: draw(subject, random)
 

@@ -105,20 +105,11 @@ def machine_family(
             )
         return Subject(edition, name)
 
+    batch = swarms(conversations)
+
     def drawn(subject: Subject, random: Random) -> Value:
         value: Value = batch(subject, random)(random, None)
         return value
-
-    def batch(subject: Subject, random: Random) -> Drawing:
-        """Draws values under one fault swarm."""
-        found = conversations(subject.edition)
-        swarm = found.swarm(random)
-
-        def one(random: Random, begun: Value | None) -> Value:
-            steps = found.draw(random, swarm, steps_from(begun or ()))
-            return [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
-
-        return one
 
     return Family(
         role,
@@ -132,6 +123,22 @@ def machine_family(
         impossible=impossible,
         steps_are_apart=role is not Role.OPERATOR_TOOL,
     )
+
+
+def swarms(conversations: Callable[[str], Conversations[Any, Any]]) -> Callable[[Subject, Random], Drawing]:
+    """Draws values under one fault swarm. ``conversations``: the generator for an edition."""
+
+    def batch(subject: Subject, random: Random) -> Drawing:
+        found = conversations(subject.edition)
+        swarm = found.swarm(random)
+
+        def one(random: Random, begun: Value | None) -> Value:
+            steps = found.draw(random, swarm, steps_from(begun or ()))
+            return [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
+
+        return one
+
+    return batch
 
 
 def operations_family(

@@ -34,7 +34,10 @@ class ProtocolPackage:
     """
 
     order: int
-    """Its place in lists, which random numbers index: it never changes."""
+    """Its place in lists of checks, mutants and machines: packages are sorted by this number, each has its own.
+
+    Random numbers index these lists, so it never changes. A new package takes a number above that of all others.
+    """
     role: Role
     machines: Mapping[str, Has] = field(default_factory=dict)
     """Its machines by name: ``consumer-group``."""

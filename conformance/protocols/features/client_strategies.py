@@ -21,10 +21,9 @@ from kipcheck.conformance.protocols.features.ops.app import (
 )
 from kipcheck.conformance.protocols.features.ops.client import BrokerAnswers, StartClient, UpdateResults, Wait
 from kipcheck.strategies.events import Conversations
-from kipcheck.strategies.nodes import Node, OneOf, Pick, Seq, record
+from kipcheck.strategies.nodes import Node, OneOf, Pick, Row, Seq, record
 from kipcheck.strategies.operations import nodes
 
-NAMES: Final = Pick(("a", "b"))
 SPANS: Final = ((1, 1), (1, 2), (1, 3), (2, 3))
 ERRORS: Final = Pick(("NONE", "INVALID_REQUEST", "FEATURE_UPDATE_FAILED"))
 
@@ -32,21 +31,28 @@ ERRORS: Final = Pick(("NONE", "INVALID_REQUEST", "FEATURE_UPDATE_FAILED"))
 def _ranges() -> Node:
     """At most one range of each feature."""
     alone = [Seq(_range(name), 0, 1) for name in ("a", "b")]
-    both = [record(feature=Pick((name,)), low=Pick((1,)), high=Pick((2,))) for name in ("a", "b")]
-    return OneOf((*alone, Seq(both[0], 1, 1)))
+    return OneOf((*alone, Row((_range("a"), _range("b")))))
 
 
 def _range(name: str) -> Node:
     return OneOf(tuple(record(feature=Pick((name,)), low=Pick((low,)), high=Pick((high,))) for low, high in SPANS))
 
 
+def _need(name: str) -> Node:
+    return record(feature=Pick((name,)), level=Pick((1, 2, 3)))
+
+
+def _result(name: str) -> Node:
+    return record(feature=Pick((name,)), error=ERRORS)
+
+
 def drawn() -> dict[str, Node]:
     """Fields whose values are records."""
     return {
-        "needs": Seq(record(feature=NAMES, level=Pick((1, 2, 3))), 0, 1),
+        "needs": OneOf((*(Seq(_need(name), 0, 1) for name in ("a", "b")), Row((_need("a"), _need("b"))))),
         "finalized": _ranges(),
         "supported": _ranges(),
-        "results": OneOf(tuple(Seq(record(feature=Pick((name,)), error=ERRORS), 1, 1) for name in ("a", "b"))),
+        "results": OneOf((*(Seq(_result(name), 0, 1) for name in ("a", "b")), Row((_result("a"), _result("b"))))),
     }
 
 

@@ -45,7 +45,7 @@ def _often_all(made: Mapping[str, Node]) -> Node:
 def drawn() -> dict[str, Node]:
     """Fields whose values are records."""
     levels = {name: record(feature=Pick((name,)), level=LEVELS) for name in NAMES}
-    named = _each_once(levels)
+    named = OneOf((_each_once(levels), Row((*levels.values(),))))
     return {
         "supported": _often_all({name: _one(name) for name in NAMES}),
         "levels": named,

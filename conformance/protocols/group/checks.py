@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.declare.conversations import (
     diagram,
     listed,
     machine_family,
+    swarms,
 )
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.group import invariants
@@ -24,6 +25,7 @@ from kipcheck.conformance.protocols.group.invariants.requests import granted as 
 from kipcheck.conformance.protocols.group.ops import GROUP, OPERATIONS, By
 from kipcheck.conformance.protocols.group.possible_conversations import conversation, impossible
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
+from kipcheck.conformance.protocols.group.strategies.episodes import Episode
 from kipcheck.conformance.protocols.group.trace import Trace, TracedStep, trace
 from kipcheck.conformance.targets.protocol import Claims
 
@@ -115,8 +117,10 @@ of = partial(invariants_of, part=invariants)
 ANSWERS: Final = of(invariants.ANSWERS)
 
 
-def coordinator_check(id: str, sentence: str, ids: tuple[str, ...]) -> Check[Subject]:
-    return Check(id, sentence, COORDINATOR, conversation, values=300, invariants=ids)
+def coordinator_check(id: str, sentence: str, ids: tuple[str, ...], *focus: Episode) -> Check[Subject]:
+    """``focus``: the situations that its invariants are about."""
+    batch = swarms(partial(group_conversations, focus=focus))
+    return Check(id, sentence, COORDINATOR, conversation, values=300, invariants=ids, batch=batch)
 
 
 CHECKS: tuple[Check[Subject], ...] = (
@@ -128,11 +132,19 @@ CHECKS: tuple[Check[Subject], ...] = (
             *of(invariants.REBALANCES),
             *ANSWERS,
         ),
+        Episode.PREFERENCE,
+        Episode.MOVE,
+        Episode.GROWTH,
+        Episode.DEPARTURE,
     ),
     coordinator_check(
         "group/parked",
         "parked requests are answered once and in time, and members are removed only for a reason",
         (*of("group/parked"), *of(invariants.REMOVALS), *ANSWERS),
+        Episode.GROWTH,
+        Episode.UNUSED,
+        Episode.SESSION,
+        Episode.SILENCE,
     ),
     coordinator_check(
         "group/static",
@@ -144,6 +156,8 @@ CHECKS: tuple[Check[Subject], ...] = (
             ),
             *ANSWERS,
         ),
+        Episode.SUCCESSION,
+        Episode.ABSENCE,
     ),
     coordinator_check(
         "group/errors",
@@ -160,11 +174,16 @@ CHECKS: tuple[Check[Subject], ...] = (
                 ),
             ),
         ),
+        Episode.REFUSAL,
+        Episode.SUCCESSION,
     ),
     coordinator_check(
         "group/records",
         "acknowledged records are in the log, and failed ones are not",
         (*of("group/records", first=("group/commits-kept",)), *ANSWERS),
+        Episode.MOVE,
+        Episode.MOVE,
+        Episode.END,
     ),
     Check(
         "group/newest-leads",

@@ -1,6 +1,6 @@
 """Members of both protocols in one group join, send heartbeats and leave; the group changes its form."""
 
-from kipcheck.conformance.protocols.consumer_group.ops import Beat, Pass
+from kipcheck.conformance.protocols.consumer_group.ops import PASSES as CONSUMER_PASSES, Beat, Pass
 from kipcheck.conformance.protocols.migration.model import PASSES, MixedGroup
 from kipcheck.conformance.protocols.migration.ops import (
     OPERATIONS,
@@ -23,7 +23,7 @@ MIXED_GROUPS: Conversations[State, Event] = Conversations(
     OPERATIONS.event_of,
     events=nodes(
         *OPERATIONS.of(ClassicJoin, ClassicSync, ClassicBeat, ClassicLeave, ClassicRemove, Receive, Beat, Pass),
-        drawn={"ms": Pick(PASSES)},
+        drawn={"ms": Pick(tuple(dict.fromkeys((*PASSES, *CONSUMER_PASSES))))},
     ),
     progress=frozenset({"classic-join", "mixed-heartbeat", "classic-receive"}),
     max_steps=25,

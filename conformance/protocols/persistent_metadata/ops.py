@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, named, typical
+from kipcheck.conformance.core.field_annotations import about, edges, named, typical
 from kipcheck.conformance.core.operations import Operations, answer, operation
-from kipcheck.conformance.protocols.persistent_metadata.settings import Binary
+from kipcheck.conformance.protocols.persistent_metadata.settings import Binary, edge_names
 
 INVALID_CONFIG: Final = "INVALID_CONFIG"
 """Error class for settings that a broker or a topic cannot have. It is not an error code of Kafka for brokers."""
@@ -21,6 +21,7 @@ REPLICATED: Final[frozenset[Store]] = frozenset({"offsets", "transactions", "mes
 SHARED: Final[Store] = "zookeeper"
 
 Number: TypeAlias = Annotated[int, about("its number"), typical(range(2))]
+EDGES: Final = edges(*edge_names())
 NAMES: Final = (None, "2.1", "2.2", "2.2-IV0", "2.0", "2.1.0", "0.10.2", "2.3", "2.2-IV7", "latest")
 
 
@@ -76,12 +77,14 @@ class Start:
     broker: Number
     binary: Annotated[Binary, about("the release of its binary")]
     inter_broker: Annotated[
-        str | None, about("inter.broker.protocol.version; null if it is not set"), typical(*NAMES)
+        str | None, about("inter.broker.protocol.version; null if it is not set"), typical(*NAMES), EDGES
     ] = None
-    persistent: Annotated[str | None, about("persistent.metadata.version; null if it is not set"), typical(*NAMES)] = (
-        None
-    )
-    format: Annotated[str | None, about("log.message.format.version; null if it is not set"), typical(*NAMES)] = None
+    persistent: Annotated[
+        str | None, about("persistent.metadata.version; null if it is not set"), typical(*NAMES), EDGES
+    ] = None
+    format: Annotated[
+        str | None, about("log.message.format.version; null if it is not set"), typical(*NAMES), EDGES
+    ] = None
 
 
 @operation("stop-binary", "operator", "stop {broker}", examples="stop 0", sentence="stop broker {broker}")

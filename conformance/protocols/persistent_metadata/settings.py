@@ -20,6 +20,14 @@ LINES: Final = (*STEPS,)
 BRINGS_SETTING: Final = LINES.index("2.1")
 NEW_FORMAT: Final = LINES.index("2.2")
 
+
+def edge_names() -> tuple[str, ...]:
+    """Of each line its name, its last version and the one after it, which is none; and a line that no binary knows."""
+    steps = ((line, step) for line, count in STEPS.items() for step in (count - 1, count) if step >= 0)
+    return (*LINES, *(f"{line}-IV{step}" for line, step in steps), NO_LINE, f"{NO_LINE}-IV0")
+
+
+NO_LINE: Final = "2.3"
 Rank: TypeAlias = tuple[int, int]
 """The line's place in ``LINES``, and the step in it."""
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, named, typical
+from kipcheck.conformance.core.field_annotations import about, edges, named, typical
 from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.protocols.stored_records.settings import edges_of_versions
 
 UNREADABLE: Final = "UNREADABLE"
 """Error class for bytes that the broker does not load, and so neither the partition that contains them."""
@@ -39,10 +40,16 @@ SAMPLES: Final[Mapping[tuple[Stored, int], str]] = {
     ("Key", 2): "0002000167",
     ("Key", 3): "0003000167",
     ("Key", 99): "0063000167",
+    ("GroupMetadataValue", 4): "000401000000000101ffffffffffffffff0100",
+    ("GroupMetadataValue", 5): "00050000",
+    ("OffsetCommitValue", 5): "0005000000000000002a",
+    ("TransactionLogValue", 2): "0002" + "00" * 35,
+    ("Key", 0): "0000000167000174" + "00000000",
 }
 """Small records by message and version: a group without members, offset 42, a transaction without partitions; keys of
-an offset, a classic group and a consumer group. No release has version 99.
+an offset, a classic group and a consumer group. No release has version 99, or that after the last one of a value.
 """
+EDGES: Final = edges_of_versions(CLASSIC)
 INTER_BROKERS: Final = (
     None,
     "4.0",
@@ -55,6 +62,9 @@ INTER_BROKERS: Final = (
     "0.10.1",
     "0.10.0",
     "9.9",
+    "2.2",
+    "3.3-IV2",
+    "0.10.1-IV0",
 )
 
 
@@ -97,6 +107,7 @@ class Write:
         str | None,
         about("inter-broker version, or in KRaft metadata.version; null: the newest of the release"),
         typical(*INTER_BROKERS),
+        edges(*EDGES),
     ] = None
     level: Annotated[
         int | None,

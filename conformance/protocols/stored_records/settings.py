@@ -1,10 +1,11 @@
 """Which settings the brokers of a release can have: facts that the machine and its invariants share."""
 
+from dataclasses import replace
 from typing import Final
 
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import since
-from kipcheck.conformance.wire.stored_records import InterBroker
+from kipcheck.conformance.core.releases_table import patches, since
+from kipcheck.conformance.wire.stored_records import LAST, InterBroker, thresholds
 
 FEATURES_SINCE: Final = Release.parse(since("kip-848"))
 """From here on levels of features gate records (384-22), and a broker has metadata.version."""
@@ -12,6 +13,26 @@ OLDEST_METADATA: Final = InterBroker.parse("3.3-IV3")
 """MetadataVersion.MINIMUM_VERSION of 4.0.0 and later."""
 OLDEST: Final = InterBroker.parse("0.10.0")
 """Of earlier releases; older versions are not considered."""
+LATEST: Final = InterBroker.parse("999.0")
+
+
+def edges_of_versions(messages: tuple[str, ...]) -> tuple[str, ...]:
+    """The inter-broker versions from which on these records are written otherwise, or a broker runs at all; each after
+    the version before it.
+    """
+    changes = {each for message in messages for each in thresholds(message, OLDEST, LATEST)}
+    steps = [each for bound in sorted({*changes, OLDEST_METADATA}) for each in (before(bound), bound)]
+    return tuple(str(each) for each in (OLDEST, *steps))
+
+
+def before(version: InterBroker) -> InterBroker:
+    """The version before it; before the first one of a line, the last one of the line before."""
+    if version.step:
+        return replace(version, step=version.step - 1)
+    lines = [InterBroker.parse(each).line for each in patches()]
+    return InterBroker(
+        max(each[: len(version.line)] for each in lines if each[: len(version.line)] < version.line), LAST
+    )
 
 
 def in_force(text: str | None, at: Release) -> InterBroker | None:

@@ -103,7 +103,7 @@ def older(contents: Contents, format: Format) -> Values:
 
 
 def _range(random: Random) -> Range:
-    first, last = sorted(random.sample(KEYS, 2), key=bytes.fromhex)
+    first, last = sorted(random.choices(KEYS, k=2), key=bytes.fromhex)
     return Range(first, last)
 
 

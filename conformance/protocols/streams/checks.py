@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import APACHE, KIP_268, Standing, edition
+from kipcheck.conformance.core.release import Release, judged_lines
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
-from kipcheck.conformance.protocols.declare.check import Check, Conversation, Operation
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Operation, none_given
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.streams import invariants
@@ -25,10 +26,14 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     Topology,
 )
-from kipcheck.conformance.protocols.streams.model.rules import Rules
-from kipcheck.conformance.protocols.streams.ops import OPERATIONS, STATELESS, STREAMS, STREAMS_MIXED, Deploy
+from kipcheck.conformance.protocols.streams.model.rules import LINES, Rules
+from kipcheck.conformance.protocols.streams.ops import MEMBERS, OPERATIONS, STATELESS, STREAMS, STREAMS_MIXED, Deploy
 from kipcheck.conformance.protocols.streams.rolling import pairs, script
-from kipcheck.conformance.protocols.streams.strategies.scripts import mixed_streams_scripts, streams_scripts
+from kipcheck.conformance.protocols.streams.strategies.scripts import (
+    LAST_STOP,
+    mixed_streams_scripts,
+    streams_scripts,
+)
 from kipcheck.conformance.protocols.upgrade import script_checks as scripts
 from kipcheck.conformance.protocols.upgrade.script_checks import possible_script, script_family, value_of
 from kipcheck.conformance.targets.protocol import STREAM, Claims
@@ -176,6 +181,44 @@ def mixed(number: int) -> Callable[[Subject], Value]:
     return value
 
 
+# Every value of a setting
+
+A_SCRIPT: Final = 4
+"""Lines of one script."""
+
+
+def every_upgrade_from(subject: Subject) -> Iterator[Conversation]:
+    """A member of the edition's release starts with each value of ``upgrade.from``, known to it or not."""
+    for at in range(0, len(LINES), A_SCRIPT):
+        some = LINES[at : at + A_SCRIPT]
+        yield Conversation(
+            OPERATIONS.parse_shorthand("; ".join(f"start a own<{each}; settle" for each in some)), some[0]
+        )
+
+
+def each_member(subject: Subject) -> Iterator[Conversation]:
+    """Each of four members restarts, and each requests the shutdown of the application."""
+    for each in MEMBERS:
+        failed = then(started("own", "".join(MEMBERS)), f"stop {each}; settle; restart {each}; settle")
+        yield Conversation(OPERATIONS.parse_shorthand(f"{failed}; shut-down {each}; settle"), each)
+
+
+def every_line_with_upgrade_from(subject: Subject) -> Iterator[Conversation]:
+    """Members of each line are upgraded with its value of ``upgrade.from``, and then without it.
+
+    To the draft, to the last release before the one that requires a stop there, or else to the next line.
+    """
+    releases = judged_lines("streams")
+    for each, old, following in zip(LINES, releases, releases[1:], strict=False):
+        new = following if Release.parse(old) >= Release.parse(LAST_STOP) else LAST_STOP
+        if subject.edition == KIP_268.name:
+            if each == "2.0":
+                break
+            new = "own"
+        text = then(started(old, "ab"), restarted(f"{new}<{each}", "ab"), restarted(new, "ab"))
+        yield Conversation(OPERATIONS.parse_shorthand(text), each)
+
+
 # Families
 
 
@@ -253,7 +296,13 @@ inside itself."""
 DRAWN: Final = 12
 
 
-def _check(id: str, sentence: str, ids: tuple[str, ...], *first: Callable[[Subject], Value]) -> Check[Subject]:
+def _check(
+    id: str,
+    sentence: str,
+    ids: tuple[str, ...],
+    *first: Callable[[Subject], Value],
+    given: Callable[[Subject], Iterable[Conversation]] = none_given,
+) -> Check[Subject]:
     return Check(
         f"streams/{id}",
         sentence,
@@ -262,6 +311,7 @@ def _check(id: str, sentence: str, ids: tuple[str, ...], *first: Callable[[Subje
         values=len(first) + DRAWN,
         invariants=ids,
         first=first,
+        given=given,
     )
 
 
@@ -277,6 +327,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         "upgrades with upgrade.from, offline upgrades and downgrades reach their target version",
         (*CONFIGURED, *VERSIONS, *ENDING, *LIVING, *of("streams/upgrade")),
         *map(first_value, UPGRADES),
+        given=every_upgrade_from,
     ),
     _check(
         "ownership",
@@ -289,6 +340,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         "after a crash or a lost connection at any step of an upgrade the group comes to rest, upgraded",
         (*ENDING, *OWNING, *LIVING, *of("streams/failures", first=("streams/lowest-version", "streams/second-int"))),
         *map(first_value, with_failures(RESTARTED)),
+        given=each_member,
     ),
     _check(
         "topologies",
@@ -307,6 +359,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=len(MIXED) + 2 * DRAWN,
         invariants=EVERYTHING,
         first=tuple(map(mixed, range(len(MIXED)))),
+        given=every_line_with_upgrade_from,
     ),
     Check(
         "streams/rolling",

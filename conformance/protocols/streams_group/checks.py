@@ -64,6 +64,12 @@ WAITING = (
     "beat a told as i; beat b told; describe"
 )
 """A refused join with the instance of a member that waits for tasks."""
+KEPT = (
+    "join a runs t,u none as i; beat a told as i; away a as i; join c runs t,u none; beat c told; beat c told; describe"
+)
+"""A member joins while a static one, which has all tasks, is away."""
+STATED = "join a runs t none as i; join b runs t none; beat b told as i; beat b told; beat a told as i"
+"""A member states the instance of another one."""
 OTHER_TYPE = "describe; beat a told; consume; join a runs t at 0 none; describe; leave a"
 """No group, and then a consumer group."""
 SILENT = (
@@ -83,6 +89,8 @@ KNOWN: Final = {
     "static": STATIC,
     "away": AWAY,
     "waiting": WAITING,
+    "kept": KEPT,
+    "stated": STATED,
 }
 
 

@@ -40,7 +40,7 @@ PLANS: Final = {
 }
 """The kinds that members go through, one after another."""
 OPERATOR: Final = Operator(
-    OPERATIONS, MEMBERS, (Crash, Lose, Expire, Stop), restarts=0.2, moves=0.6, fails=0.7, most_moves=4
+    OPERATIONS, MEMBERS, (Crash, Lose, Expire, Stop), restarts=0.2, moves=0.6, fails=0.7, most_moves=6
 )
 EVERYTHING: Final = tuple(name for name, _ in TOPICS)
 

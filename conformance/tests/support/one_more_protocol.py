@@ -10,7 +10,10 @@ from pathlib import Path
 from shutil import copytree
 
 import kipcheck
+from kipcheck.conformance import protocols
 
+TESTS = "kipcheck.conformance.tests.protocols"
+"""The package of the folder in a checkout."""
 COPIED = ("core", "targets", "docs")
 """The packages of ``conformance`` whose files ``publish`` writes; others are links."""
 
@@ -40,12 +43,18 @@ class Copy:
 
 
 def with_protocol(root: Path, folder: Path) -> Copy:
-    """``folder``: the package; the files in its folder ``data`` are appended to those of ``conformance``."""
+    """``folder``: the package, whose modules get their names in ``protocols``; the files in its folder ``data`` are
+    appended to those of ``conformance``.
+    """
     origin, copy = Path(str(files(kipcheck))), Copy(root)
     _linked(origin, root / "kipcheck", without=("conformance",))
     _linked(origin / "conformance", copy.conformance, without=("tests", "protocols", *COPIED))
     _linked(origin / "conformance" / "protocols", copy.conformance / "protocols")
-    (copy.conformance / "protocols" / folder.name).symlink_to(folder)
+    made = copy.conformance / "protocols" / folder.name
+    made.mkdir()
+    for each in folder.glob("*.py"):
+        text = each.read_text("utf-8").replace(f"{TESTS}.{folder.name}", f"{protocols.__name__}.{folder.name}")
+        (made / each.name).write_text(text, "utf-8")
     for name in COPIED:
         copytree(origin / "conformance" / name, copy.conformance / name)
     for each in (folder / "data").iterdir():

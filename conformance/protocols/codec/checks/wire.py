@@ -19,6 +19,7 @@ from kipcheck.conformance.protocols.codec.checks.other_versions import (
     with_foreign_fields,
 )
 from kipcheck.conformance.protocols.codec.checks.partial_values import partial
+from kipcheck.conformance.protocols.codec.checks.version_pairs import version_pairs
 from kipcheck.conformance.protocols.codec.invariants.defaults import NOT_DEFINED
 from kipcheck.conformance.protocols.codec.two_decoders import without_foreign_fields
 from kipcheck.conformance.protocols.declare.check import Check, Conversation
@@ -287,6 +288,7 @@ WIRE: tuple[Check[Subject], ...] = (
         "values are written and read back unchanged",
         round_trip,
         values=14,
+        given=version_pairs,
     ),
     codec_check(
         "wire/two-readings",

@@ -22,7 +22,12 @@ from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Ran
 from kipcheck.conformance.protocols.group.model.service import Event, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Standing, State
 from kipcheck.conformance.protocols.group.ops import BROKER, OPERATIONS, TIME, usual_version
-from kipcheck.conformance.protocols.group.strategies.episodes import Episode, draw_episode, fitting_participants
+from kipcheck.conformance.protocols.group.strategies.episodes import (
+    Episode,
+    Focus,
+    draw_episode,
+    fitting_participants,
+)
 from kipcheck.conformance.protocols.group.strategies.events import (
     LOG_ERRORS,
     LONGEST_MS,
@@ -134,17 +139,19 @@ class Likely:
                 yield 1, verb, partial(_broker, verb)
             return
         match episode:
-            case Episode.MOVE if group.phase is Phase.STABLE:
-                yield 3, "describe-group", partial(self._look, scene, "describe-group")
-                yield 2, "unload", partial(_broker, "unload")
-                yield 1, "heartbeat", partial(self._beat, scene, [*scene.members])
+            case Episode.MOVE | Episode.SESSION | Episode.REFUSAL if group.phase is Phase.STABLE and scene.members:
+                yield from self._of_stable_group(scene, episode)
             case Episode.UNUSED if group.phase in (Phase.DEAD, Phase.EMPTY):
                 yield from self._of_unused_id(scene)
             case Episode.UNUSED if group.phase is Phase.PREPARING and group.initial:
                 yield from self._of_growth(scene, grows=False)
+            case Episode.UNUSED if scene.members:
+                yield from self._of_rejoins_beside_unused_id(scene)
             case Episode.ABSENCE if group.phase is Phase.PREPARING:
                 yield from self._of_growth(scene, grows=not scene.members)
-            case Episode.ABSENCE | Episode.MOVE | Episode.END if group.phase is Phase.COMPLETING and scene.members:
+            case Episode.ABSENCE | Episode.MOVE | Episode.END | Episode.SESSION | Episode.REFUSAL if (
+                group.phase is Phase.COMPLETING and scene.members
+            ):
                 leading = [client for client, each in scene.members.items() if each.id == group.leader]
                 yield 1, "sync", partial(self._sync, scene, leading or [*scene.members])
             case Episode.ABSENCE if group.phase is Phase.STABLE and scene.newcomers:
@@ -153,11 +160,14 @@ class Likely:
                 moves = self._leave if group.offsets else self._commit
                 yield 1, "leave" if group.offsets else "commit", partial(moves, scene, [*scene.members])
             case Episode.END if group.phase is Phase.EMPTY and group.offsets:
-                yield 1, "delete-group", partial(self._look, scene, "delete-group")
+                yield 2, "delete-group", partial(self._look, scene, "delete-group")
+                yield 1, "heartbeat", partial(self._beat, scene, scene.participants.clients)
             case Episode.END if group.phase is Phase.DEAD:
                 yield 1, "fetch", partial(self._look, scene, "fetch")
                 yield 1, "join", partial(self._join_anew, scene, scene.participants.clients)
-            case Episode.MOVE | Episode.END if group.phase is Phase.PREPARING and group.initial:
+            case Episode.MOVE | Episode.END | Episode.SESSION | Episode.REFUSAL if (
+                group.phase is Phase.PREPARING and group.initial
+            ):
                 yield from self._of_growth(scene, grows=False)
             case Episode.DEPARTURE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
                 parked = [client for client, each in scene.members.items() if each.sync is not None]
@@ -192,6 +202,40 @@ class Likely:
                     yield from self._of_non_members(scene, former, 1)
                     yield 2, "leave", partial(self._leave, scene, former)
 
+    def _of_stable_group(self, scene: GroupView, episode: Episode) -> Iterator[Move]:
+        members, describe = [*scene.members], partial(self._look, scene, "describe-group")
+        match episode:
+            case Episode.MOVE:
+                yield 4, "describe-group", describe
+                yield 4, "unload", partial(_broker, "unload")
+                yield 1, "heartbeat", partial(self._beat, scene, members)
+                yield 3, "join", partial(self._rejoin, scene, members, 1.0)
+                if scene.group.offsets:
+                    yield 2, "fetch", partial(self._look, scene, "fetch")
+                else:
+                    yield 2, "commit", partial(self._commit, scene, members)
+            case Episode.SESSION:
+                silent, left_ms, session_ms = scene.most_silent
+                if 2 * left_ms > session_ms:
+                    yield 1, "elapse", partial(_stay_silent, left_ms)
+                else:
+                    yield 1, "heartbeat", partial(self._beat, scene, [silent])
+            case Episode.REFUSAL:
+                yield 5, "describe-group", describe
+                yield 4, "join", partial(self._refused_join, scene)
+                for verb, made in (("sync", self._sync), ("heartbeat", self._beat), ("commit", self._commit)):
+                    yield 1, verb, partial(_stale, partial(made, scene, members))
+
+    def _refused_join(self, scene: GroupView, random: Random) -> Step:
+        """A JoinGroup of a member or another client that the coordinator refuses, or a newer one would."""
+        client = random.choice(scene.participants.clients)
+        made = self._rejoin(scene, [client], 0.0, random)
+        flaws: tuple[dict[str, Any], ...] = (
+            {"protocols": [[NAMES[-1], TEXTS[0]]]}, {"protocols": []}, {"protocol_type": TYPES[1]}, {"member": "?"},
+            {"session_ms": random.choice(INVALID_SESSIONS)},
+        )  # fmt: skip
+        return Step(made.actor, made.verb, {**made.body, **random.choice(flaws)})
+
     def _of_unused_id(self, scene: GroupView) -> Iterator[Move]:
         """The first client gets a member id, time passes, and another one joins just before the id expires."""
         first, *others = scene.participants.clients
@@ -202,6 +246,17 @@ class Likely:
             yield 1, "elapse", partial(_nearly_expire, scene)
         elif others:
             yield 1, "join", partial(self._join_anew, scene, others)
+
+    def _of_rejoins_beside_unused_id(self, scene: GroupView) -> Iterator[Move]:
+        """The first client gets a member id, all members join again, and wait for it until it expires."""
+        first = scene.participants.clients[0]
+        late = [client for client, each in scene.members.items() if each.join is None and client != first]
+        if first not in scene.expected:
+            yield 1, "join", partial(self._join_anew, scene, [first])
+        elif late:
+            yield 1, "join", partial(self._rejoin, scene, late, 0.9)
+        elif scene.served.clock.timers:
+            yield 1, "elapse", partial(_expire, scene)
 
     def _of_growth(self, scene: GroupView, grows: bool) -> Iterator[Move]:
         """Another member joins, or the initial rebalance goes on."""
@@ -323,7 +378,7 @@ class Likely:
         kind = name = None
         if body["version"] >= 5 and random.random() < 0.95:
             kind, name = scene.group.protocol_type or "consumer", scene.group.protocol or "p"
-            if random.random() < 0.1:
+            if random.random() < 0.15:
                 kind, name = random.choice(((kind, random.choice(NAMES)), (random.choice(TYPES), name)))
         return Step(client, "sync", {**body, "assignments": given, "protocol_type": kind, "protocol": name})
 
@@ -383,8 +438,10 @@ class Likely:
         return Step(random.choice(scene.participants.clients), verb, {"version": version})
 
     def _version(self, scene: GroupView, request: type[Request], random: Random) -> int:
-        span = self._versions[request]
-        return random.choice(span) if scene.participants.mixed else min(_USUAL[request], span[-1])
+        span, participants = self._versions[request], scene.participants
+        if participants.newest:
+            return span[-1]
+        return random.choice(span) if participants.mixed else min(_USUAL[request], span[-1])
 
     def _join_version(self, scene: GroupView, client: str, instance: str | None) -> int:
         span = self._versions[Join]
@@ -404,6 +461,18 @@ def _broker(verb: str, random: Random) -> Step:
 
 def _fail(random: Random) -> Step:
     return step(BROKER, "fail-write", error=random.choice(LOG_ERRORS))
+
+
+def _stale(made: Callable[[Random], Step], random: Random) -> Step:
+    """A request with a generation that is not the group's, or of an unknown member."""
+    step = made(random)
+    flaw = random.choice(({"behind": 1}, {"behind": -1}, {"member": "?"}))
+    return Step(step.actor, step.verb, {**step.body, **flaw})
+
+
+def _stay_silent(left_ms: int, random: Random) -> Step:
+    """For more than half of what is left of a session, which does not end."""
+    return step(TIME, "elapse", ms=random.choice((left_ms - 1, left_ms * 2 // 3, left_ms * 3 // 4)))
 
 
 def _wait(scene: GroupView, random: Random) -> Step:
@@ -429,8 +498,8 @@ def _nearly_expire(scene: GroupView, random: Random) -> Step:
     return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
 
 
-def _draw_traits(random: Random) -> tuple[Episode | None, Participants]:
-    episode = draw_episode(random)
+def _draw_traits(focus: Focus, random: Random) -> tuple[Episode | None, Participants]:
+    episode = draw_episode(random, focus)
     return episode, fitting_participants(episode, draw_participants(random), random)
 
 
@@ -441,7 +510,7 @@ def _offsets(random: Random) -> list[list[Any]]:
 
 
 @cache
-def group_conversations(edition_name: str) -> Conversations[Served[State], Event]:
+def group_conversations(edition_name: str, focus: Focus = ()) -> Conversations[Served[State], Event]:
     """With the coordinator of an edition. Errors: LookupError where it has none."""
     found = coordinator(edition(edition_name))
     if found is None:
@@ -457,7 +526,7 @@ def group_conversations(edition_name: str) -> Conversations[Served[State], Event
         max_steps=40,
         usual_steps=10,
         likely=Likely(distinct_versions(versions), draft),
-        traits=_draw_traits,
+        traits=partial(_draw_traits, focus),
         possible=lambda served, event: possible_event(served.group.standing, event),
         enabled_shares=(0.98, 0.95, 0.8),
         near_shares=(0.0, 0.1, 0.3),

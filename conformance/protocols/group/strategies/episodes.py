@@ -3,13 +3,15 @@
 from dataclasses import replace
 from enum import Enum
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 from kipcheck.conformance.protocols.group.strategies.events import CLIENTS, INSTANCES
 from kipcheck.conformance.protocols.group.strategies.participants import SESSIONS, Participants
 
 SHORT_MS: Final = (4_000, 4_000, 10_000)
 """Rebalance timeouts that pass before any session."""
+RECENT: Final = (0.15, 0.3, 0.35, 0.99)
+"""Choose versions of JoinGroup with a rebalance timeout; most of them admit a member at once."""
 NEWEST: Final = 0.99
 """Chooses the newest version of JoinGroup, which needs a member id."""
 EPISODIC: Final = 0.45
@@ -34,10 +36,22 @@ class Episode(Enum):
     END = "end"
     """A group with offsets loses its members, and is deleted."""
     MOVE = "move"
-    """The partition of a stable group moves, and the group is described before and after."""
+    """The partition of a stable group moves, and clients observe it before and after."""
+    SESSION = "session"
+    """In a stable group, heartbeats extend sessions, for longer than one session."""
+    REFUSAL = "refusal"
+    """A request to a stable group is refused, and the group is described before and after."""
 
 
-def draw_episode(random: Random) -> Episode | None:
+Focus: TypeAlias = tuple[Episode, ...]
+"""The situations that a check needs more often than others."""
+FOCUSED: Final = 0.4
+"""The share of conversations that tend towards a situation of the focus."""
+
+
+def draw_episode(random: Random, focus: Focus = ()) -> Episode | None:
+    if focus and random.random() < FOCUSED:
+        return random.choice(focus)
     return random.choice([*Episode]) if random.random() < EPISODIC else None
 
 
@@ -46,12 +60,16 @@ def fitting_participants(episode: Episode | None, drawn: Participants, random: R
     match episode:
         case None:
             return drawn
-        case Episode.MOVE | Episode.END:
-            return replace(drawn, profile={})
+        case Episode.MOVE | Episode.END | Episode.REFUSAL:
+            return replace(drawn, clients=drawn.clients[:2], profile={})
+        case Episode.SESSION:
+            return replace(drawn, clients=CLIENTS[: random.choice((1, 2))], profile={})
         case Episode.GROWTH | Episode.SILENCE | Episode.DEPARTURE:
+            versions = dict.fromkeys(CLIENTS, random.choice(RECENT)) if episode is Episode.GROWTH else drawn.versions
             return replace(
                 drawn,
                 clients=CLIENTS,
+                versions=versions,
                 instances=dict.fromkeys(CLIENTS),
                 sessions=dict.fromkeys(CLIENTS, max(SESSIONS)),
                 rebalance_ms=random.choice(SHORT_MS),
@@ -60,8 +78,17 @@ def fitting_participants(episode: Episode | None, drawn: Participants, random: R
             )
         case Episode.UNUSED:
             first, *others = CLIENTS
-            versions = {first: NEWEST, **dict.fromkeys(others, 0.0)}
-            return replace(drawn, clients=CLIENTS, instances=dict.fromkeys(CLIENTS), versions=versions, profile={})
+            versions = {first: NEWEST, **dict.fromkeys(others, random.choice(RECENT[:-1]))}
+            return replace(
+                drawn,
+                clients=CLIENTS[: random.choice((2, 3))],
+                instances=dict.fromkeys(CLIENTS),
+                sessions={**dict.fromkeys(CLIENTS, max(SESSIONS)), first: min(SESSIONS)},
+                versions=versions,
+                rebalance_ms=max(SESSIONS),
+                profile={},
+                uniform=True,
+            )
         case Episode.ABSENCE:
             return replace(
                 drawn,

@@ -33,7 +33,9 @@ PROFILES: Final[tuple[Mapping[str, float], ...]] = (
 )
 """Factors for the likelihood of verbs, once there is a generation."""
 MANY_VERSIONS = 0.3
-"""Share of conversations with requests in any version; the others use the usual ones."""
+"""Share of conversations with requests in any version; the others use the usual ones, or the newest."""
+NEWEST_VERSIONS = 0.25
+"""Share of conversations with requests in the newest version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Participants:
     """Whether most members support several protocols."""
     uniform: bool = False
     """Whether all members have the same rebalance timeout."""
+    newest: bool = False
+    """Whether all requests but JoinGroup use the newest version."""
 
     @property
     def appends_fail(self) -> bool:
@@ -81,6 +85,7 @@ def draw_participants(random: Random) -> Participants:
         rebalance_ms,
         random.choice(PROFILES),
         random.random() < 0.2,
+        newest=random.random() < NEWEST_VERSIONS,
     )
 
 
@@ -115,6 +120,15 @@ class GroupView:
         """Clients without a member in the group, even one whose id they do not know."""
         there = {each.id.partition("-")[0] for each in self.group.members}
         return [each for each in self.participants.clients if each not in there and each not in self.members]
+
+    @property
+    def most_silent(self) -> tuple[str, int, int]:
+        """The client whose session ends next, with what is left of it and its timeout, in ms."""
+        ends = {timer.member: due - self.served.clock.now_ms for due, timer in reversed(self.served.clock.timers)
+                if timer.kind == "session"}  # fmt: skip
+        found = [(ends[each.id], client, each.session_ms) for client, each in self.members.items() if each.id in ends]
+        left_ms, client, session_ms = min(found)
+        return client, left_ms, session_ms
 
     def names(self, random: Random) -> tuple[str, ...]:
         """Protocol names for a new member."""

@@ -86,7 +86,7 @@ FORMER: Final = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
 """Errors that make the answers behind them answers to a former generation."""
 UNPOLLED: Final = (HEARTBEAT, SESSION, LONG, LONG)
 """Waits of a user who does not poll for a long time."""
-EPISODIC: Final = 0.3
+EPISODIC: Final = 0.4
 """The share of conversations that tend towards some situation."""
 USUAL: Final = 3
 """The first errors of a list, which are drawn more often."""
@@ -123,8 +123,9 @@ def draw_profile(random: Random, rules: Rules) -> Profile:
     known = [each for each in EPISODES if rules.static or not each.static]
     episode = random.choice(known) if random.random() < EPISODIC else None
     static = rules.static and (random.random() < 0.3 or (episode is not None and episode.static))
+    keeps = incremental and (random.random() < 0.4 or (episode is not None and episode.cooperative))
     return Profile(
-        random.choice(incremental) if incremental and random.random() < 0.4 else random.choice(lists),
+        random.choice(incremental) if keeps else random.choice(lists),
         random.choice((None, EAGER, COOPERATIVE, COOPERATIVE)) if rules.draft else None,
         INSTANCE if static else None,
         random.choice((0.0, 0.15, 0.4)),

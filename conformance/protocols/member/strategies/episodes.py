@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
+from kipcheck.conformance.protocols.assignment.model.membership import Assigned
 from kipcheck.conformance.protocols.group.model.messages import Beat, Error, Heartbeat, Leave, Sync, Synced
 from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS, AnswerReceived, Elapse, Event
 from kipcheck.conformance.protocols.member.model.messages import Close, Poll, Unsubscribe
@@ -23,6 +24,8 @@ class Episode:
     verbs: frozenset[str]
     static: bool
     """Whether only a member with an instance id gets into the situation."""
+    cooperative: bool = False
+    """Whether only a member that keeps partitions while it joins gets into the situation."""
 
 
 def taken_over(scene: Scene) -> Iterator[Move]:
@@ -64,8 +67,25 @@ def out_amid_a_rebalance(scene: Scene) -> Iterator[Move]:
                 yield 10, ANSWER_VERB, partial(AnswerReceived, Synced(0, error))
 
 
+def loses_some(scene: Scene) -> Iterator[Move]:
+    """A member is assigned all partitions, and without one of them in the next round."""
+    state, pending = scene.seat.state, scene.situation.pending
+    asked = pending[0].request if pending else None
+    if isinstance(asked, Sync) and not asked.assignments:
+        every = ((each.name, number) for each in state.topics_known for number in range(each.partitions))
+        some = state.owned[1:] if len(state.owned) > 1 else tuple(each for each in every if each[0] in state.topics)
+        assigned = Synced(0, Error.NONE, asked.protocol_type, asked.protocol, Assigned(tuple(sorted(some))))
+        yield 15, ANSWER_VERB, lambda: AnswerReceived(assigned)
+    elif state.phase is Phase.STABLE and state.result is None and len(state.owned) > 1:
+        if asked is None:
+            yield 10, "member-elapse", lambda: Elapse(HEARTBEAT_MS)
+        elif isinstance(asked, Heartbeat) and is_remembered(scene.situation, asked, Error.REBALANCE_IN_PROGRESS):
+            yield 10, ANSWER_VERB, lambda: AnswerReceived(Beat(0, Error.REBALANCE_IN_PROGRESS))
+
+
 EPISODES: Final = (
     Episode(taken_over, frozenset({ANSWER_VERB, "member-elapse"}), static=True),
     Episode(left_amid_a_join, frozenset({"member-unsubscribe", "member-poll"}), static=False),
     Episode(out_amid_a_rebalance, frozenset({ANSWER_VERB, "member-close", "member-elapse"}), static=False),
+    Episode(loses_some, frozenset({ANSWER_VERB, "member-elapse"}), static=False, cooperative=True),
 )

@@ -55,6 +55,11 @@ LONG_CHAIN: Final = [
     _subtopology(1, "r", repartition=["s"]),
     _subtopology(2, "s", stores=[("sums", True)]),
 ]
+FORKED: Final = [
+    _subtopology(0, "t", repartition=["r", "s"]),
+    _subtopology(1, "r", stores=[("counts", True)]),
+    _subtopology(2, "s"),
+]
 JOINED: Final = [_subtopology(0, "t", "u", stores=[("left", True), ("right", True)], copartition=[["t", "u"]])]
 JOINED_LATER: Final = [
     _subtopology(0, "t", repartition=["r"]),
@@ -70,12 +75,18 @@ SHAPES: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
     (BOTH, ("t", "u")),
     (CHAIN, ("t",)),
     (LONG_CHAIN, ("t",)),
+    (FORKED, ("t",)),
     (JOINED, ("t", "u")),
     (JOINED_LATER, ("t", "u")),
 )
 """Subtopologies, and the external topics that they read."""
 SIZES: Final = (1, 2, 3, 4)
-TAGS: Final[tuple[Any, ...]] = ([], [["zone", "z1"], ["zone", "z2"]], [["zone", "z1"], ["rack", "r1"], ["zone", "z2"]])
+TAGS: Final[tuple[Any, ...]] = (
+    [],
+    [["zone", "z1"]],
+    [["zone", "z1"], ["zone", "z2"]],
+    [["zone", "z1"], ["rack", "r1"], ["zone", "z2"]],
+)
 NAMED_SINCE: Final = Release.parse(since("topology-names"))
 
 
@@ -88,7 +99,8 @@ def _sizes(topics: tuple[str, ...], subtopologies: Any) -> Node:
 
 def _deployment(subtopologies: Any, topics: Node) -> Record:
     topology = record(subtopologies=literal(subtopologies), standbys=Integer(0, 2))
-    return record(topology=topology, topics=topics, end_points=Flag(), tags=OneOf(tuple(map(literal, TAGS))))
+    usual = record(topology=topology, topics=topics, end_points=Flag(), tags=OneOf(tuple(map(literal, TAGS))))
+    return Record(usual.fields, (("newest_leads", Pick((True,))),))
 
 
 def deployments(named: bool, chained: bool = True) -> OneOf:
@@ -139,7 +151,7 @@ OLDEST: Final = ANCIENT[0]
 """Searches for ever for the size of the second of two chained repartition topics."""
 STOPS: Final = tuple(each for each in (*PROBING, *MODERN) if Release.parse(each) <= Release.parse(LAST_STOP))
 OPERATOR: Final = Operator(
-    OPERATIONS, MEMBERS, (Lose, Expire, Crash), restarts=0.25, moves=0.62, fails=0.74, most_moves=5
+    OPERATIONS, MEMBERS, (Lose, Expire, Crash), restarts=0.25, moves=0.62, fails=0.74, most_moves=6
 )
 
 

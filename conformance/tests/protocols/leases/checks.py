@@ -6,10 +6,9 @@ from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.protocols.declare.check import Check, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-
-from .invariants import HOLDERS
-from .ops import OPERATIONS
-from .strategies import LEASES
+from kipcheck.conformance.tests.protocols.leases.invariants import HOLDERS
+from kipcheck.conformance.tests.protocols.leases.ops import OPERATIONS
+from kipcheck.conformance.tests.protocols.leases.strategies import LEASES
 
 
 def editions(name: str) -> Iterable[str]:

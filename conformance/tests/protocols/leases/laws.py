@@ -1,9 +1,8 @@
 """What the exploration of leases keeps to."""
 
 from kipcheck.conformance.machines.product import Did, StepLaw
-
-from .model import State
-from .ops import Event, Lease
+from kipcheck.conformance.tests.protocols.leases.model import State
+from kipcheck.conformance.tests.protocols.leases.ops import Event, Lease
 
 
 def _one_holder(index: int, before: State, event: Event, did: Did[State, Event]) -> str | None:

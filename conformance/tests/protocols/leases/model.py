@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from kipcheck.conformance.core.machine import Transition
-
-from .ops import Action, Elapse, Event, Granted, Lease, Rejected, Release
+from kipcheck.conformance.tests.protocols.leases.ops import Action, Elapse, Event, Granted, Lease, Rejected, Release
 
 LEASED = "LEASED"
 """Error class while another client has the lease."""

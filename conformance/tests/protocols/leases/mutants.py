@@ -1,10 +1,12 @@
 """Brokers with one planted defect each. Least cases are in shorthand."""
 
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from dataclasses import replace
 
-from .invariants import HOLDERS
-from .model import LeaseBroker, State
-from .ops import OPERATIONS
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.tests.protocols.leases.invariants import HOLDERS
+from kipcheck.conformance.tests.protocols.leases.model import LeaseBroker, State
+from kipcheck.conformance.tests.protocols.leases.ops import OPERATIONS, Action, Event, Granted, Lease
 
 
 class Playing(MachineMutant, LeaseBroker):
@@ -19,3 +21,22 @@ class EndsLeasesEarly(Playing):
 
     def elapsed(self, state: State, ms: int) -> State:
         return super().elapsed(state, max(ms, state.left))
+
+
+@mutant(HOLDERS, "leases/next-epoch", OPERATIONS.machine, None, "lease 1 5; lease 1 5")
+class CountsHolders(Playing):
+    """A client that extends its lease gets the same epoch again."""
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        done = super().step(state, event)
+        if not isinstance(event, Lease) or state.holder != event.client:
+            return done
+        return Transition(replace(done.state, epoch=state.epoch), (Granted(state.epoch),))
+
+
+@mutant(HOLDERS, "leases/next-epoch", OPERATIONS.machine, None, "lease 1 5")
+class GrantsNothing(Playing):
+    """Every request is refused."""
+
+    def leased_to_another(self, state: State, client: int) -> bool:
+        return True

@@ -3,10 +3,9 @@
 from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
-
-from .laws import ONE_HOLDER
-from .model import ENVIRONMENT_EVENTS, LeaseBroker
-from .ops import OPERATIONS
+from kipcheck.conformance.tests.protocols.leases.laws import ONE_HOLDER
+from kipcheck.conformance.tests.protocols.leases.model import ENVIRONMENT_EVENTS, LeaseBroker
+from kipcheck.conformance.tests.protocols.leases.ops import OPERATIONS
 
 
 def _product(edition: Edition, scope: Scope) -> Product:

@@ -1,10 +1,9 @@
 """What is drawn: leases of three clients, and time that passes."""
 
+from kipcheck.conformance.tests.protocols.leases.model import LeaseBroker, State
+from kipcheck.conformance.tests.protocols.leases.ops import OPERATIONS, Elapse, Event, Lease, Release
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.operations import nodes
-
-from .model import LeaseBroker, State
-from .ops import OPERATIONS, Elapse, Event, Lease, Release
 
 LEASES: Conversations[State, Event] = Conversations(
     LeaseBroker(),

@@ -5,9 +5,8 @@ from typing import Any
 from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.targets.machine_target import MachineAdapter
-
-from .model import LeaseBroker
-from .ops import OPERATIONS
+from kipcheck.conformance.tests.protocols.leases.model import LeaseBroker
+from kipcheck.conformance.tests.protocols.leases.ops import OPERATIONS
 
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:

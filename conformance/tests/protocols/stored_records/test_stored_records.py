@@ -3,9 +3,11 @@
 import pytest
 
 from kipcheck.conformance.core.edition import APACHE, edition
-from kipcheck.conformance.protocols.stored_records.ops import KEY, OPERATIONS, SAMPLES
+from kipcheck.conformance.core.release import NEWEST, Release
+from kipcheck.conformance.protocols.stored_records.ops import OPERATIONS, SAMPLES
 from kipcheck.conformance.protocols.stored_records.target import adapter
 from kipcheck.conformance.wire.schema import spec
+from kipcheck.conformance.wire.stored_records import newest_readable
 
 
 def answers(release: str, text: str) -> list[str]:
@@ -44,6 +46,7 @@ def test_a_release_writes_and_loads_its_versions(release: str, text: str, expect
 def test_the_samples_have_the_layout_of_their_versions() -> None:
     for (message, version), data in SAMPLES.items():
         assert int.from_bytes(bytes.fromhex(data)[:2], "big") == version
-        if message != KEY and version != 99:
+        newest = newest_readable(message, Release.parse(NEWEST))
+        if newest is not None and version <= newest:
             layout = spec(APACHE, message).at(version)
             assert layout.encode(layout.decode(bytes.fromhex(data))).hex() == data
