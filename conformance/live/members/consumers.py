@@ -167,7 +167,7 @@ class Script:
                 if not self.group.runs(member) and member in self.kinds:
                     await self._start(self.kinds[member])
             case Settle():
-                self.marks.append(await at_rest(lambda: ConsumerHistory(self._observed())))
+                self.marks.append(await at_rest(lambda: ConsumerHistory(self._observed()), self.marks))
 
     async def _start(self, roll: Roll) -> None:
         command = self.old if roll.kind == OLD else self.new

@@ -8,9 +8,11 @@ from typing import Final, Protocol, final
 
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.live.connections.connections import Garbled
+from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.members.consumer_history import Settled
 from kipcheck.conformance.live.members.group import Cluster, Group, behind_proxy
-from kipcheck.conformance.targets.protocol import TargetInfo
+from kipcheck.conformance.targets.protocol import Broken, TargetInfo
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
 AT_ONCE: Final = 3
@@ -36,8 +38,13 @@ class Look(Protocol):
     def quiet_since_ns(self) -> int: ...
 
 
-async def at_rest(look: Callable[[], Look]) -> Settled:
-    """Waits until a group is at rest. One that is stable and stays incomplete is at rest too, which is a violation."""
+async def at_rest(look: Callable[[], Look], before: Sequence[object]) -> Settled:
+    """Waits until a group is at rest. One that is stable and stays incomplete is at rest too, which is a violation.
+
+    ``before``: what was noted so far; after a group that did not come to rest there is no further wait.
+    """
+    if any(isinstance(each, Settled) and each.turns is not None for each in before):
+        return Settled(time.monotonic_ns(), 0)
     until, turns = time.monotonic() + RESTS_S, 0
     while time.monotonic() < until:
         await asyncio.sleep(POLL_S)
@@ -64,7 +71,11 @@ class ScriptSession:
     breaches: Sequence[str] = ()
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        return self.runner.run(self._run(cases))
+        """Errors: ``Broken`` if the broker does not answer any more."""
+        try:
+            return self.runner.run(self._run(cases))
+        except (Closed, Garbled) as why:
+            raise Broken(f"the broker of {self.info.name}: {why}") from None
 
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
         slots = asyncio.Semaphore(AT_ONCE)

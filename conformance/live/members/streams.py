@@ -159,7 +159,7 @@ class Script:
                 if not self.group.runs(member) and member in self.last:
                     await self._start(self.last[member])
             case Settle():
-                self.marks.append(await at_rest(lambda: StreamsHistory(self._observed(), self.starts)))
+                self.marks.append(await at_rest(lambda: StreamsHistory(self._observed(), self.starts), self.marks))
 
     async def _start(self, start: Start) -> None:
         self.last[start.member] = start

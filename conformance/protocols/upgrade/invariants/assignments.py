@@ -40,7 +40,7 @@ def common_assignor(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A partition is handed over in the round in which its owner is told to revoke it",
+    "A partition is handed over in the round in which its owner has to revoke it",
     "double processing",
     "claims",
     "double-processing",
@@ -50,7 +50,7 @@ def common_assignor(history: History) -> Iterator[Violation]:
 def later_generation(history: History) -> Iterator[Violation]:
     """No assignment has a partition that another member of the generation owned when it was formed.
 
-    Whichever of the two members is faster: that they do not read it at once is luck then.
+    It does not matter which of the two members is faster.
     """
     had: dict[Partition, str] = {}
     formed: Formed | None = None

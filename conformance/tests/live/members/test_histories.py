@@ -1,5 +1,6 @@
 """What is made of lines and exchanges: the order of time, the owners of partitions, and when a group is at rest."""
 
+import asyncio
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.live.members import session
 from kipcheck.conformance.live.members.consumer_history import ConsumerHistory, Observed, Settled, StepBegun
 from kipcheck.conformance.live.members.processes import Begun, Exited, Killed, Line
 from kipcheck.conformance.live.members.streams_history import StreamsHistory, failure
@@ -149,10 +151,10 @@ def test_who_is_assigned_before_the_owner_gave_up_is_found_whatever_order_the_li
     (revoked,) = (each for each in group.seen if isinstance(each, Line) and each.what == "revoked")
     group.seen.remove(revoked)
     group.line("a-1", "revoked", "t-2", at=group.now)
-    assert broken(group) == {"bounce/revoked-first"}
+    assert broken(group) == {"bounce/revoked-first", "bounce/later-generation"}
     assert broken(upgraded()) == set()
     group.seen.sort(key=lambda each: -each.at_ns)
-    assert broken(group) == {"bounce/revoked-first"}
+    assert broken(group) == {"bounce/revoked-first", "bounce/later-generation"}
 
 
 def test_what_a_killed_or_closing_member_had_is_free() -> None:
@@ -270,3 +272,31 @@ def test_the_last_cause_of_a_stack_trace_is_its_error() -> None:
         "d.EError", "inner",
     )  # fmt: skip
     assert failure("") == ("", "no error was printed")
+
+
+class Changing:
+    """Stable and complete from the second look on, or never."""
+
+    def __init__(self, rests: bool) -> None:
+        self.rests, self.looks = rests, 0
+
+    def is_stable(self) -> bool:
+        self.looks += 1
+        return self.rests and self.looks > 1
+
+    def is_complete(self) -> bool:
+        return True
+
+    def quiet_since_ns(self) -> int:
+        return 0
+
+
+def test_a_wait_ends_with_the_group_or_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "POLL_S", 0.01)
+    monkeypatch.setattr(session, "RESTS_S", 0.05)
+    group = Changing(True)
+    assert asyncio.run(session.at_rest(lambda: group, ())).turns is None and group.looks == 2
+    failed = asyncio.run(session.at_rest(lambda: Changing(False), ()))
+    assert failed.turns
+    later = Changing(True)
+    assert asyncio.run(session.at_rest(lambda: later, (failed,))).turns == 0 and not later.looks

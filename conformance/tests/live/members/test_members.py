@@ -17,7 +17,13 @@ from kipcheck.conformance.live.members.group import SETTINGS, Cluster, Group, be
 from kipcheck.conformance.live.members.processes import Line
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.protocols.streams.ops import OPERATIONS as STREAMS, Died, Refused, Rests as StreamsRests
+from kipcheck.conformance.protocols.streams.ops import (
+    OPERATIONS as STREAMS,
+    Died,
+    Formed as StreamsFormed,
+    Refused,
+    Rests as StreamsRests,
+)
 from kipcheck.conformance.protocols.streams.rolling import Pair, script as rolling
 from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS as BOUNCE, Failed, Formed, ObservedEvent, Rests
 from kipcheck.conformance.protocols.upgrade.orders import UNLIKE, script
@@ -121,6 +127,8 @@ BLIND = "start a 1.1.1; start b 1.1.1; settle; start c 2.0.1; settle"
 """A single bounce without upgrade.from: leaders from before version probing cannot read version 3 (268-14)."""
 VALUES = "start a 3.5.1<3.4; settle; start b 3.6.1<3.5; settle; start c 4.0.2<2.3; settle; start d 4.0.2<2.4; settle"
 """3.5.1 and 3.6.1 refuse the line before them, which they have to know (268-55); 4.0 refuses 2.3 (268-39)."""
+LONG = "start a 0.10.0.1; settle; start b 1.1.1<0.10.0; settle"
+"""1.1.1 writes version 1 in the layout of version 2, of which 0.10.0 reads what it knows (268-40, 268-56)."""
 NO_FIX = Pair("0.10.0.1", "0.10.1.1")
 """KAFKA-6054, of which no release of 0.10.1 has the fix: there is no way without stopping the group (268-41)."""
 
@@ -130,14 +138,20 @@ NO_FIX = Pair("0.10.0.1", "0.10.1.1")
 @pytest.mark.timeout(600)
 def test_known_defects_of_released_applications_are_found_on_a_real_broker() -> None:
     assert NO_FIX.needs_two and not NO_FIX.has_a_way
-    texts = [ADOPTS, BLIND, VALUES, rolling(NO_FIX)]
-    adopts, blind, values, no_fix = played(f"kafka-streams:{BROKER}", "apache", "streams/rolling", texts)
+    texts = [ADOPTS, BLIND, VALUES, LONG, rolling(NO_FIX)]
+    adopts, blind, values, long, no_fix = played(f"kafka-streams:{BROKER}", "apache", "streams/rolling", texts)
     assert broken(adopts).keys() == {"streams/lives"} and "was: 4" in broken(adopts)["streams/lives"][0]
     assert broken(blind) == {} and [each.during for each in events(blind) if isinstance(each, Died)] == ["lead"] * 2
     refused = [each.member for each in events(values) if isinstance(each, Refused)]
     assert refused == ["a", "b", "c"] and broken(values).keys() == {"streams/refuses-values"}
     assert len(broken(values)["streams/refuses-values"]) == 2
     assert broken(no_fix).keys() >= {"streams/lives", "streams/decodable"}
+    assert broken(long) == {} and isinstance(events(long)[-1], StreamsRests) and len(events(long)[-1].members) == 2
+    formed = [each for each in events(long) if isinstance(each, StreamsFormed)][-1]
+    data = {each.member: each.data for each in formed.members if isinstance(each.data, bytes)}
+    # A version, an instance and two lists of tasks of 8 bytes each; then perhaps the length of an end point.
+    assert all(each.startswith(b"\0\0\0\1") for each in data.values())
+    assert {member: len(each) % 8 for member, each in data.items()} == {"a": 28 % 8, "b": 32 % 8}
 
 
 @pytest.mark.jars
