@@ -282,8 +282,10 @@ class Observer:
         former = self.now.members.get(id)
         instance = join.instance if former is None or former.instance is None else former.instance
         done = former is not None and former.done and not fresh
-        stays = former is not None and not fresh  # no document says that such a JoinGroup extends the session
-        self.put(id, Member(instance, join, former.since_ms if stays and former else step.from_ms, done))
+        since_ms = step.from_ms
+        if join.member == id and not fresh:  # no document says that such a JoinGroup extends the session
+            since_ms = self.now.since_ms if former is None else former.since_ms
+        self.put(id, Member(instance, join, since_ms, done))
         if not fresh:
             generation = result.generation
             self.now = replace(self.now, generation=generation, protocol=result.answer.protocol)

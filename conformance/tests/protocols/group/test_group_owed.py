@@ -380,3 +380,13 @@ def test_no_invariant_is_graded_above_its_requirements() -> None:
     for each in graded:
         highest = max((requirements()[id].grade for id in each.requirements), key=order.index)
         assert order.index(each.grade) <= order.index(highest), each.id
+
+
+def test_a_joingroup_that_is_answered_at_once_does_not_extend_the_session_of_a_member_that_was_not_certain() -> None:
+    """The member sent no SyncGroup in time, so nobody knows whether it is there until its JoinGroup is answered."""
+    text = (
+        "join a session=30000 rebalance=4000; join c session=30000; join d session=30000 rebalance=4000; elapse 4000; "
+        "sync a a=x d=; elapse 28000; beat c; join c id=d session=30000 rebalance=4000; "
+        "rejoin a session=30000 rebalance=4000; elapse 2000; sync d"
+    )
+    assert not broken(history(Reference(), text, "apache"))
