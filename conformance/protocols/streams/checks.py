@@ -9,11 +9,12 @@ from typing import Any, Final
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import APACHE, KIP_268, Standing, edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
-from kipcheck.conformance.protocols.declare.check import Check, Operation
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Operation, none_given
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-from kipcheck.conformance.protocols.streams import invariants
+from kipcheck.conformance.protocols.streams import enumerated, invariants
 from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
+from kipcheck.conformance.protocols.streams.enumerated import given, together
 from kipcheck.conformance.protocols.streams.members_ops import plain_memory, plain_settings
 from kipcheck.conformance.protocols.streams.model.members import (
     AssignmentInfo,
@@ -112,6 +113,9 @@ LACKING: Final = (Deploy(COUNTS, ()), Deploy(Topology(CHAIN), ()), Deploy(Topolo
 """A source topic is missing; in the second, two repartition topics depend on it."""
 UNEVEN: Final = Deploy(Topology(JOINED), (Topic("t", 2), Topic("u", 3)))
 """Partition 2 of the second topic has no partner in the first, with which it is joined."""
+UNEVENS: Final = tuple(
+    Deploy(Topology(JOINED), (Topic("t", first), Topic("u", second))) for first, second in ((2, 3), (3, 2), (1, 4))
+)
 
 
 def first_value(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
@@ -234,7 +238,13 @@ EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURE
 DRAWN: Final = 12
 
 
-def _check(id: str, sentence: str, ids: tuple[str, ...], *first: Callable[[Subject], Value]) -> Check[Subject]:
+def _check(
+    id: str,
+    sentence: str,
+    ids: tuple[str, ...],
+    *first: Callable[[Subject], Value],
+    known: Callable[[Subject], Iterable[Conversation]] = none_given,
+) -> Check[Subject]:
     return Check(
         f"streams/{id}",
         sentence,
@@ -243,6 +253,7 @@ def _check(id: str, sentence: str, ids: tuple[str, ...], *first: Callable[[Subje
         values=len(first) + DRAWN,
         invariants=ids,
         first=first,
+        given=known,
     )
 
 
@@ -252,18 +263,21 @@ CHECKS: tuple[Check[Subject], ...] = (
         "members of two metadata versions find a common one, in any order of restarts, and reach the latest",
         (*VERSIONS, *LEADING, *ENDING, *LIVING),
         *map(first_value, PROBED),
+        known=given(enumerated.pairs, enumerated.triples),
     ),
     _check(
         "upgrade",
         "upgrades with upgrade.from, offline upgrades and downgrades reach their target version",
         (*CONFIGURED, *VERSIONS, *ENDING, *LIVING, *of("streams/upgrade")),
         *map(first_value, UPGRADES),
+        known=given(enumerated.values, enumerated.hard_mixes),
     ),
     _check(
         "ownership",
         "in every mix of releases each task runs in one member, and standbys and end points are right",
         (*OWNING, *PLACING, *LIVING),
         *(first_value(text, WITH_STANDBYS) for text in (THREADS, HALF, EXPIRED, *ORDERS[:2])),
+        known=together(given(enumerated.hand_overs), given(enumerated.threads, deployed=(WITH_STANDBYS,))),
     ),
     _check(
         "failures",
@@ -279,6 +293,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         *(first_value(started("own"), each) for each in (*LACKING, UNEVEN)),
         first_value(SHUT_DOWN),
         first_value(SHUT_DOWN_MIXED),
+        known=together(given(enumerated.shut_downs), given(enumerated.leaders, deployed=UNEVENS)),
     ),
     Check(
         "streams/mixed",
@@ -288,5 +303,6 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=len(MIXED) + 2 * DRAWN,
         invariants=EVERYTHING,
         first=tuple(map(mixed, range(len(MIXED)))),
+        given=given(enumerated.matrix),
     ),
 )

@@ -121,7 +121,7 @@ def _few(generations: list[int]) -> str:
     "stuck-group",
     links=("KIP-268", "KAFKA-8649"),
 )
-@of_ending("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37")
+@of_ending("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37", "268-64")
 def last_rebalance(history: History) -> Iterator[Violation]:
     """By edition, members whose version falls or changes, or the leader alone, request one more rebalance."""
     for round, each, info in processed(history):

@@ -205,8 +205,12 @@ class Round:
 
     @property
     def is_hard_mix(self) -> bool:
-        """Are there members of versions that the leader does not know, and members without version probing (268-32)?"""
-        return bool(self.futures) and self.lowest < FIRST_PROBED
+        """Are there members of versions that the leader does not know, and members without version probing (268-32)?
+
+        In the draft, this is a group like any other (268-60).
+        """
+        drafted = self.leader is not None and is_draft(self.leader.release)
+        return bool(self.futures) and self.lowest < FIRST_PROBED and not drafted
 
     def subscribed(self, life: Life) -> Subscribed | None:
         return next((each for each in self.members if each.life is life), None)
