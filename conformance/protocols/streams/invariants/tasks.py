@@ -292,9 +292,9 @@ def even_topics(history: History) -> Iterator[Violation]:
                 reported = ", ".join(f"{each} has {sizes[each]}" for each in joined)
                 why = f"{leader} assigns {what} without a partner in {round.where}: {reported} partitions"
                 yield Violation(why, (round.at,), "an error", what, shape=("uneven", "assigned"))
-        if todo.uneven and not given and _are_assigned(round):
-            why = f"{leader} makes assignments in {round.where} without an error, although topics do not fit"
-            yield Violation(why, (round.at, round.given[0].at), "an error", "no error", shape=("uneven", "unnoticed"))
+            if not given and len({sizes[each] for each in joined}) > 1 and _are_assigned(round):
+                why = f"{leader} makes assignments in {round.where} without an error, although the sizes differ"
+                yield Violation(why, (round.at, round.given[0].at), "an error", "none", shape=("uneven", "unnoticed"))
 
 
 def _are_assigned(round: Round) -> bool:
