@@ -223,7 +223,9 @@ def skipped_path(history: History) -> Iterator[Violation]:
 
 
 @impact("Partitions stay unread after an upgrade", "stuck group", "ownership", "unread-partition", links=("KIP-429",))
-@upgrade_invariant("bounce/all-owned", "grp-03", "429-04", checks=("bounce/ownership", SERVED))
+@upgrade_invariant(
+    "bounce/all-owned", "grp-03", "429-04", "429-26", checks=("bounce/ownership", "bounce/mixed", SERVED)
+)
 def all_owned(history: History) -> Iterator[Violation]:
     """When a group that is not mixed is at rest, all subscribed partitions are read."""
     for observation, owners in observed_events(history):
