@@ -303,6 +303,6 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=len(MIXED) + 2 * DRAWN,
         invariants=EVERYTHING,
         first=tuple(map(mixed, range(len(MIXED)))),
-        given=given(enumerated.matrix),
+        given=given(enumerated.matrix, enumerated.neighbours),
     ),
 )

@@ -5,12 +5,12 @@ each cell of the KIP's test matrix.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, combinations, combinations_with_replacement, permutations, product
+from itertools import chain, combinations, combinations_with_replacement, pairwise, permutations, product
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.edition import KIP_268, Standing, edition
 from kipcheck.conformance.core.release import Release, judged_lines
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.releases_table import listed, since
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.streams.model.draft import UPGRADES
@@ -22,6 +22,7 @@ UNKNOWN_LINES: Final = ("0.9.0", "1.2", "9.9")
 """Values of ``upgrade.from`` that no release accepts."""
 OLDEST_OF_VERSION: Final = ("0.10.0", "1.1")
 """A value of ``upgrade.from`` for version 1, and one for version 2."""
+FIRST_PROBING: Final = "2.0.1"
 PRE_PROBING: Final = tuple(
     each for each in judged_lines("streams") if Release.parse(each) < Release.parse(since("kip-268"))
 )
@@ -136,6 +137,21 @@ def matrix(edition_name: str) -> Iterator[str]:
 def upgrade_from(release: str) -> str:
     """The value for members of this release; empty for those with version probing."""
     return next((each for each in UPGRADES if f"{release}.".startswith(f"{each}.")), "")
+
+
+def neighbours(edition_name: str) -> Iterator[str]:
+    """Members of each release with version probing go to the next one and back, in runs of releases of any line."""
+    if edition(edition_name).standing is Standing.DRAFT:
+        return
+    probing, modern = listed("streams-probing"), listed("streams-modern")
+    for line in ((FIRST_PROBING, *probing), modern):
+        for old, new in pairwise(line):
+            begun = f"start a {old}; start b {old}; settle"
+            yield f"{begun}; start b {new}; settle; start a {new}; settle; start b {old}; settle"
+    old, new = probing[-1], modern[0]
+    line_of_old = old.rpartition(".")[0]
+    bounces = "; ".join(f"start {each} {kind}; settle" for kind in (f"{new}<{line_of_old}", new) for each in "ba")
+    yield f"start a {old}; start b {old}; settle; {bounces}"
 
 
 # Conversations

@@ -353,13 +353,14 @@ class RaisesTheMetricTwice(Upgrading):
 
 
 class _Abandons(Consumer):
-    def sends_leave(self, state: State) -> bool:
-        return False
+    def leave(self, state: State) -> Step:
+        after, actions = super().leave(state)
+        return Transition(after, tuple(each for each in actions if not isinstance(each, Revoked | Lost)))
 
 
-@upgrade_mutant("mixed", "leaves", "roll a cooperative; roll b cooperative; settle; stop a; settle")
-class StopsWithoutALeave(Upgrading):
-    """A member that stops does not leave the group."""
+@upgrade_mutant("upgrade", "leaves", "roll a cooperative; settle; stop a; settle")
+class StopsWithItsPartitions(Upgrading):
+    """A member that stops does not give up its partitions."""
 
     member = _Abandons
 

@@ -58,7 +58,7 @@ def probing_ends(history: History) -> Iterator[Violation]:
             why = f"after generations {_few(numbers)} the group is not at rest"
             yield Violation(why, (each.last,), "rest", "no rest", shape=("restless",))
             return
-        operations = events[each.first : each.last + 1]
+        operations = [one for one in events[each.first : each.last + 1] if one is not None]
         most = GENERATIONS * len(operations)
         match [one for one in operations if not isinstance(one, Settle)]:
             case [Start()] | [] if len(operations) <= 2 and each.first and _are_bound(each):

@@ -234,8 +234,8 @@ class ProcessEvent(NamedTuple):
 @dataclass(slots=True)
 class StreamsTrace:
     deployed: Deploy = field(default_factory=Deploy)
-    events: tuple[Event, ...] = ()
-    """The events of all steps that were answered."""
+    events: tuple[Event | None, ...] = ()
+    """The events of all steps that were answered; None for a step that had no effect."""
     observed: list[ProcessEvent] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     running: dict[str, Life] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import Any
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.model.binaries import owed_binary
+from kipcheck.conformance.protocols.streams.model.deviations import NOT_APPLIED
 from kipcheck.conformance.protocols.streams.model.leader import instances, receive
 from kipcheck.conformance.protocols.streams.model.members import (
     NEVER,
@@ -23,7 +24,9 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Settings,
     Share,
     SubscriptionInfo,
+    TaskId,
 )
+from kipcheck.conformance.protocols.streams.model.released import Released
 from kipcheck.conformance.protocols.streams.model.tasks import place, work
 from kipcheck.conformance.protocols.streams.mutants.bases import (
     AlteredMember,
@@ -321,6 +324,18 @@ class ConcealsItsTasks(Streaming):
     member = _NoTasks
 
 
+class _OneMore(AlteredMember):
+    def altered_subscription(self, memory: Memory, info: SubscriptionInfo) -> SubscriptionInfo:
+        return replace(info, active=tuple(sorted({*info.active, TaskId(0, 0)})))
+
+
+@streams_mutant("probing", "states-its-tasks", "start a own; settle", "kip-268")
+class ClaimsATaskOfAnother(Streaming):
+    """A subscription has the first task, whichever member ran it."""
+
+    member = _OneMore
+
+
 class _NoEndPoint(AlteredMember):
     def altered_subscription(self, memory: Memory, info: SubscriptionInfo) -> SubscriptionInfo:
         return replace(info, end_point=None)
@@ -343,6 +358,36 @@ class StatesOneIdForAll(Streaming):
     """All instances state the same id."""
 
     member = _SharedId
+
+
+# Tasks
+
+
+@streams_mutant("mixed", "tasks-match", "start a 2.0.1; start b 2.3.1; settle")
+class RunsNewTasksWhileProbing(Streaming):
+    """A member that lowers its version applies its assignment first, as released from 2.4.0 on."""
+
+    def made(self, settings: Settings, edition: Edition) -> Binary:
+        made = owed_binary(settings, edition)
+        if not isinstance(made, Released):
+            return made
+        return Released(settings, replace(made.rules, departures=made.rules.departures - {NOT_APPLIED}))
+
+
+class _Rotated(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        return {id: replace(share, data=self.rotated(info_of(share))) for id, share in shares.items()}
+
+    def rotated(self, info: AssignmentInfo) -> AssignmentInfo:
+        names, read = [name for name, _ in info.hosts], [partitions for _, partitions in info.hosts]
+        return replace(info, hosts=tuple(zip(names, read[1:] + read[:1], strict=True)))
+
+
+@streams_mutant("ownership", "hosts", ...)
+class MapsHostsToOthers(Streaming):
+    """Each host has the partitions of the next one."""
+
+    member = _Rotated
 
 
 # Topologies

@@ -67,13 +67,13 @@ class Script:
     steps: int = 0
     """The number of steps that were processed."""
 
-    def until(self, events: Sequence[Event], index: int) -> None:
+    def until(self, events: Sequence[Event | None], index: int) -> None:
         """Processes the steps up to that one, inclusive."""
         while self.steps <= index:
             self._apply(events[self.steps])
             self.steps += 1
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: Event | None) -> None:
         match event:
             case Roll(member, kind):
                 if member in self.kinds:

@@ -277,7 +277,7 @@ def subscribed(history: History) -> Iterator[Violation]:
 def lost_is_neither(history: History) -> Iterator[Violation]:
     """A lost response counts neither as done nor as failed: no member adds or gives up partitions because of it."""
     for observation, _ in observed_events(history):
-        if history.ops[observation.step].step.verb != "lose":
+        if history.case.steps[observation.step].verb != "lose":
             continue
         match observation.seen:
             case Took(member) | Assigned(member):
@@ -286,5 +286,5 @@ def lost_is_neither(history: History) -> Iterator[Violation]:
                 how = "takes it for failed"
             case _:
                 continue
-        why = f"the connection of {history.ops[observation.step].step['member']} breaks, and {member} {how}"
+        why = f"the connection of {history.case.steps[observation.step]['member']} breaks, and {member} {how}"
         yield Violation(why, (observation.step,), "no change", how, shape=("lost", how))

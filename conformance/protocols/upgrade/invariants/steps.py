@@ -4,25 +4,19 @@ from collections.abc import Iterator
 
 from kipcheck.conformance.core.history import History, Refused, Replied
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.assignment.model.assignment import partition_names
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.upgrade.invariants import OWNERS, upgrade_invariant
+from kipcheck.conformance.protocols.upgrade.invariants.bounces import scripted
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import trace
 from kipcheck.conformance.protocols.upgrade.ops import (
     OPERATIONS,
-    Assigned,
-    Crash,
     Ended,
-    Expire,
     Formed,
-    Lose,
-    PutOut,
-    Restart,
     Restless,
     Rests,
-    Roll,
     RollStreams,
     Settle,
-    Stop,
     StreamsLed,
 )
 
@@ -49,44 +43,23 @@ def acts(history: History) -> Iterator[Violation]:
                 yield Violation(why, (op.index,), "a rebalance", "nothing", shape=("acts", "no rebalance"))
 
 
-@impact(
-    "A stopped member stays in its group until its session expires",
-    "stuck group",
-    "waiting",
-    "unread-partition",
-    links=("KIP-429",),
-)
+@impact("A stopped member still reads when it is gone", "double processing", "callbacks", "double-processing",
+        links=("KIP-429",))  # fmt: skip
 @upgrade_invariant("bounce/leaves", "429-10", "429-27", checks=(OWNERS,))
 def leaves(history: History) -> Iterator[Violation]:
-    """A member that stops, or restarts as another kind, leaves the group: no later generation has its old process.
+    """A member that stops, or restarts as another kind, gives up all its partitions before its process ends.
 
-    Not if it had no assignment yet, or if its connection broke: then the group may not know that it left.
+    A binary from before the draft has no callback for it.
     """
-    found = trace(history)
-    assigned: set[str] = set()
-    left: dict[str, int] = {}
-    at = 0
-    for observation in found.observed:
-        for event in found.events[at : observation.step + 1]:
-            match event:
-                case Lose(member) | Expire(member) | Crash(member) | Restart(member):
-                    assigned.discard(member)
-                    left.pop(member, None)
-                case Roll(member) | Stop(member) if member in assigned:
-                    left[member] = at
-            at += 1
+    knows: dict[str, int] = {}
+    for observation, owners, script in scripted(history, undefined=True):
         match observation.seen:
-            case Assigned(member):
-                assigned.add(member)
-            case Ended(member):
-                assigned.discard(member)
-            case PutOut(member):
-                assigned.discard(member)
-                left.pop(member, None)
-            case Formed(generation, members=members):
-                for each in members:
-                    member = each.member.removeprefix("former ")
-                    if member != each.member and left.get(member, observation.step) < observation.step:
-                        why = f"{member} stops in step {left[member] + 1}, and its old process is in generation"
-                        yield Violation(f"{why} {generation}", (left[member], observation.step), f"not {member}",
-                                        each.member, shape=("leaves", "stays"))  # fmt: skip
+            case Formed(members=members):
+                knows.update((each.member, each.knows) for each in members)
+            case Ended(member) if member in script.leaving and (kept := sorted(owners.of(member))):
+                if history.case.steps[observation.step].verb == "crash" or not knows.get(member):
+                    continue
+                since = owners.owned[member][kept[0]].since
+                why = f"the process of {member} ends in step {observation.step + 1}, and has not given up"
+                yield Violation(f"{why} {partition_names(kept)}", (since, observation.step), "no partition",
+                                partition_names(kept), shape=("leaves", "keeps"))  # fmt: skip
