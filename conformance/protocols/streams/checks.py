@@ -13,8 +13,9 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Operation, none_given
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-from kipcheck.conformance.protocols.streams import invariants
+from kipcheck.conformance.protocols.streams import enumerated, invariants
 from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
+from kipcheck.conformance.protocols.streams.enumerated import given, together
 from kipcheck.conformance.protocols.streams.members_ops import plain_memory, plain_settings
 from kipcheck.conformance.protocols.streams.model.members import (
     AssignmentInfo,
@@ -118,6 +119,9 @@ LACKING: Final = (Deploy(COUNTS, ()), Deploy(Topology(CHAIN), ()), Deploy(Topolo
 """A source topic is missing; in the second, two repartition topics depend on it."""
 UNEVEN: Final = Deploy(Topology(JOINED), (Topic("t", 2), Topic("u", 3)))
 """Partition 2 of the second topic has no partner in the first, with which it is joined."""
+UNEVENS: Final = tuple(
+    Deploy(Topology(JOINED), (Topic("t", first), Topic("u", second))) for first, second in ((2, 3), (3, 2), (1, 4))
+)
 
 
 def first_value(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
@@ -183,18 +187,6 @@ def mixed(number: int) -> Callable[[Subject], Value]:
 
 # Every value of a setting
 
-A_SCRIPT: Final = 4
-"""Lines of one script."""
-
-
-def every_upgrade_from(subject: Subject) -> Iterator[Conversation]:
-    """A member of the edition's release starts with each value of ``upgrade.from``, known to it or not."""
-    for at in range(0, len(LINES), A_SCRIPT):
-        some = LINES[at : at + A_SCRIPT]
-        yield Conversation(
-            OPERATIONS.parse_shorthand("; ".join(f"start a own<{each}; settle" for each in some)), some[0]
-        )
-
 
 def each_member(subject: Subject) -> Iterator[Conversation]:
     """Each of four members restarts, and each requests the shutdown of the application."""
@@ -206,15 +198,13 @@ def each_member(subject: Subject) -> Iterator[Conversation]:
 def every_line_with_upgrade_from(subject: Subject) -> Iterator[Conversation]:
     """Members of each line are upgraded with its value of ``upgrade.from``, and then without it.
 
-    To the draft, to the last release before the one that requires a stop there, or else to the next line.
+    To the last release before the one that requires a stop there, or else to the next line.
     """
+    if subject.edition == KIP_268.name:
+        return
     releases = judged_lines("streams")
     for each, old, following in zip(LINES, releases, releases[1:], strict=False):
         new = following if Release.parse(old) >= Release.parse(LAST_STOP) else LAST_STOP
-        if subject.edition == KIP_268.name:
-            if each == "2.0":
-                break
-            new = "own"
         text = then(started(old, "ab"), restarted(f"{new}<{each}", "ab"), restarted(new, "ab"))
         yield Conversation(OPERATIONS.parse_shorthand(text), each)
 
@@ -301,7 +291,7 @@ def _check(
     sentence: str,
     ids: tuple[str, ...],
     *first: Callable[[Subject], Value],
-    given: Callable[[Subject], Iterable[Conversation]] = none_given,
+    known: Callable[[Subject], Iterable[Conversation]] = none_given,
 ) -> Check[Subject]:
     return Check(
         f"streams/{id}",
@@ -311,7 +301,7 @@ def _check(
         values=len(first) + DRAWN,
         invariants=ids,
         first=first,
-        given=given,
+        given=known,
     )
 
 
@@ -321,26 +311,28 @@ CHECKS: tuple[Check[Subject], ...] = (
         "members of two metadata versions find a common one, in any order of restarts, and reach the latest",
         (*VERSIONS, *LEADING, *ENDING, *LIVING),
         *map(first_value, PROBED),
+        known=given(enumerated.pairs, enumerated.triples),
     ),
     _check(
         "upgrade",
         "upgrades with upgrade.from, offline upgrades and downgrades reach their target version",
         (*CONFIGURED, *VERSIONS, *ENDING, *LIVING, *of("streams/upgrade")),
         *map(first_value, UPGRADES),
-        given=every_upgrade_from,
+        known=given(enumerated.values, enumerated.hard_mixes),
     ),
     _check(
         "ownership",
         "in every mix of releases each task runs in one member, and standbys and end points are right",
         (*OWNING, *PLACING, *LIVING),
         *(first_value(text, WITH_STANDBYS) for text in (THREADS, HALF, EXPIRED, *ORDERS[:2])),
+        known=together(given(enumerated.hand_overs), given(enumerated.threads, deployed=(WITH_STANDBYS,))),
     ),
     _check(
         "failures",
         "after a crash or a lost connection at any step of an upgrade the group comes to rest, upgraded",
         (*ENDING, *OWNING, *LIVING, *of("streams/failures", first=("streams/lowest-version", "streams/second-int"))),
         *map(first_value, with_failures(RESTARTED)),
-        given=each_member,
+        known=each_member,
     ),
     _check(
         "topologies",
@@ -350,6 +342,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         *(first_value(started("own"), each) for each in (*LACKING, UNEVEN)),
         first_value(SHUT_DOWN),
         first_value(SHUT_DOWN_MIXED),
+        known=together(given(enumerated.shut_downs), given(enumerated.leaders, deployed=UNEVENS)),
     ),
     Check(
         "streams/mixed",
@@ -359,7 +352,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=len(MIXED) + 2 * DRAWN,
         invariants=EVERYTHING,
         first=tuple(map(mixed, range(len(MIXED)))),
-        given=every_line_with_upgrade_from,
+        given=together(given(enumerated.matrix, enumerated.neighbours), every_line_with_upgrade_from),
     ),
     Check(
         "streams/rolling",

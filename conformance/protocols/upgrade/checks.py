@@ -34,6 +34,12 @@ FAILED_LEADER: Final = START.format("cooperative") + "; crash a; roll a old; set
 """429-12"""
 MIXED_FOR_EVER: Final = "roll a cooperative; roll b ready; roll c ready; settle; settle; settle; settle; stop a; settle"
 """429-13"""
+RESOLVED: Final = tuple(
+    f"{TWO}roll c {kind}; settle; stop b; settle; {then}; settle; revive b; settle"
+    for kind in ("old", "ready")
+    for then in ("stop c", "roll c cooperative")
+)
+"""The member of version 0 leaves, or is upgraded (429-26)."""
 HAND_OVER: Final = "roll a cooperative; settle; roll b cooperative; move b 4; settle; roll c ready; move c 4; settle"
 SKIPPED: Final = "old-brokers; roll a old; settle; roll b cooperative; settle; roll c old; settle; stop c; settle"
 """429-06"""
@@ -55,7 +61,7 @@ def first_values(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
 
 UPGRADED: Final = first_values(*with_failures(TWO_BOUNCES[0]), TWO_BOUNCES[1], "old-brokers; " + TWO_BOUNCES[0])
 HANDED: Final = first_values(*with_failures(HAND_OVER))
-MIXED: Final = first_values(STRAY.format("ready"), STRAY.format("old"), *with_failures(MIXED_FOR_EVER))
+MIXED: Final = first_values(STRAY.format("ready"), STRAY.format("old"), *with_failures(MIXED_FOR_EVER), *RESOLVED)
 LED: Final = first_values(SKIPPED, ONE_BOUNCE, *with_failures(FAILED_LEADER))
 DRAWN: Final = 60
 

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.edition import APACHE, Edition, edition
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Assignment, Group, Member, Topic, frozen, range_
 from kipcheck.conformance.protocols.assignment.model.membership import V0, Assigned, Subscription
-from kipcheck.conformance.protocols.assignment.model.mixed_group import draft_leader
+from kipcheck.conformance.protocols.assignment.model.mixed_group import INCOMPATIBLE, draft_leader
 from kipcheck.conformance.protocols.assignment.model.sticky import sticky
 from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, KINDS, OLD, READY, Kind
 from kipcheck.conformance.protocols.declare.mutant import mutant
@@ -18,7 +18,7 @@ from kipcheck.conformance.protocols.group.model.messages import Blob, Join
 from kipcheck.conformance.protocols.group.model.rules import Rules as BrokerRules
 from kipcheck.conformance.protocols.group.model.state import Member as Joined, State as GroupState
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.messages import Disconnected, Event, Lost, Revoked
+from kipcheck.conformance.protocols.member.model.messages import Disconnected, Event, Lost, Metric, Revoked
 from kipcheck.conformance.protocols.member.model.rules import Assignor, Config
 from kipcheck.conformance.protocols.member.model.state import State, Step
 from kipcheck.conformance.protocols.upgrade.model.probing import Instance, Probing, Streams
@@ -298,6 +298,79 @@ class GivesOutTheRest(_Leads):
     def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
         newer = {id: each for id, each in mixed.items() if each.version != V0}
         return {**given, **draft_leader((Topic("t", 3),), newer)}
+
+
+@upgrade_mutant("mixed", "mixed", "roll a cooperative; roll b ready; settle; roll b cooperative; settle")
+class StaysMixed(Upgrading):
+    """A leader that saw a mixed group treats every later group as mixed."""
+
+    def configure(self, edition_name: str, /) -> str | None:
+        self.case: Any = None
+        self.met = False
+        return super().configure(edition_name)
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op["case"] != self.case:
+            self.case, self.met = op["case"], False
+        return super().answer(op)
+
+    def configured(self, config: Config) -> Config:
+        def lead(topics: tuple[Topic, ...], subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assigned]:
+            self.met |= len({each.version == V0 for each in subscriptions.values()}) > 1
+            given = draft_leader(topics, subscriptions)
+            return {id: replace(each, error=INCOMPATIBLE) for id, each in given.items()} if self.met else given
+
+        return replace(config, lead=lead)
+
+
+@upgrade_mutant("mixed", "all-owned", "roll a cooperative; settle")
+class AssignsNothingToTheNew(Upgrading):
+    """Members of version 1 keep what they own, and get nothing else, as in a mixed group."""
+
+    def configured(self, config: Config) -> Config:
+        def lead(topics: tuple[Topic, ...], subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assigned]:
+            if V0 in {each.version for each in subscriptions.values()}:
+                return draft_leader(topics, subscriptions)
+            return {id: Assigned(tuple(sorted(each.owned))) for id, each in subscriptions.items()}
+
+        return replace(config, lead=lead)
+
+
+class _CountsTwice(Consumer):
+    def incompatible(self, state: State) -> Step:
+        after, actions = super().incompatible(state)
+        twice = replace(after, incompatible=after.incompatible + 1)
+        return Transition(
+            twice, tuple(Metric(twice.incompatible) if isinstance(each, Metric) else each for each in actions)
+        )
+
+
+@upgrade_mutant("mixed", "metric", "roll a cooperative; roll b ready; settle")
+class RaisesTheMetricTwice(Upgrading):
+    """num.incompatible.rebalance rises by two."""
+
+    member = _CountsTwice
+
+
+class _Abandons(Consumer):
+    def leave(self, state: State) -> Step:
+        after, actions = super().leave(state)
+        return Transition(after, tuple(each for each in actions if not isinstance(each, Revoked | Lost)))
+
+
+@upgrade_mutant("upgrade", "leaves", "roll a cooperative; settle; stop a; settle")
+class StopsWithItsPartitions(Upgrading):
+    """A member that stops does not give up its partitions."""
+
+    member = _Abandons
+
+
+@upgrade_mutant("upgrade", "acts", "settle")
+class TakesNoStep(Upgrading):
+    """No step has an effect."""
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        return {**super().answer(op), "actions": []}
 
 
 class _FirstCome(DraftCoordinator):

@@ -21,8 +21,8 @@ class ObservedAt(NamedTuple, Generic[W]):
 class ScriptTrace(NamedTuple, Generic[E, W]):
     """A history up to the last observed event before the first step without an answer."""
 
-    events: tuple[E, ...]
-    """The event of each step."""
+    events: tuple[E | None, ...]
+    """The event of each step of the case; None for a step that is left out of the history, since it had no effect."""
     observed: tuple[ObservedAt[W], ...]
 
 
@@ -34,6 +34,7 @@ def script_trace(operations: Operations[E, W]) -> Callable[[History], ScriptTrac
     def trace(history: History) -> ScriptTrace[E, W]:
         observed = tuple(ObservedAt(step, observed_events.from_json(each)) for step, each in history.actions())
         answered = observed[-1].step + 1 if observed else 0
-        return ScriptTrace(tuple(operations.event_of(op.step) for op in history.ops[:answered]), observed)
+        events = {op.index: operations.event_of(op.step) for op in history.ops if op.index < answered}
+        return ScriptTrace(tuple(map(events.get, range(answered))), observed)
 
     return cached_on_history(trace)

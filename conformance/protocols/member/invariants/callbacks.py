@@ -516,7 +516,9 @@ def drafted_subscription(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-429",),
 )
-@member_invariant("member/finds-a-protocol", "429-20", checks=(PROTOCOLS,), applies_to=on("member-open"))
+@member_invariant(
+    "member/finds-a-protocol", "429-20", "429-17", checks=(PROTOCOLS, "member/draft"), applies_to=on("member-open")
+)
 def finds_a_protocol(history: History) -> Iterator[Violation]:
     """A consumer can be created exactly if its assignors have a rebalance protocol in common."""
     for each in member_steps(history):

@@ -137,7 +137,7 @@ def _unreadable_reason(given: Given, to: Life) -> str:
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@of_leading("streams/leads-the-future", "268-06", "268-15", "268-31")
+@of_leading("streams/leads-the-future", "268-06", "268-15", "268-22", "268-31")
 def leads_the_future(history: History) -> Iterator[Violation]:
     """A leader with version probing makes an assignment although some subscriptions are newer than it knows."""
     todo = deployed(history)
@@ -235,12 +235,12 @@ def second_int(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@of_leading("streams/future-gets", "268-15", "268-29", "268-31")
+@of_leading("streams/future-gets", "268-15", "268-16", "268-29", "268-31", "268-60")
 def future_gets(history: History) -> Iterator[Violation]:
     """A member of a version unknown to the leader gets its share from 2.4 on, before and in the draft no tasks."""
     todo = deployed(history)
     for round, leader, each, info, subscribed in understood(history):
-        if subscribed.info.used <= leader.latest or round.is_hard_mix:
+        if subscribed.info.used <= leader.latest or round.is_hard_mix or leader.is_before_probing:
             continue
         takes_part = leader.bound("268-31")
         common = takes_part or leader.bound("268-34")
@@ -251,12 +251,11 @@ def future_gets(history: History) -> Iterator[Violation]:
             yield Violation(f"{where} is sent version {info.used}", at, f"version {wanted}", f"version {info.used}",
                             shape=("future", "version"))  # fmt: skip
         got = frozenset(info.active) | {task for task, _ in info.standby}
-        hosts = () if is_draft(leader.release) else info.hosts
         if takes_part:
             if not each.sent.partitions and _has_a_share(round, todo):
                 why = f"{where} gets none of {len(todo.tasks)} tasks for {len(round.members)} members"
                 yield Violation(why, at, "its share", "no task", shape=("future", "left out"))
-        elif got or each.sent.partitions or hosts:
+        elif got or each.sent.partitions or info.hosts:
             what = listed(got) if got else "partitions without a task" if each.sent.partitions else "hosts"
             yield Violation(f"{where} gets {what}", at, "no task", what, shape=("future", "given"))
 

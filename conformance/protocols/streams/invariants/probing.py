@@ -58,7 +58,7 @@ def probing_ends(history: History) -> Iterator[Violation]:
             why = f"after generations {_few(numbers)} the group is not at rest"
             yield Violation(why, (each.last,), "rest", "no rest", shape=("restless",))
             return
-        operations = events[each.first : each.last + 1]
+        operations = [one for one in events[each.first : each.last + 1] if one is not None]
         most = GENERATIONS * len(operations)
         match [one for one in operations if not isinstance(one, Settle)]:
             case [Start()] | [] if len(operations) <= 2 and each.first and _are_bound(each):
@@ -126,7 +126,7 @@ def _few(generations: list[int]) -> str:
     "stuck-group",
     links=("KIP-268", "KAFKA-8649"),
 )
-@of_ending("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37")
+@of_ending("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37", "268-64")
 def last_rebalance(history: History) -> Iterator[Violation]:
     """By edition, members whose version falls or changes, or the leader alone, request one more rebalance."""
     for round, each, info in processed(history):

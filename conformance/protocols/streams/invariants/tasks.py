@@ -26,7 +26,7 @@ from kipcheck.conformance.protocols.streams.invariants.trace import (
     streams_trace,
     stretches,
 )
-from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo, TaskId, by_topic
+from kipcheck.conformance.protocols.streams.model.members import FUTURE, AssignmentInfo, TaskId, by_topic
 from kipcheck.conformance.protocols.streams.model.tasks import Work
 from kipcheck.conformance.protocols.streams.ops import Died
 from kipcheck.conformance.protocols.upgrade.ops import Ended, Gave, PutOut, Took
@@ -277,10 +277,14 @@ def _task(todo: Work, partition: Partition, info: AssignmentInfo) -> TaskId | No
 )
 @of_placing("streams/even-topics", "268-57")
 def even_topics(history: History) -> Iterator[Violation]:
-    """Co-partitioned topics of different sizes are not assigned: a partition without its partner cannot be joined."""
+    """Co-partitioned topics of different sizes are an error and not assigned: a record would not find its partner."""
     todo, sizes = deployed(history), {each.name: each.partitions for each in streams_trace(history).deployed.topics}
+    ever = False
     for round, leader in led(history):
+        if leader.release == FUTURE:
+            continue  # No release defines its rules.
         given = {partition for each in shares(round, leader) for partition in each.given.sent.partitions}
+        ever |= bool(given)
         for topics in (
             group for each in streams_trace(history).deployed.topology.subtopologies for group in each.copartition
         ):
@@ -292,6 +296,14 @@ def even_topics(history: History) -> Iterator[Violation]:
                 reported = ", ".join(f"{each} has {sizes[each]}" for each in joined)
                 why = f"{leader} assigns {what} without a partner in {round.where}: {reported} partitions"
                 yield Violation(why, (round.at,), "an error", what, shape=("uneven", "assigned"))
+            if not ever and len({sizes[each] for each in joined}) > 1 and _are_assigned(round):
+                why = f"{leader} makes assignments in {round.where} without an error, although the sizes differ"
+                yield Violation(why, (round.at, round.given[0].at), "an error", "none", shape=("uneven", "unnoticed"))
+
+
+def _are_assigned(round: Round) -> bool:
+    """Did all members get an assignment without an error?"""
+    return bool(round.given) and all(each.info is not None and not each.info.error for each in round.given)
 
 
 # Standbys and hosts
@@ -367,15 +379,15 @@ def idle_standbys(history: History) -> Iterator[Violation]:
     "stale-view",
     links=("KAFKA-3914",),
 )
-@of_placing("streams/hosts", "268-03", "268-02", "268-59")
+@of_placing("streams/hosts", "268-03", "268-02", "268-16", "268-59")
 def hosts(history: History) -> Iterator[Violation]:
     """The host map has every end point with the partitions of its members.
 
     It may also have partitions that an end point is waiting for, because another member still owns them.
     """
     for round, leader in led(history):
-        if round.futures and (leader.bound("268-30") or is_draft(leader.release)):
-            continue  # Then no tasks are assigned, or not to all members (268-29, 268-15).
+        if round.futures and leader.bound("268-30"):
+            continue  # Then no tasks are assigned (268-29).
         found = shares(round, leader)
         if len(found) != len(round.members) or any(each.info.used < 2 for each in found):
             continue
@@ -384,6 +396,8 @@ def hosts(history: History) -> Iterator[Violation]:
         standing = _by_host((each.end_point, read) for each in found for _, read in each.info.standby)
         standing = {**dict.fromkeys(running, frozenset[Partition]()), **standing}
         for each in found:
+            if each.process == UNKNOWN and is_draft(leader.release):
+                continue  # Its assignment is empty (268-60).
             reported = {name: frozenset(partitions) for name, partitions in each.info.hosts}
             yield from _mapped(round, each, reported, running, owned, "active")
             if all(one.info.used >= STANDBYS_BY_HOST for one in found) and not owned:

@@ -205,8 +205,12 @@ class Round:
 
     @property
     def is_hard_mix(self) -> bool:
-        """Are there members of versions that the leader does not know, and members without version probing (268-32)?"""
-        return bool(self.futures) and self.lowest < FIRST_PROBED
+        """Are there members of versions that the leader does not know, and members without version probing (268-32)?
+
+        In the draft, this is a group like any other (268-60).
+        """
+        drafted = self.leader is not None and is_draft(self.leader.release)
+        return bool(self.futures) and self.lowest < FIRST_PROBED and not drafted
 
     def subscribed(self, life: Life) -> Subscribed | None:
         return next((each for each in self.members if each.life is life), None)
@@ -230,8 +234,8 @@ class ProcessEvent(NamedTuple):
 @dataclass(slots=True)
 class StreamsTrace:
     deployed: Deploy = field(default_factory=Deploy)
-    events: tuple[Event, ...] = ()
-    """The events of all steps that were answered."""
+    events: tuple[Event | None, ...] = ()
+    """The events of all steps that were answered; None for a step that had no effect."""
     observed: list[ProcessEvent] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     running: dict[str, Life] = field(default_factory=dict)

@@ -67,7 +67,7 @@ def has_fixed_version(life: Life) -> bool:
 @impact(
     "A restarted process subscribes in an old version", "refused peer", "versions", "stuck-upgrade", links=("KIP-268",)
 )
-@of_versions("streams/restarts-afresh", "268-47", "268-08")
+@of_versions("streams/restarts-afresh", "268-47", "268-08", "268-13", "268-23")
 def restarts_afresh(history: History) -> Iterator[Violation]:
     """A process that starts subscribes in its latest version, whatever version it used before it ended."""
     known: set[Life] = set()
@@ -94,7 +94,7 @@ def restarts_afresh(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-268", "KAFKA-6054"),
 )
-@of_configured("streams/upgrade-from", "268-10", "268-41")
+@of_configured("streams/upgrade-from", "268-10", "268-13", "268-41")
 def upgrade_from(history: History) -> Iterator[Violation]:
     """If upgrade.from names a release before version probing, a member subscribes in the version of that release."""
     for round in streams_trace(history).rounds:

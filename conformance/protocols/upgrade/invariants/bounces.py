@@ -67,13 +67,13 @@ class Script:
     steps: int = 0
     """The number of steps that were processed."""
 
-    def until(self, events: Sequence[Event], index: int) -> None:
+    def until(self, events: Sequence[Event | None], index: int) -> None:
         """Processes the steps up to that one, inclusive."""
         while self.steps <= index:
             self._apply(events[self.steps])
             self.steps += 1
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: Event | None) -> None:
         match event:
             case Roll(member, kind):
                 if member in self.kinds:
@@ -184,9 +184,12 @@ def incremental(history: History) -> Iterator[Violation]:
     "misled-operator",
     links=("KIP-429",),
 )
-@upgrade_invariant("bounce/mixed", "429-02", "429-10", "429-11", "429-13", checks=("bounce/mixed",))
+@upgrade_invariant("bounce/mixed", "429-02", "429-10", "429-11", "429-13", "429-26", checks=("bounce/mixed",))
 def mixed(history: History) -> Iterator[Violation]:
-    """In a mixed group members that have revoked get only an error, and the others keep exactly what they own."""
+    """In a mixed group members that have revoked get only an error, and the others keep exactly what they own.
+
+    In any other group no assignment has an error.
+    """
     if not in_draft(history):
         return
     joined: dict[str, tuple[int, frozenset[Partition]]] = {}
@@ -196,6 +199,10 @@ def mixed(history: History) -> Iterator[Violation]:
                 joined = {}
                 if is_mixed([each.version for each in members]):
                     joined = {each.member: (each.version, frozenset(owners.of(each.member))) for each in members}
+            case Assigned(member, _, _, error) if error and not joined and owners.generation is not None:
+                why = f"{summary(owners.generation)}: {member} gets error {error}, although the group is not mixed"
+                yield Violation(why, (owners.formed_at, observation.step), "no error", f"error {error}",
+                                shape=("mixed", "needless error"))  # fmt: skip
             case Assigned(member, _, partitions, error) if member in joined and owners.generation is not None:
                 version, had = joined[member]
                 where = f"{summary(owners.generation)}: {member}"
@@ -218,7 +225,7 @@ def mixed(history: History) -> Iterator[Violation]:
     "misled-operator",
     links=("KIP-429",),
 )
-@upgrade_invariant("bounce/metric", "429-03", "429-11", "429-13", checks=("bounce/mixed",))
+@upgrade_invariant("bounce/metric", "429-03", "429-11", "429-13", "429-26", checks=("bounce/mixed",))
 def metric(history: History) -> Iterator[Violation]:
     """Each assignment with an error raises num.incompatible.rebalance by one, and nothing else raises it.
 

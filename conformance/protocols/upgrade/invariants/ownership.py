@@ -223,7 +223,9 @@ def skipped_path(history: History) -> Iterator[Violation]:
 
 
 @impact("Partitions stay unread after an upgrade", "stuck group", "ownership", "unread-partition", links=("KIP-429",))
-@upgrade_invariant("bounce/all-owned", "grp-03", "429-04", checks=("bounce/ownership", SERVED))
+@upgrade_invariant(
+    "bounce/all-owned", "grp-03", "429-04", "429-26", checks=("bounce/ownership", "bounce/mixed", SERVED)
+)
 def all_owned(history: History) -> Iterator[Violation]:
     """When a group that is not mixed is at rest, all subscribed partitions are read."""
     for observation, owners in observed_events(history):
@@ -275,7 +277,7 @@ def subscribed(history: History) -> Iterator[Violation]:
 def lost_is_neither(history: History) -> Iterator[Violation]:
     """A lost response counts neither as done nor as failed: no member adds or gives up partitions because of it."""
     for observation, _ in observed_events(history):
-        if history.ops[observation.step].step.verb != "lose":
+        if history.case.steps[observation.step].verb != "lose":
             continue
         match observation.seen:
             case Took(member) | Assigned(member):
@@ -284,5 +286,5 @@ def lost_is_neither(history: History) -> Iterator[Violation]:
                 how = "takes it for failed"
             case _:
                 continue
-        why = f"the connection of {history.ops[observation.step].step['member']} breaks, and {member} {how}"
+        why = f"the connection of {history.case.steps[observation.step]['member']} breaks, and {member} {how}"
         yield Violation(why, (observation.step,), "no change", how, shape=("lost", how))

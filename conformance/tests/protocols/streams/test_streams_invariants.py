@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,7 @@ from kipcheck.conformance.protocols.streams.invariants.trace import (
     streams_trace,
 )
 from kipcheck.conformance.protocols.streams.invariants.versions import values
+from kipcheck.conformance.protocols.streams.model.group_model import process_of
 from kipcheck.conformance.protocols.streams.model.members import (
     ENDLESS,
     NEVER,
@@ -239,6 +241,21 @@ def cases() -> Iterator[tuple[str, str, str, Deploy | None, Change, tuple[str, .
     yield case("lives", ("ends", "subscribe", "Oops"), after(of(Applied), Died("a", "subscribe", "Oops", "no")))
     yield case("lives", ("ends", "error", "4"), after(of(Applied), Died("a", "error", "4", "no")))
     yield case("assigns", ("endless",), after(of(Formed), Died("a", "lead", ENDLESS, "no end")))
+    yield from (case(*each) for each in _subscriptions())
+    yield case("acts", ("acts", "not started"), _forgets(Began, "a"), started("own", "ab"))
+    yield case("acts", ("acts", "no end"), lambda moment: () if isinstance(moment.seen, Rests) else moment.seen)
+
+
+def _subscriptions() -> Iterator[tuple[Any, ...]]:
+    yield "states-its-latest", ("states", "below"), resaid(3, "a", latest=11)
+    yield "states-its-latest", ("states", "above"), resaid(2, "b", latest=13), UP, DRAFT
+    yield "states-its-tasks", ("tasks", "active", "less"), resaid(3, "b", active=()), UP, DRAFT
+    yield "states-its-tasks", ("tasks", "active", "more"), resaid(1, "b", active=(T00,)), UP, DRAFT
+    yield "states-its-tasks", ("tasks", "standby", "more"), resaid(1, "b", standby=(T00,)), UP, DRAFT
+    yield "states-its-instance", ("instance", "shared"), resaid(1, "b", process=process_of("a"))
+    yield "states-its-instance", ("instance", "changes"), resaid(2, "b", process=process_of("z"))
+    yield "states-its-instance", ("end point", "missing"), resaid(1, "a", end_point=None), UP, NEWEST, WITH_STANDBYS
+    yield "states-its-instance", ("end point", "other"), resaid(1, "a", end_point="z:1")
 
 
 def _leads_on(leader: str, generation: int) -> Change:
