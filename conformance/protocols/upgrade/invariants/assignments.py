@@ -12,7 +12,7 @@ from kipcheck.conformance.protocols.upgrade.invariants.bounces import in_draft, 
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import Owners, observed_events
 from kipcheck.conformance.protocols.upgrade.ops import Assigned, Formed
 
-PLACE = 30
+PLACE = 40
 
 
 @impact(
