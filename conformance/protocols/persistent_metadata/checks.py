@@ -9,6 +9,7 @@ from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.persistent_metadata.invariants import CONFIGURATION, FORMATS, ROLLS
 from kipcheck.conformance.protocols.persistent_metadata.ops import OPERATIONS
 from kipcheck.conformance.protocols.persistent_metadata.strategies import ROLLS as DRAWN
+from kipcheck.conformance.protocols.persistent_metadata.tables import configurations, formats, rolls
 
 
 def editions(name: str) -> Iterable[str]:
@@ -23,16 +24,18 @@ CHECKS: tuple[Check[Subject], ...] = (
         "settings have known names, the draft's defaults and its one bound",
         CLUSTER,
         conversation,
-        values=200,
+        values=100,
         invariants=invariants_of(CONFIGURATION),
+        given=configurations,
     ),
     Check(
         FORMATS,
         "every store is written in the format that its setting allows, and replicated as it was written",
         CLUSTER,
         conversation,
-        values=300,
+        values=200,
         invariants=invariants_of(FORMATS),
+        given=formats,
     ),
     Check(
         ROLLS,
@@ -41,5 +44,6 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(ROLLS),
+        given=rolls,
     ),
 )

@@ -9,7 +9,7 @@ from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.declare.package import released
 from kipcheck.conformance.protocols.stored_records.invariants import LOADED, WRITTEN
 from kipcheck.conformance.protocols.stored_records.ops import OPERATIONS
-from kipcheck.conformance.protocols.stored_records.strategies import records
+from kipcheck.conformance.protocols.stored_records.strategies import reads, records, writes
 
 
 def editions(name: str) -> Iterable[str]:
@@ -24,15 +24,17 @@ CHECKS: tuple[Check[Subject], ...] = (
         "a record is written in the version that release, inter-broker version and features select",
         BROKER,
         conversation,
-        values=100,
+        values=60,
         invariants=invariants_of(WRITTEN),
+        given=writes,
     ),
     Check(
         LOADED,
         "a broker loads the versions that its release knows, and no others",
         BROKER,
         conversation,
-        values=100,
+        values=60,
         invariants=invariants_of(LOADED),
+        given=reads,
     ),
 )

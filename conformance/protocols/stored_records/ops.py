@@ -55,7 +55,10 @@ INTER_BROKERS: Final = (
     "0.10.1",
     "0.10.0",
     "9.9",
-)
+    "0.10.0-IV1", "0.10.1-IV0", "2.0-IV1", "2.0-IV2", "2.1-IV2", "2.1-IV3", "2.1.0", "2.2-IV1", "2.2-IV2", "2.3-IV1",
+    "2.3-IV2", "3.3-IV2", "3.3-IV4", "3.9-IV0", "3.9-IV1", "4.0-IV3", "4.0-IV4", "4.1-IV1", "4.1-IV2",
+)  # fmt: skip
+"""Around each version that changes what is written: the last before it, it, the last of its line, and one past that."""
 
 
 @answer()
