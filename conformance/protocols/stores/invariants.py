@@ -337,7 +337,9 @@ def _within(key: bytes, first: bytes | None, last: bytes | None) -> bool:
 
 
 @impact("A deleted record comes back", "wrong data", "versions", "wrong-data", links=LINKS)
-@contents("stores/deletes", "258-28", applies_to=steps_of("store-open", *READS, *WRITES), needs=steps_of(*READS))
+@contents(
+    "stores/deletes", "258-27", "258-28", applies_to=steps_of("store-open", *READS, *WRITES), needs=steps_of(*READS)
+)
 def deletes(history: History) -> Iterator[Violation]:
     """A key that was deleted, or put with null, is absent, in whichever format it was."""
     for each, key, had, shown in wrong(history):

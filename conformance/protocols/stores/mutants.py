@@ -274,6 +274,15 @@ class AlwaysLooksForBoth(Storing):
         return Transition(replace(after, both=True), tuple(Opened(True, self.flushes(after)) for _ in actions))
 
 
+@upgrades("both-formats", OLD)
+class NeverLooksForBoth(Storing):
+    """A store with old values says that it looks for the new format alone."""
+
+    def opened(self, state: State, format: Format) -> Transition[State, Action]:
+        after, actions = super().opened(state, format)
+        return Transition(after, tuple(Opened(False, self.flushes(after)) if after.open else each for each in actions))
+
+
 @contents("headers", "open headers; put 61=31 at 5 with h=31; get 61")
 class DropsHeaders(Storing):
     """A record is stored without its headers."""
