@@ -149,6 +149,15 @@ class EmptiesInTheSwap(Upgrading):
         return made if made.active is None else replace(made, active=replace(made.active, contents=()))
 
 
+@changelog("runs", "append 0 61=31 at 5 version 3; start a timestamped; rebalance; replay a 0")
+class SkipsUnknownRecords(Upgrading):
+    """A store that is filled from its changelog skips records of an unknown version."""
+
+    def filled(self, store: Store, log: Sequence[Logged], most: int | None) -> Store:
+        known = [each if each.version in (OLD, NEW) else replace(each, version=OLD, value=None) for each in log]
+        return super().filled(store, known, most)
+
+
 @changelog("timestamps", f"{LOGGED}; {NEW_STORE}; get 0 61")
 class ForgetsTimestampsInRestores(Upgrading):
     """A record of the old format is restored as if it had no timestamp."""

@@ -71,6 +71,9 @@ def _conversions() -> Iterator[Life]:
 def _restores() -> Iterator[Life]:
     for version, timestamp, code in product((OLD, NEW), TIMESTAMPS, ("timestamped", "builder")):
         yield Append(0, KEY, "31", timestamp, version), Start("a", code), Rebalance(), Get(0, KEY)
+    for code in ("timestamped", "builder", "plain"):
+        log = Append(0, KEY, "32", 5, OLD), Append(0, KEY, "33", 6, UNKNOWN), Append(0, KEY, "34", 7, OLD)
+        yield Start("a", code), Rebalance(), *log, Replay("a", 0, 1), Replay("a", 0), Get(0, KEY)
     for first, second, value in product((OLD, NEW), (OLD, NEW), (*VALUES, None)):
         log = Append(0, KEY, "32", 5, first), Append(0, KEY, value, 7, second)
         yield *log, Start("a", "timestamped"), Rebalance(), *READINGS
@@ -168,6 +171,7 @@ def groups(subject: Any) -> Iterable[Conversation]:
 
 
 def _modes() -> Iterator[Life]:
+    yield Stop("a"), Kill("a"), Replay("a", 0), Lose("a"), Start("a", "plain"), Lose("a"), Rebalance(), Stop("b")
     for mode in (*MODES, *OTHER_MODES):
         yield tuple(Start("a", code, mode) for code in dict.fromkeys(code for code, _ in CODES))
 

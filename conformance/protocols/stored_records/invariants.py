@@ -218,7 +218,7 @@ def known_versions_loaded(history: History) -> Iterator[Violation]:
     for op in answered(history, "read-record"):
         message = op.step["message"]
         version = VERSIONS.get((message, op.step["hex"]))
-        highest = 2 if message == KEY else newest_readable(message, at)
+        highest = (3 if at >= FEATURES_SINCE else 2) if message == KEY else newest_readable(message, at)
         if version is not None and highest is not None and version <= highest and not payload(op).get("loaded"):
             found = op.observation.error if isinstance(op.observation, Refused) else "skipped"
             yield Violation(

@@ -150,6 +150,14 @@ class SkipsEveryKey(Storing):
         return Loaded(False)
 
 
+@loads("known-versions-loaded", "read Key 0003000167")
+class SkipsConsumerGroups(Storing):
+    """The records of consumer groups are skipped, as if their keys were unknown."""
+
+    def read_key(self, version: int) -> Action:
+        return Loaded(False) if version == 3 else super().read_key(version)
+
+
 @loads("unknown-versions-refused", "read GroupMetadataValue 00630000")
 class LoadsUnknownVersions(Storing):
     """A value in an unknown version is skipped, and loading continues."""

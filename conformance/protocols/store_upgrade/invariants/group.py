@@ -35,19 +35,38 @@ def modes(history: History) -> Iterator[Violation]:
 
 @impact("An instance or a group stops during an upgrade", "refused peer", "guards", "stuck-upgrade", links=LINKS)
 @invariant(
-    "store-upgrade/runs", "258-06", "258-07", "258-08", "258-09", "258-10", "258-11", "258-20", "258-22", "258-26",
-    role=Role.STORE, checks=(CHANGELOG, STORES, GROUP),
+    "store-upgrade/runs", "258-02", "258-03", "258-06", "258-07", "258-08", "258-09", "258-10", "258-11", "258-20",
+    "258-22", "258-26", role=Role.STORE, checks=(CHANGELOG, STORES, GROUP),
     applies_to=steps_of(*RUNS, "append-record", "replay-changelog", "read-changelog"),
 )  # fmt: skip
 def runs(history: History) -> Iterator[Violation]:
-    """An instance starts, stops, joins each rebalance, and reads the changelog of each of its tasks."""
+    """An instance starts, stops, joins each rebalance, and reads the changelog of each of its tasks.
+
+    One that does not run does none of this, and no instance reads past a record of an unknown version.
+    """
     for each in trace(history):
         if each.error and _is_legal(each):
             yield breach(each, "the application refuses it", "accepted", each.verb)
+        elif each.accepted and _is_impossible(each):
+            yield breach(each, "the application accepts it", "refused", each.verb, "impossible")
         elif each.accepted and each.verb == "rebalance-tasks":
             shares = {share["instance"] for share in each.answer["shares"]}
             if left_out := sorted(each.before.live.keys() - shares):
                 yield breach(each, f"{left_out[0]}, which runs, is not in the group", "in the group", "left out")
+
+
+def _is_impossible(each: AppStep) -> bool:
+    """Whether the instance does not run, or a record of the changelog has a version that it does not know."""
+    step, known = each.request, each.before
+    match each.verb:
+        case "stop-instance" | "kill-instance":
+            return step["instance"] not in known.live
+        case "lose-directory":
+            return step["instance"] in known.live
+        case "replay-changelog":
+            past = step["task"] in known.unreadable and step["most"] is None
+            return past or step["instance"] not in known.live
+    return False
 
 
 def _is_legal(each: AppStep) -> bool:
@@ -60,6 +79,8 @@ def _is_legal(each: AppStep) -> bool:
             return step["instance"] in known.live
         case "kill-instance":
             return step["instance"] in known.live and step["swapping"] is None
+        case "lose-directory":
+            return step["instance"] not in known.live
         case "rebalance-tasks":
             return bool(known.live)
         case "read-changelog":
