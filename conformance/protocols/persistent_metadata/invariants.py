@@ -4,12 +4,12 @@ They read the answers, and the table of settings; none compares with the model. 
 counts for the following steps.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Violation
@@ -206,43 +206,73 @@ def format_bound(history: History) -> Iterator[Violation]:
 
 @impact("A valid configuration is refused", "refused peer", "guards", "stuck-upgrade", links=LINKS)
 @configuration(
-    "persistent-metadata/nothing-else-refused", "384-08", "384-19", "384-01",
-    applies_to=steps_of("start-binary", "topic-format"),
+    "persistent-metadata/nothing-else-refused", "384-08", "384-19", "384-01", "384-02", "384-03", "384-17", "384-18",
+    "384-25", applies_to=steps_of("start-binary", "topic-format"),
 )  # fmt: skip
 def nothing_else_refused(history: History) -> Iterator[Violation]:
     """Settings are refused for an unknown name or the message format's bound, and for nothing else."""
     for each in trace(history):
-        step, topic = each.op.step, each.before.topic_format
-        if each.error != INVALID_CONFIG:
+        step = each.op.step
+        if each.error in ("", UNREADABLE) or step.verb not in ("start-binary", "topic-format"):
             continue
-        if step.verb == "start-binary":
-            settings = each.requested
-            fits = settings is not None and all(
-                format is None or admits(settings, format) for format in (settings.format, topic)
-            )
-        elif step.verb == "topic-format":
-            wanted = None if step["format"] is None else rank(step["format"], NEWEST_BINARY)
-            fits = step["format"] is None or (
-                wanted is not None and all(admits(other, wanted) for other in each.before.live.values())
-            )
-        else:
-            continue
-        if fits:
+        if _is_legal(each):
             yield breach(each, "valid settings were refused", "accepted", step.verb)
+
+
+def _is_legal(each: ClusterStep) -> bool:
+    """Whether the names of a start or of a topic's format are known, and the format is within the bound."""
+    step, topic = each.request, each.before.topic_format
+    if step.verb == "start-binary":
+        settings = each.requested
+        return settings is not None and all(
+            format is None or admits(settings, format) for format in (settings.format, topic)
+        )
+    wanted = None if step["format"] is None else rank(step["format"], NEWEST_BINARY)
+    return step["format"] is None or (
+        wanted is not None and all(admits(other, wanted) for other in each.before.live.values())
+    )
 
 
 # The formats
 
 
-@impact("An older binary cannot read what a newer one wrote", "wrong data", "gating", "unreadable", links=LINKS)
-@formats(
-    "persistent-metadata/gated", "384-04", "384-10", "384-11", "384-12", "384-13", "384-14", "384-15", "384-16",
-    "384-20", applies_to=steps_of("start-binary", "topic-format", "write-store", "stop-binary"),
-    needs=steps_of("start-binary", "write-store"),
-)  # fmt: skip
-def gated(history: History) -> Iterator[Violation]:
-    """An incompatible format is written once its setting allows it, that of messages or of the rest, and not before."""
-    yield from _wrong_formats(history, compatible=False)
+GATED: Final[Mapping[str, tuple[str, str]]] = {
+    "offsets": ("384-04", "the __consumer_offsets records"),
+    "transactions": ("384-10", "the __transaction_state records"),
+    "index": ("384-11", "index files"),
+    "snapshot": ("384-12", "producer snapshots"),
+    "epochs": ("384-13", "leader epoch checkpoints"),
+    "replication": ("384-14", "the replication checkpoint"),
+    "cleaner": ("384-15", "the cleaner checkpoint"),
+    "zookeeper": ("384-16", "ZooKeeper metadata"),
+    "messages": ("384-27", "messages"),
+}
+"""Store -> the requirement of its own, and what it is."""
+
+
+def _gate_of(store: str, requirement: str, what: str) -> None:
+    """Declares the invariant of one store: an implementation may forget one of them alone."""
+    setting = "log.message.format.version" if store == "messages" else "persistent.metadata.version"
+
+    def is_written(case: Case, step: Step) -> bool:
+        return step.verb == "write-store" and step.body["store"] == store and not step.body["compatible"]
+
+    def search(history: History) -> Iterator[Violation]:
+        yield from _wrong_formats(history, lambda step: step["store"] == store and not step["compatible"])
+
+    search.__doc__ = f"An incompatible format of {what} is written once {setting} of the writer allows it, not before."
+    name = "persistent-metadata/gated" if store == "offsets" else f"persistent-metadata/gates-{store}"
+    more = ("384-04", "384-19", "384-26") if store != "offsets" else ("384-19", "384-26")
+    declare = formats(
+        name, requirement, *more, applies_to=steps_of("start-binary", "topic-format", "write-store", "stop-binary"),
+        needs=is_written,
+    )  # fmt: skip
+    title = f"An older binary cannot read {what} of a newer one, or never gets the new format"
+    impact(title, "wrong data", "gating", "unreadable", links=LINKS)(declare(search))
+
+
+for _store, (_requirement, _what) in GATED.items():
+    _gate_of(_store, _requirement, _what)
 
 
 @impact("A feature of the new version cannot be tested", "wrong data", "gating", "stuck-upgrade", links=LINKS)
@@ -253,13 +283,16 @@ def gated(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 def compatible_at_once(history: History) -> Iterator[Violation]:
     """A compatible change follows the inter-broker version at once."""
-    yield from _wrong_formats(history, compatible=True)
+    yield from _wrong_formats(history, lambda step: step["compatible"])
 
 
-def _wrong_formats(history: History, compatible: bool) -> Iterator[Violation]:
+def _wrong_formats(history: History, is_judged: Callable[[Step], bool]) -> Iterator[Violation]:
+    """Of the writes by binaries that have a new format."""
     for each in trace(history):
         step, written = each.op.step, each.answer.get("format")
-        if step.verb != "write-store" or step["compatible"] is not compatible or step["broker"] not in each.before.live:
+        if step.verb != "write-store" or not is_judged(step) or step["broker"] not in each.before.live:
+            continue
+        if not each.before.live[step["broker"]].reads_new_format:
             continue
         gate = each.gate
         right = 2 if gate is not None and gate[0] >= NEW_FORMAT else 1
@@ -267,6 +300,49 @@ def _wrong_formats(history: History, compatible: bool) -> Iterator[Violation]:
             setting = "a setting that its binary does not know" if gate is None else f"the setting at {name(gate)}"
             why = f"{step['store']} is written in format {written}, with {setting}"
             yield breach(each, why, f"format {right}", "early" if right == 1 else "late")
+
+
+@impact("The release with the setting changes what is stored", "wrong data", "gating", "unreadable", links=LINKS)
+@formats(
+    "persistent-metadata/brings-no-format", "384-20", applies_to=steps_of("start-binary", "write-store", "stop-binary"),
+    needs=steps_of("write-store"),
+)  # fmt: skip
+def brings_no_format(history: History) -> Iterator[Violation]:
+    """The release that brings the setting, and each one before it, writes every store in its old format."""
+    for each in trace(history):
+        step, written = each.op.step, each.answer.get("format")
+        settings = each.before.live.get(step["broker"]) if step.verb == "write-store" else None
+        if each.accepted and settings is not None and not settings.reads_new_format and written != 1:
+            why = f"{step['store']} is written in format {written} by the binary {settings.binary}"
+            yield breach(each, why, "format 1", "changed")
+
+
+@impact(
+    "A broker that runs does not store or read its metadata", "refused peer", "guards", "stuck-upgrade", links=LINKS
+)
+@formats(
+    "persistent-metadata/serves", "384-04", "384-05", "384-06", "384-07", "384-10", "384-11", "384-12", "384-13",
+    "384-14", "384-15", "384-16", "384-20", "384-25", "384-26", "384-27",
+    applies_to=steps_of("start-binary", "topic-format", "write-store", "read-store", "stop-binary"),
+    needs=steps_of("start-binary", "write-store", "read-store"),
+)  # fmt: skip
+def serves(history: History) -> Iterator[Violation]:
+    """A live broker writes every store and reads what its binary knows; a binary with the new format starts on it."""
+    for each in trace(history):
+        step = each.op.step
+        if not each.error or step.verb not in ("start-binary", "write-store", "read-store"):
+            continue
+        settings = each.requested if step.verb == "start-binary" else each.before.live.get(step["broker"])
+        if settings is None:
+            continue
+        if step.verb == "start-binary":
+            refused = each.error == UNREADABLE and settings.reads_new_format and _is_legal(each)
+        elif step.verb == "read-store" and not settings.reads_new_format:
+            refused = step["store"] not in each.before.stored(step["broker"])
+        else:
+            refused = True
+        if refused:
+            yield breach(each, f"the broker with the binary {settings.binary} refuses it", "accepted", step.verb)
 
 
 @impact("A follower changes the leader's records", "wrong data", "versions", "wrong-data", links=LINKS)

@@ -158,7 +158,7 @@ class PersistentCluster:
         if broker.settings is None:
             return Transition(state, (Rejected(NOT_RUNNING),))
         setting = self.gate(broker.settings, event, state.topic_format)
-        format = NEW if setting is not None and setting[0] >= NEW_FORMAT else OLD
+        format = NEW if setting is not None and self.allows(setting) else OLD
         after = state
         if format == NEW and not event.compatible:
             after = self.stored(state, broker, event.store)
@@ -171,6 +171,10 @@ class PersistentCluster:
         if event.store == "messages":
             return settings.format if topic_format is None else topic_format
         return settings.persistent
+
+    def allows(self, setting: Rank) -> bool:
+        """Whether a setting at this version allows the new format."""
+        return setting[0] >= NEW_FORMAT
 
     def stored(self, state: State, writer: Broker, store: Store) -> State:
         """The new format is written, and replicated."""

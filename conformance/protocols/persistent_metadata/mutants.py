@@ -4,18 +4,36 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
-from kipcheck.conformance.protocols.persistent_metadata.invariants import CONFIGURATION, FORMATS, ROLLS
-from kipcheck.conformance.protocols.persistent_metadata.model import PersistentCluster
-from kipcheck.conformance.protocols.persistent_metadata.ops import OPERATIONS, Start, Store, Write
+from kipcheck.conformance.protocols.persistent_metadata.invariants import CONFIGURATION, FORMATS, GATED, ROLLS
+from kipcheck.conformance.protocols.persistent_metadata.model import NEW, OLD, PersistentCluster, State
+from kipcheck.conformance.protocols.persistent_metadata.ops import (
+    INVALID_CONFIG,
+    OPERATIONS,
+    REPLICATED,
+    UNREADABLE,
+    Action,
+    Rejected,
+    Start,
+    Started,
+    Store,
+    Write,
+    Written,
+)
 from kipcheck.conformance.protocols.persistent_metadata.settings import (
+    LINES,
     NEW_FORMAT,
+    STEPS,
     Rank,
     Settings,
     admits,
+    knows_setting,
     newest,
+    rank,
     resolved,
 )
+from kipcheck.conformance.protocols.persistent_metadata.tables import STORES
 
 
 class Playing(MachineMutant, PersistentCluster):
@@ -61,6 +79,33 @@ class DefaultsToTheBinary(Playing):
         return replace(found, persistent=newest(event.binary))
 
 
+@configuration("known-names", "start 0 2.1 pmv 2.0-IV2 format 2.0")
+class TakesTheStepAfterTheLast(Playing):
+    """The step after the last one of a line stands for the line."""
+
+    def settings(self, event: Start) -> Settings | None:
+        given = (event.inter_broker, event.persistent, event.format)
+        return resolved(event.binary, *(None if each is None else self.line(each) for each in given))
+
+    def line(self, text: str) -> str:
+        line, _, step = text.partition("-IV")
+        return line if step == str(STEPS.get(line)) else text
+
+
+@configuration("defaults", "start 0 2.1 ibp 2.0")
+class FollowsTheLower(Playing):
+    """Without a value persistent.metadata.version is the lower of the two other settings."""
+
+    def settings(self, event: Start) -> Settings | None:
+        found = super().settings(event)
+        if found is None or found.persistent is None or event.persistent is not None:
+            return found
+        return replace(found, persistent=min(found.format, found.inter_broker))
+
+    def bounded(self, settings: Settings, topic_format: Rank | None) -> bool:
+        return True
+
+
 @configuration("format-bound", "start 0 2.1 pmv 2.0")
 class IgnoresTheBound(Playing):
     """The message format of a broker may be above its persistent metadata version."""
@@ -75,6 +120,57 @@ class BoundsBrokersOnly(Playing):
 
     def bounded(self, settings: Settings, topic_format: Rank | None) -> bool:
         return admits(settings, settings.format)
+
+
+@configuration("defaults", "start 0 2.1 pmv 2.1 format 2.0")
+class IgnoresTheValue(Playing):
+    """The persistent metadata version is always that of the message format."""
+
+    def settings(self, event: Start) -> Settings | None:
+        return super().settings(replace(event, persistent=None) if super().settings(event) is not None else event)
+
+
+@configuration("format-bound", "start 0 2.1; start 1 2.1 format 2.0; topic-format 2.1")
+class BoundsByAnyBroker(Playing):
+    """The message format of a topic may be what one of the live brokers allows."""
+
+    def set_topic_format(self, state: State, text: str | None) -> Transition[State, Action]:
+        wanted = None if text is None else rank(text, "2.2")
+        if wanted is not None and any(self.bounded(settings, wanted) for _, settings in state.live()):
+            return Transition(replace(state, topic_format=wanted))
+        return super().set_topic_format(state, text)
+
+
+@configuration("nothing-else-refused", "start 0 2.1")
+class NeedsTheSetting(Playing):
+    """A configuration of an earlier release, which lacks the setting, is refused."""
+
+    def settings(self, event: Start) -> Settings | None:
+        return None if event.persistent is None and knows_setting(event.binary) else super().settings(event)
+
+
+@configuration("nothing-else-refused", "start 0 2.1 pmv 2.1-IV2")
+class TakesLinesOnly(Playing):
+    """A step of a line is no name of a version."""
+
+    def settings(self, event: Start) -> Settings | None:
+        return None if "-IV" in (event.persistent or "") else super().settings(event)
+
+
+@configuration("nothing-else-refused", "start 0 2.1")
+class BoundsBelow(Playing):
+    """The message format has to be below the persistent metadata version."""
+
+    def bounded(self, settings: Settings, topic_format: Rank | None) -> bool:
+        return super().bounded(settings, topic_format) and settings.format != settings.persistent
+
+
+@configuration("nothing-else-refused", "topic-format 2.1")
+class TakesNoOverride(Playing):
+    """No topic may override the message format, as if that were a second setting of the same thing."""
+
+    def set_topic_format(self, state: State, text: str | None) -> Transition[State, Action]:
+        return Transition(state, () if text is None else (Rejected(INVALID_CONFIG),))
 
 
 @configuration("nothing-else-refused", "start 0 2.1 ibp 2.0")
@@ -97,7 +193,7 @@ class GatesByTheInterBrokerVersion(Playing):
         return settings.inter_broker
 
 
-@formats("gated", "start 0 2.2 format 2.1; write 0 snapshot")
+@formats("gates-snapshot", "start 0 2.2 format 2.1; write 0 snapshot")
 class GatesTopicsOnly(Playing):
     """The files of a broker follow the inter-broker version."""
 
@@ -105,6 +201,159 @@ class GatesTopicsOnly(Playing):
         if event.store in ("index", "snapshot", "epochs", "replication", "cleaner"):
             return settings.inter_broker
         return super().gate(settings, event, topic_format)
+
+
+@formats("gated", "start 0 2.2 pmv 2.2-IV0 format 2.1; write 0 offsets")
+class GatesOneStepLate(Playing):
+    """The first step of the line with the new format does not allow it."""
+
+    def allows(self, setting: Rank) -> bool:
+        return setting > (NEW_FORMAT, 0)
+
+
+@formats("gated", "start 0 2.2 format 2.1; write 0 offsets")
+class GatesOneStepEarly(Playing):
+    """The last step before the line with the new format allows it."""
+
+    def allows(self, setting: Rank) -> bool:
+        return setting >= (NEW_FORMAT - 1, STEPS[LINES[NEW_FORMAT - 1]] - 1)
+
+
+@formats("gated", "start 0 2.2; start 1 2.2 format 2.1; write 1 offsets")
+class GatesByTheHighest(Playing):
+    """One broker with the new setting lets every leader write the new format."""
+
+    def write(self, state: State, event: Write) -> Transition[State, Action]:
+        self.others = [each.persistent for _, each in state.live() if each.persistent is not None]
+        return super().write(state, event)
+
+    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+        own = super().gate(settings, event, topic_format)
+        return own if event.compatible or event.store == "messages" else self.chosen(own)
+
+    def chosen(self, own: Rank | None) -> Rank | None:
+        return max(self.others, default=own) if own is not None else own
+
+
+@formats("gated", "start 0 2.2; start 1 2.2 format 2.1; write 0 offsets")
+class GatesByTheLowest(GatesByTheHighest):
+    """No leader writes the new format before every broker has the new setting."""
+
+    def chosen(self, own: Rank | None) -> Rank | None:
+        return min(self.others, default=own) if own is not None else own
+
+
+@formats("gated", "start 0 2.2 ibp 2.1; write 0 offsets")
+class HoldsBackByTheInterBrokerVersion(Playing):
+    """An incompatible change waits for the inter-broker version, too."""
+
+    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+        own = super().gate(settings, event, topic_format)
+        return None if own is None else min(own, settings.inter_broker)
+
+
+@formats("gates-messages", "start 0 2.2 pmv 2.2 format 2.1; write 0 messages")
+class GatesMessagesByTheSetting(Playing):
+    """Messages follow the persistent metadata version."""
+
+    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+        return super().gate(settings, replace(event, store="offsets"), topic_format)
+
+
+def _upgrades_early(store: Store) -> type[Playing]:
+    class Early(Playing):
+        def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+            own = super().gate(settings, event, topic_format)
+            return settings.inter_broker if event.store == store else own
+
+    Early.__name__ = f"Upgrades{store.title()}Early"
+    Early.__doc__ = f"The format of {GATED[store][1]} follows the inter-broker version."
+    return Early
+
+
+def _never_upgrades(store: Store) -> type[Playing]:
+    class Never(Playing):
+        def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+            return super().gate(settings, event, topic_format) if event.store != store or event.compatible else None
+
+    Never.__name__ = f"NeverUpgrades{store.title()}"
+    Never.__doc__ = f"{GATED[store][1].capitalize()} keep the old format, whatever the settings."
+    return Never
+
+
+for _store in STORES:
+    _name = "gated" if _store == "offsets" else f"gates-{_store}"
+    formats(_name, f"start 0 2.2 format 2.1; write 0 {_store}")(_upgrades_early(_store))
+    formats(_name, f"start 0 2.2; write 0 {_store}")(_never_upgrades(_store))
+
+
+@formats("brings-no-format", "start 0 2.1; write 0 offsets")
+class ChangesFormatsWithTheSetting(Playing):
+    """The release with the setting writes offsets in a format of its own."""
+
+    def write(self, state: State, event: Write) -> Transition[State, Action]:
+        settings = state.broker(event.broker).settings
+        if settings is not None and settings.binary == "2.1" and event.store == "offsets":
+            return Transition(state, (Written(NEW),))
+        return super().write(state, event)
+
+
+@formats("serves", "start 0 2.2; write 0 offsets; start 0 2.2 format 2.1; read 0 offsets")
+class ReadsByTheSetting(Playing):
+    """A broker reads the new format only if its own setting allows it."""
+
+    def loads(self, settings: Settings) -> bool:
+        return super().loads(settings) and (settings.persistent is None or self.allows(settings.persistent))
+
+
+@formats("serves", "start 0 2.0; write 0 offsets")
+class WritesNothing(Playing):
+    """A broker refuses each write."""
+
+    def write(self, state: State, event: Write) -> Transition[State, Action]:
+        return Transition(state, (Rejected(INVALID_CONFIG),))
+
+
+@formats("serves", "start 0 2.2; start 1 2.2 format 2.1; write 1 offsets")
+class WritesNothingDuringTheRoll(Playing):
+    """A broker with the old setting writes nothing while another one has the new setting."""
+
+    def write(self, state: State, event: Write) -> Transition[State, Action]:
+        settings, live = state.broker(event.broker).settings, [each.persistent for _, each in state.live()]
+        behind = (
+            settings is not None
+            and settings.persistent is not None
+            and settings.persistent < max(each for each in live if each is not None)
+        )
+        return Transition(state, (Rejected(INVALID_CONFIG),)) if behind else super().write(state, event)
+
+
+@formats("serves", "start 0 2.2; write 0 offsets; start 0 2.2")
+class NeedsAnEmptyDirectory(Playing):
+    """No broker starts on a directory that contains the new format."""
+
+    def starts_on(self, settings: Settings, new: frozenset[Store]) -> bool:
+        return not new
+
+
+@formats("compatible-at-once", "start 0 2.2 ibp 2.1; write 0 offsets~")
+class WritesCompatibleChangesAnyway(Playing):
+    """A compatible change does not wait for the inter-broker version."""
+
+    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+        newest_known = newest(settings.binary)
+        return newest_known if event.compatible else super().gate(settings, event, topic_format)
+
+
+@formats("leaders-format", "start 0 2.2; write 0 offsets; start 0 2.2 format 2.1; read 0 offsets")
+class ForgetsNewRecords(Playing):
+    """A broker drops the records of the new format when its setting is lowered."""
+
+    def opened(self, settings: Settings, new: frozenset[Store]) -> frozenset[Store]:
+        return new if settings.persistent is None or self.allows(settings.persistent) else frozenset()
+
+    def fetched(self, state: State, number: int) -> frozenset[Store]:
+        return frozenset()
 
 
 @formats("compatible-at-once", "start 0 2.2 format 2.1; write 0 offsets~")
@@ -123,7 +372,31 @@ class FollowersConvert(Playing):
         return settings.persistent is not None and settings.persistent[0] >= NEW_FORMAT
 
 
+@formats("leaders-format", "start 0 2.2 format 2.1; start 1 2.2; write 0 offsets; read 1 offsets")
+class FollowersUpgrade(Playing):
+    """A follower with the new setting stores the old records of its leader in the new format."""
+
+    def write(self, state: State, event: Write) -> Transition[State, Action]:
+        after, actions = super().write(state, event)
+        if event.store in REPLICATED and actions == (Written(OLD),) and not event.compatible:
+            for each, settings in state.live():
+                if each.number != event.broker and settings.persistent and self.allows(settings.persistent):
+                    after = after.having(replace(each, new=each.new | {event.store}))
+        return Transition(after, actions)
+
+
 # The way back
+
+
+@rolls("way-back", "start 0 2.0; start 0 2.0")
+class StartsOnce(Playing):
+    """A directory that a broker has used is refused, as if every restart were a downgrade."""
+
+    def start(self, state: State, event: Start) -> Transition[State, Action]:
+        after, actions = super().start(state, event)
+        if any(each.number == event.broker for each in state.brokers) and isinstance(actions[0], Started):
+            return Transition(state.without(event.broker), (Rejected(UNREADABLE),))
+        return Transition(after, actions)
 
 
 @rolls("way-back", "start 0 2.2 format 2.1; start 0 2.0")

@@ -10,6 +10,7 @@ from kipcheck.conformance.protocols.store_upgrade.invariants.group import GROUP
 from kipcheck.conformance.protocols.store_upgrade.invariants.stores import CHANGELOG, STORES
 from kipcheck.conformance.protocols.store_upgrade.ops import OPERATIONS
 from kipcheck.conformance.protocols.store_upgrade.strategies import UPGRADES
+from kipcheck.conformance.protocols.store_upgrade.tables import changelogs, groups, stores
 
 
 def editions(name: str) -> Iterable[str]:
@@ -24,23 +25,26 @@ CHECKS: tuple[Check[Subject], ...] = (
         "no upgrade of a store loses, doubles or misreads a record of a changelog in two formats",
         APPLICATION,
         conversation,
-        values=400,
+        values=200,
         invariants=invariants_of(CHANGELOG),
+        given=changelogs,
     ),
     Check(
         STORES,
         "the old store serves until the new one is whole, and a failed upgrade is taken up again",
         APPLICATION,
         conversation,
-        values=150,
+        values=100,
         invariants=invariants_of(STORES),
+        given=stores,
     ),
     Check(
         GROUP,
         "the roll-over is marked and mirrored, and every task has one owner throughout",
         APPLICATION,
         conversation,
-        values=150,
+        values=100,
         invariants=invariants_of(GROUP),
+        given=groups,
     ),
 )

@@ -4,13 +4,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.store_upgrade.invariants.group import GROUP
 from kipcheck.conformance.protocols.store_upgrade.invariants.stores import CHANGELOG, STORES
-from kipcheck.conformance.protocols.store_upgrade.model import Shares, StoreUpgrade
-from kipcheck.conformance.protocols.store_upgrade.ops import IN_MEMORY, NEW, OLD, OPERATIONS, Logged, Place, Put
+from kipcheck.conformance.protocols.store_upgrade.model import Result, Shares, StoreUpgrade
+from kipcheck.conformance.protocols.store_upgrade.ops import (
+    IN_MEMORY,
+    NEW,
+    NOT_READY,
+    NOT_RUNNING,
+    OLD,
+    OPERATIONS,
+    Changelog,
+    Event,
+    Get,
+    Logged,
+    Place,
+    Put,
+    PutIfAbsent,
+    ReadChangelog,
+    Rejected,
+    Replay,
+    Replayed,
+    Stop,
+)
 from kipcheck.conformance.protocols.store_upgrade.records import having, stamped
-from kipcheck.conformance.protocols.store_upgrade.state import Directory, Instance, State, Store, TaskSet
+from kipcheck.conformance.protocols.store_upgrade.state import NO_TASKS, Directory, Instance, State, Store, TaskSet
 from kipcheck.conformance.protocols.store_upgrade.subscription import Subscription
 
 
@@ -59,6 +79,32 @@ class ConvertsAnything(Upgrading):
         return record.value if record.version not in (OLD, NEW) else super().converted(record)
 
 
+@changelog("converts", "convert =31 at -1 version 1")
+class ConvertsNoTimestampToZero(Upgrading):
+    """A record of the old format whose timestamp is -1 gets timestamp 0."""
+
+    def converted(self, record: Logged) -> str | None:
+        return super().converted(replace(record, timestamp=0) if record.timestamp == -1 else record)
+
+
+@changelog("converts", "convert =31 at 5 version 1")
+class ConvertsNothing(Upgrading):
+    """A record of the old format stays as it is."""
+
+    def converted(self, record: Logged) -> str | None:
+        return record.value if record.version == OLD else super().converted(record)
+
+
+@changelog("converts", "convert =31 at -2 version 1")
+class RefusesTimestampsBelowZero(Upgrading):
+    """A record whose timestamp is below zero is refused."""
+
+    def converted(self, record: Logged) -> str | None:
+        if record.timestamp < -1:
+            raise LookupError(record.timestamp)
+        return super().converted(record)
+
+
 @changelog("reads-back", "append 0 61=31 at 5 version 2; start a timestamped; rebalance; get 0 61")
 class DecidesOnce(Upgrading):
     """A store takes all records of its changelog for records of the old format."""
@@ -103,6 +149,15 @@ class EmptiesInTheSwap(Upgrading):
         return made if made.active is None else replace(made, active=replace(made.active, contents=()))
 
 
+@changelog("runs", "append 0 61=31 at 5 version 3; start a timestamped; rebalance; replay a 0")
+class SkipsUnknownRecords(Upgrading):
+    """A store that is filled from its changelog skips records of an unknown version."""
+
+    def filled(self, store: Store, log: Sequence[Logged], most: int | None) -> Store:
+        known = [each if each.version in (OLD, NEW) else replace(each, version=OLD, value=None) for each in log]
+        return super().filled(store, known, most)
+
+
 @changelog("timestamps", f"{LOGGED}; {NEW_STORE}; get 0 61")
 class ForgetsTimestampsInRestores(Upgrading):
     """A record of the old format is restored as if it had no timestamp."""
@@ -126,6 +181,37 @@ class PutsWhatIsThere(Upgrading):
 
     def absent(self, value: str | None) -> bool:
         return True
+
+
+@changelog("absent-only", "start a plain; rebalance; put 0 61=31 at 5; put-if-absent 0 61=32 at 7; get 0 61")
+class TakesOldStoresForAbsent(Upgrading):
+    """Through the proxy a put for an absent key does not look into the old store."""
+
+    def read(self, state: State, event: PutIfAbsent | Get) -> Result:
+        _, _, store = self.owner(state, event.task)
+        self.is_old = store is not None and store.place == "old"
+        return super().read(state, event)
+
+    def absent(self, value: str | None) -> bool:
+        return self.is_old or super().absent(value)
+
+
+@changelog("reads-back", "start a timestamped; rebalance; put-if-absent 0 61=31 at 5; get 0 61")
+class PutsNothingWhatIsAbsent(Upgrading):
+    """A put for an absent key puts nothing."""
+
+    def absent(self, value: str | None) -> bool:
+        return False
+
+
+@changelog("written-back", "start a timestamped; rebalance; put 0 61=31 at 5; changelog 0")
+class LogsNothing(Upgrading):
+    """A record is in the store, and not in its changelog."""
+
+    def step(self, state: State, event: Event, /) -> Result:
+        if isinstance(event, ReadChangelog):
+            return Transition(state, (Changelog(()),))
+        return super().step(state, event)
 
 
 class WritesBack(Upgrading):
@@ -155,6 +241,11 @@ class WritesBackWithoutAHeader(WritesBack):
 
     def written_back(self, log: Sequence[Logged]) -> Sequence[Logged]:
         return log[-1:]
+
+
+@changelog("written-back", f"{LOGGED}; {NEW_STORE}; replay a 0; replay a 0; changelog 0")
+class WritesBackEachTime(WritesBack):
+    """A record is written back, with the version of the new format, at each replay."""
 
 
 # Stores
@@ -205,6 +296,22 @@ class SwapsEarly(Upgrading):
         return True
 
 
+@stores("waits", f"append 0 61= at 5 version 1; {WAITS}; swap a 0")
+class SwapsWithOneRecordMissing(Upgrading):
+    """A prepared store is swapped although the last record of the changelog is missing."""
+
+    def complete(self, prepared: Store, end: int) -> bool:
+        return prepared.position >= end - 1
+
+
+@stores("prepares", "start a builder mode in_place; rebalance")
+class PreparesNothing(Upgrading):
+    """In the mode in_place no new store is prepared."""
+
+    def upgrades(self, instance: Instance) -> TaskSet:
+        return super().upgrades(instance) if instance.mode != "in_place" else frozenset()
+
+
 @stores("nothing-needed", "start a builder mode in_place; rebalance")
 class PreparesMemory(Upgrading):
     """A store in memory is prepared like one on disk."""
@@ -212,6 +319,14 @@ class PreparesMemory(Upgrading):
     def upgrades(self, instance: Instance) -> TaskSet:
         found = super().upgrades(instance)
         return found | (instance.active & {IN_MEMORY}) if instance.mode == "in_place" else found
+
+
+@stores("serves-on", "start a plain; rebalance; get 0 61")
+class StopsUnchangedCode(Upgrading):
+    """Code without a change is held up, as if it had an upgrade to finish."""
+
+    def serves_from(self, instance: Instance, task: int) -> Place | None:
+        return None if instance.code == "plain" else super().serves_from(instance, task)
 
 
 @stores("nothing-needed", "start a plain; rebalance; get 0 61")
@@ -230,6 +345,36 @@ class UpgradesAgain(Upgrading):
         swapped = frozenset(task for task, each in instance.directories if each.active and each.active.place == "new")
         again = swapped - {IN_MEMORY} if instance.code == "builder" else frozenset()
         return super().upgrades(instance) | (again & self.mine(instance))
+
+
+@stores("serves-on", f"{WAITS}; swap a 0; get 0 61")
+class SwapsNothing(Upgrading):
+    """A swap is accepted, and leaves the old store in its place."""
+
+    def swapped(self, instance: Instance, task: int) -> Instance:
+        return instance
+
+
+@stores("progress", "append 0 61=31 at 5 version 1; start a builder mode in_place; rebalance; replay a 0 1 records")
+class ReportsNoProgress(Upgrading):
+    """A preparation reports neither how far it is nor where the changelog ends."""
+
+    def replay(self, state: State, event: Replay) -> Result:
+        after, actions = super().replay(state, event)
+        return Transition(
+            after, tuple(Replayed(0, 0, None) if isinstance(each, Replayed) else each for each in actions)
+        )
+
+
+@stores("taken-up", "append 0 61=31 at 5 version 1; start a plain; rebalance; replay a 0")
+class ReplaysNothing(Upgrading):
+    """A replay reads no record."""
+
+    def replay(self, state: State, event: Replay) -> Result:
+        after, actions = super().replay(state, event)
+        return Transition(
+            after, tuple(replace(each, position=0) if isinstance(each, Replayed) else each for each in actions)
+        )
 
 
 @stores("progress", "start a builder mode in_place; rebalance; replay a 0")
@@ -257,6 +402,49 @@ class TakesAnyMode(Upgrading):
 
     def knows(self, mode: str | None) -> bool:
         return True
+
+
+@group("modes", "start a plain mode roll_over")
+class TakesNoMode(Upgrading):
+    """An instance with a mode does not start."""
+
+    def knows(self, mode: str | None) -> bool:
+        return mode is None
+
+
+@group("runs", "start a plain; start b old; rebalance")
+class StopsMixedGroups(Upgrading):
+    """Instances with different code do not rebalance together."""
+
+    def rebalance(self, state: State, named: str | None) -> Result:
+        if len({each.code for each in state.live}) > 1:
+            return Transition(state, (Rejected(NOT_RUNNING),))
+        return super().rebalance(state, named)
+
+
+@group("runs", "start a old; stop a")
+class NeverStops(Upgrading):
+    """An instance refuses to stop."""
+
+    def step(self, state: State, event: Event, /) -> Result:
+        return Transition(state, (Rejected(NOT_READY),)) if isinstance(event, Stop) else super().step(state, event)
+
+
+@group("marked", "start r builder mode roll_over; rebalance")
+class NeverMarks(Upgrading):
+    """No subscription has the mark."""
+
+    def subscriptions(self, instance: Instance, leader: Instance) -> tuple[Subscription, ...]:
+        return tuple(each._replace(mark=False) for each in super().subscriptions(instance, leader))
+
+
+@group("marked", "start a builder; rebalance")
+class MarksAll(Upgrading):
+    """Each subscription of a builder has the mark, in every mode."""
+
+    def subscriptions(self, instance: Instance, leader: Instance) -> tuple[Subscription, ...]:
+        marked = instance.code == "builder"
+        return tuple(each._replace(mark=marked) for each in super().subscriptions(instance, leader))
 
 
 @group("marked", "start a plain; start r builder mode roll_over metadata 4; rebalance")
@@ -289,6 +477,15 @@ class AssignsTwice(Upgrading):
 
     def assigned(self, members: Sequence[Instance]) -> Shares:
         return {name: (active | spare, spare) for name, (active, spare) in super().assigned(members).items()}
+
+
+@group("one-owner", "start a builder mode roll_over; rebalance")
+class NeverTakesOver(Upgrading):
+    """Roll-over instances get no active task, even where no other instance lives."""
+
+    def assigned(self, members: Sequence[Instance]) -> Shares:
+        found = super().assigned(members)
+        return {name: (NO_TASKS, NO_TASKS) for name in found} if all(each.marked for each in members) else found
 
 
 @group("no-leave", "start a old; stop a")

@@ -31,8 +31,7 @@ INSTANCES: Final = ("a", "b", "r", "s")
 KEYS: Final = ("61", "62")
 VALUES: Final = ("31", "", "0000000000000005", "ffffffffffffffff32")
 """Two of them begin as if they had a timestamp."""
-TIMESTAMPS: Final = (5, 0, 7, 2**62, -1, -2, 2**63 - 1)
-"""Also that of a record without one, one below it, and the last one."""
+TIMESTAMPS: Final = (5, 0, 7, 2**62, -1, -2, 1, -(2**63), 2**63 - 1)
 MODES: Final = (None, "in_place", "roll_over")
 OTHER_MODES: Final = ("null", "roll_over_new", "IN_PLACE", "offline")
 HEX: Final = r"(?:[0-9a-f][0-9a-f])*"

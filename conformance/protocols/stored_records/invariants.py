@@ -16,7 +16,13 @@ from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact, invariant, steps_of
 from kipcheck.conformance.protocols.declare.trace import payload
 from kipcheck.conformance.protocols.stored_records.ops import CLASSIC, GROUP, KEY, SAMPLES, TRANSACTION
-from kipcheck.conformance.protocols.stored_records.settings import FEATURES_SINCE, decoded, in_force, version_of
+from kipcheck.conformance.protocols.stored_records.settings import (
+    FEATURES_SINCE,
+    decoded,
+    in_force,
+    is_named,
+    version_of,
+)
 from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, readable_before, written
 
 WRITTEN: Final = "stored-records/written"
@@ -28,6 +34,7 @@ loads = partial(
 LINKS: Final = ("KIP-384",)
 VERSIONS: Final = {(message, data): version for (message, version), data in SAMPLES.items()}
 NEVER: Final = 99
+NO_LINE: Final = "9.9"
 
 
 def writing(*messages: str) -> AppliesTo:
@@ -143,6 +150,43 @@ def classic_ungated(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
+@impact("A coordinator does not store its groups", "refused peer", "gating", "stuck-group", links=LINKS)
+@writes("stored-records/writes", "384-09", "384-22", "384-23", "384-28",
+        applies_to=writing(*CLASSIC, TRANSACTION, GROUP))  # fmt: skip
+def writes_records(history: History) -> Iterator[Violation]:
+    """A record that the release has is written at every inter-broker version and level that allow it."""
+    at = release(history)
+    for op in answered(history, "write-record"):
+        message, level, setting = op.step["message"], op.step["level"], in_force(op.step["inter_broker"], at)
+        if setting is None or (at < FEATURES_SINCE and (level is not None or message == GROUP)):
+            continue
+        lowest, highest = (int(message == GROUP), 2 if message == TRANSACTION else 1)
+        if level is not None and not lowest <= level <= highest:
+            continue
+        exists = message == GROUP or written(message, at, setting, expiring=op.step["expires"]) is not None
+        version = version_of(decoded(str(payload(op).get("hex", ""))))
+        if exists and version is None:
+            found = op.observation.error if isinstance(op.observation, Refused) else "no record"
+            why = f"{message} is not written by {at} at {setting}, with the feature level {level}"
+            yield Violation(why, (op.index,), "a record", found, shape=("refused",))
+
+
+@impact("A broker starts with an inter-broker version that does not exist", "wrong data", "guards", "misled-operator",
+        links=LINKS)  # fmt: skip
+@writes("stored-records/known-names", "384-28", applies_to=writing(*CLASSIC))
+def known_names(history: History) -> Iterator[Violation]:
+    """An inter-broker version is one that its line has; a broker refuses the one after the last."""
+    at = release(history)
+    for op in answered(history, "write-record"):
+        name = op.step["inter_broker"]
+        if name is None or op.step["message"] not in CLASSIC or not isinstance(op.observation, Replied):
+            continue
+        unknown = is_named(name) is False and InterBroker.parse(name).line <= InterBroker.of(at).line
+        if unknown or name == NO_LINE:
+            yield Violation(f"{at} takes the inter-broker version {name}", (op.index,), "an error", "accepted",
+                            shape=("line" if name == NO_LINE else "step",))  # fmt: skip
+
+
 # What is loaded
 
 
@@ -174,7 +218,7 @@ def known_versions_loaded(history: History) -> Iterator[Violation]:
     for op in answered(history, "read-record"):
         message = op.step["message"]
         version = VERSIONS.get((message, op.step["hex"]))
-        highest = 2 if message == KEY else newest_readable(message, at)
+        highest = (3 if at >= FEATURES_SINCE else 2) if message == KEY else newest_readable(message, at)
         if version is not None and highest is not None and version <= highest and not payload(op).get("loaded"):
             found = op.observation.error if isinstance(op.observation, Refused) else "skipped"
             yield Violation(

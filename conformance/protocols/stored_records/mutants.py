@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
-from kipcheck.conformance.protocols.stored_records.invariants import LOADED, WRITTEN
+from kipcheck.conformance.protocols.stored_records.invariants import LOADED, NO_LINE, WRITTEN
 from kipcheck.conformance.protocols.stored_records.model import StoredRecords
 from kipcheck.conformance.protocols.stored_records.ops import (
     CLASSIC,
@@ -17,7 +17,7 @@ from kipcheck.conformance.protocols.stored_records.ops import (
     Loaded,
     Write,
 )
-from kipcheck.conformance.protocols.stored_records.settings import version_of
+from kipcheck.conformance.protocols.stored_records.settings import is_named, version_of
 from kipcheck.conformance.wire.stored_records import InterBroker
 
 
@@ -50,6 +50,14 @@ class WritesNewestAtOnce(Storing):
         return super().chosen_version(event, InterBroker.of(self.release))
 
 
+@writes("version-by-release", "write OffsetCommitValue")
+class NeverWritesNewer(Storing):
+    """Classic groups and offsets are written in version 1, whatever the inter-broker version."""
+
+    def chosen_version(self, event: Write, inter_broker: InterBroker) -> int | None:
+        return 1 if event.message in CLASSIC else super().chosen_version(event, inter_broker)
+
+
 @writes("expiring-in-version-1", "write OffsetCommitValue expiring")
 class DropsRetentionTimes(Storing):
     """An offset commit with a retention time of its own is written in the version of all others."""
@@ -64,6 +72,14 @@ class IgnoresTransactionVersion(Storing):
 
     def chosen_version(self, event: Write, inter_broker: InterBroker) -> int | None:
         return super().chosen_version(replace(event, level=None), inter_broker)
+
+
+@writes("transaction-version", "write TransactionLogValue level 1")
+class NeverRaisesTransactions(Storing):
+    """The transaction log is written in its oldest version at every level."""
+
+    def chosen_version(self, event: Write, inter_broker: InterBroker) -> int | None:
+        return super().chosen_version(replace(event, level=0) if event.message == TRANSACTION else event, inter_broker)
 
 
 @writes("group-version", "write ConsumerGroupMetadataValue level 0")
@@ -88,6 +104,58 @@ class ForgetsTheWayBack(Storing):
 
     def bound(self, message: str, inter_broker: InterBroker) -> int | None:
         return None
+
+
+@writes("writes", "write GroupMetadataValue ibp 3.9")
+class WritesAtTheNewestOnly(Storing):
+    """A group is written at the newest version of the release alone, and refused at a lower one."""
+
+    def chosen_version(self, event: Write, inter_broker: InterBroker) -> int | None:
+        newest = InterBroker.of(self.release)
+        return super().chosen_version(event, inter_broker) if inter_broker == newest else None
+
+
+@writes("writes", "write ConsumerGroupMetadataValue level 1")
+class NeverWritesConsumerGroups(Storing):
+    """Records of consumer groups are refused at every level of group.version."""
+
+    def levelled(self, message: str, level: int | None) -> bool:
+        return message != GROUP and super().levelled(message, level)
+
+
+@writes("known-names", "write GroupMetadataValue ibp 3.3-IV4")
+class TakesTheVersionAfterTheLast(Storing):
+    """The version after the last one of a line stands for the line."""
+
+    def write(self, event: Write) -> Action:
+        line = (event.inter_broker or "").partition("-IV")[0]
+        return super().write(
+            replace(event, inter_broker=line) if is_named(event.inter_broker or "") is False else event
+        )
+
+
+@writes("known-names", "write GroupMetadataValue ibp 9.9")
+class TakesUnknownLines(Storing):
+    """An unknown line stands for the newest version."""
+
+    def write(self, event: Write) -> Action:
+        return super().write(replace(event, inter_broker=None) if event.inter_broker == NO_LINE else event)
+
+
+@loads("known-versions-loaded", "read Key 0002000167")
+class SkipsEveryKey(Storing):
+    """A coordinator skips each record as one whose key it does not know."""
+
+    def read_key(self, version: int) -> Action:
+        return Loaded(False)
+
+
+@loads("known-versions-loaded", "read Key 0003000167")
+class SkipsConsumerGroups(Storing):
+    """The records of consumer groups are skipped, as if their keys were unknown."""
+
+    def read_key(self, version: int) -> Action:
+        return Loaded(False) if version == 3 else super().read_key(version)
 
 
 @loads("unknown-versions-refused", "read GroupMetadataValue 00630000")

@@ -9,6 +9,7 @@ from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.stores.invariants import CONTENTS, UPGRADES
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.protocols.stores.strategies import lives
+from kipcheck.conformance.protocols.stores.tables import contents, upgrades
 from kipcheck.conformance.protocols.stores.target import HAS_STORES
 
 
@@ -24,15 +25,17 @@ CHECKS: tuple[Check[Subject], ...] = (
         "a store has the values and timestamps that were put, in whichever format it keeps them",
         STORE,
         possible_conversation(lives),
-        values=200,
+        values=100,
         invariants=invariants_of(CONTENTS),
+        given=contents,
     ),
     Check(
         UPGRADES,
         "a store with timestamps opens what one without them left, and keeps it through crashes",
         STORE,
         possible_conversation(lives),
-        values=200,
+        values=100,
         invariants=invariants_of(UPGRADES),
+        given=upgrades,
     ),
 )

@@ -337,7 +337,9 @@ def _within(key: bytes, first: bytes | None, last: bytes | None) -> bool:
 
 
 @impact("A deleted record comes back", "wrong data", "versions", "wrong-data", links=LINKS)
-@contents("stores/deletes", "258-28", applies_to=steps_of("store-open", *READS, *WRITES), needs=steps_of(*READS))
+@contents(
+    "stores/deletes", "258-27", "258-28", applies_to=steps_of("store-open", *READS, *WRITES), needs=steps_of(*READS)
+)
 def deletes(history: History) -> Iterator[Violation]:
     """A key that was deleted, or put with null, is absent, in whichever format it was."""
     for each, key, had, shown in wrong(history):
@@ -416,6 +418,25 @@ def survives(history: History) -> Iterator[Violation]:
             if owed and key not in keys and _lost_in_a_crash(each, hads[-1]):
                 why = f"key {key} is lost, and has {_text(hads[-1].contents)}"
                 yield breach(each, why, f"key {key}", "lost", at=hads[-1].at)
+
+
+@impact("A store refuses an operation", "refused peer", "guards", "stuck-upgrade", links=LINKS)
+@invariant(
+    "stores/serves", "258-13", "258-27", "258-28", "258-30", role=Role.STORE, checks=(CONTENTS, UPGRADES),
+    applies_to=steps_of("store-open", "store-flush", "store-close", "store-count", "store-range", *READS, *WRITES),
+)  # fmt: skip
+def serves(history: History) -> Iterator[Violation]:
+    """A store opens what one of its own format left, and an open store does every operation."""
+    for each in trace(history):
+        step, known = each.request, each.before
+        if each.accepted or not each.error:
+            continue
+        if step.verb != "store-open":
+            refused = known.open is not None
+        else:
+            refused = known.open is None and known.opened | known.refused <= {step["format"]}
+        if refused:
+            yield breach(each, "the store refuses it", "accepted", step.verb)
 
 
 @impact("An upgrade needs more than a restart", "refused peer", "guards", "stuck-upgrade", links=LINKS)

@@ -8,7 +8,18 @@ from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.stores.invariants import CONTENTS, UPGRADES
 from kipcheck.conformance.protocols.stores.model import Contents, State, Stored, TimestampedStore, Values, known_to
-from kipcheck.conformance.protocols.stores.ops import NO_HEADERS, OPERATIONS, Action, Format, Opened, Row
+from kipcheck.conformance.protocols.stores.ops import (
+    NO_HEADERS,
+    OPERATIONS,
+    UNREADABLE,
+    Action,
+    Event,
+    Format,
+    Opened,
+    Put,
+    Rejected,
+    Row,
+)
 
 
 class Storing(MachineMutant, TimestampedStore):
@@ -144,6 +155,80 @@ class CountsTheNewOnly(Storing):
         return super().count(replace(state, seen=newest(state)))
 
 
+@contents("old-timestamps", f"{OLD}; all")
+class DatesOldValuesInScans(Storing):
+    """A scan shows an old value with timestamp 0."""
+
+    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[Row]:
+        old = {key for key, _ in state.seen.plain} if state.open != "plain" else set()
+        return (replace(each, timestamp=0) if each.key in old else each for each in super().rows(state, first, last))
+
+
+@contents("reads-back", "open timestamped; put 61=31 at -1; get 61")
+class TakesNoTimestampForZero(Storing):
+    """A value whose timestamp is -1 is stored with timestamp 0."""
+
+    def stored(self, state: State, value: str, timestamp: int | None, headers: str) -> Stored:
+        return super().stored(state, value, 0 if timestamp == -1 else timestamp, headers)
+
+
+@contents("reads-back", "open timestamped; put 61=31 at -2; get 61")
+class KeepsNoTimestampBelowZero(Storing):
+    """A value whose timestamp is below zero is stored without one."""
+
+    def stored(self, state: State, value: str, timestamp: int | None, headers: str) -> Stored:
+        return super().stored(state, value, None if (timestamp or 0) < 0 else timestamp, headers)
+
+
+@contents("restores", "open timestamped; restore 61=31 at -2; get 61")
+class RestoresNothingBelowZero(Storing):
+    """A record of the changelog whose timestamp is below zero is skipped."""
+
+    def restored(self, state: State, key: str, value: str | None, timestamp: int, headers: str) -> State:
+        return state if timestamp < 0 and value is not None else super().restored(state, key, value, timestamp, headers)
+
+
+@contents("absent-only", f"{OLD}; put-if-absent 61=31 at 5; get 61")
+class TakesOldValuesForAbsent(Storing):
+    """A put for an absent key returns an old value, and overwrites it."""
+
+    def absent(self, state: State, key: str, had: Stored | None) -> bool:
+        return super().absent(state, key, had) or (state.open != "plain" and key in dict(state.seen.plain))
+
+
+@contents("reads-back", "open timestamped; put-if-absent 61=31 at 5; get 61")
+class PutsNothingIfAbsent(Storing):
+    """A put for an absent key puts nothing."""
+
+    def absent(self, state: State, key: str, had: Stored | None) -> bool:
+        return False
+
+
+@contents("serves", "open timestamped; put 61 null")
+class RefusesNull(Storing):
+    """A put with a null value is refused."""
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        if isinstance(event, Put) and event.value is None and state.open is not None:
+            return Transition(state, (Rejected(UNREADABLE),))
+        return super().step(state, event)
+
+
+@contents("serves", "open plain; close; open plain")
+class OpensOnce(Storing):
+    """A directory that a store has used is refused."""
+
+    def takes(self, state: State, format: Format) -> bool:
+        return super().takes(state, format) and not self.used(state)
+
+    def opened(self, state: State, format: Format) -> Transition[State, Action]:
+        after, actions = super().opened(state, format)
+        return Transition(replace(after, committed=-1) if after.open else after, actions)
+
+    def used(self, state: State) -> bool:
+        return state.committed < 0
+
+
 @upgrades("survives", f"{OLD}; get 61; crash; open timestamped; get 61")
 class MovesInTwoSteps(Storing):
     """A value that is read is deleted from the old format at once, and written in the new one later."""
@@ -187,6 +272,15 @@ class AlwaysLooksForBoth(Storing):
         if format == "plain" or not after.open:
             return Transition(after, actions)
         return Transition(replace(after, both=True), tuple(Opened(True, self.flushes(after)) for _ in actions))
+
+
+@upgrades("both-formats", OLD)
+class NeverLooksForBoth(Storing):
+    """A store with old values says that it looks for the new format alone."""
+
+    def opened(self, state: State, format: Format) -> Transition[State, Action]:
+        after, actions = super().opened(state, format)
+        return Transition(after, tuple(Opened(False, self.flushes(after)) if after.open else each for each in actions))
 
 
 @contents("headers", "open headers; put 61=31 at 5 with h=31; get 61")

@@ -23,8 +23,8 @@ KEYS: Final = ("61", "62", "6162", "ff", "00")
 """Neighbours in every order: as text, as bytes, and by length."""
 VALUES: Final = ("31", "", "0000000000000005", "ffffffffffffffff32")
 """Two of them begin as if they had a timestamp."""
-TIMESTAMPS: Final = (5, 0, 7, 2**62, -1, -2, 2**63 - 1)
-"""Also that of a record without one, one below it, and the last one."""
+TIMESTAMPS: Final = (5, 0, 7, 2**62, -1, -2, 1, -(2**63), 2**63 - 1)
+"""Those below zero too: no store of a release refuses one, and -1 is also that of a value without a timestamp."""
 Key: TypeAlias = Annotated[str, about("its key, in hex"), typical(*KEYS)]
 Value: TypeAlias = Annotated[str | None, about("the value, in hex; null deletes"), typical(*VALUES)]
 Timestamp: TypeAlias = Annotated[int | None, about("in ms; a plain store has none"), typical(*TIMESTAMPS)]

@@ -216,6 +216,10 @@ final class Persisted {
     }
 
     private byte[] writeInScala(String message, String version, boolean expires) throws Throwable {
+        if (release.find("kafka.api.ApiVersion$") != null) {
+            // The configuration of a broker does so, up to 2.0 without a use of it here.
+            scala(singleton("kafka.api.ApiVersion$"), "apply", version);
+        }
         Object manager = singleton(SCALA + "GroupMetadataManager$");
         boolean offset = message.equals(OFFSET);
         Method write = named(manager.getClass(), offset ? "offsetCommitValue" : "groupMetadataValue");

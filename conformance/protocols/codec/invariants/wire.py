@@ -53,7 +53,7 @@ LAYOUTS: ByMessage = {
     ("kip-429", "JoinGroupRequest"): ("429-07",),
     ("apache", "ConsumerProtocolSubscription"): ("429-01",),
     ("apache", "ConsumerProtocolAssignment"): ("429-21",),
-    ("apache", "ValueAndTimestamp"): ("258-01", "258-13"),
+    ("apache", "ValueAndTimestamp"): ("258-01", "258-13", "258-31"),
 }
 """Further requirements that the layouts of some messages have."""
 

@@ -8,8 +8,8 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
-from kipcheck.conformance.protocols.store_upgrade.invariants.stores import LINKS, RUNS, accepted
-from kipcheck.conformance.protocols.store_upgrade.ops import INVALID_CONFIG, MODES
+from kipcheck.conformance.protocols.store_upgrade.invariants.stores import CHANGELOG, LINKS, RUNS, STORES, accepted
+from kipcheck.conformance.protocols.store_upgrade.ops import DOWNGRADE, INVALID_CONFIG, MODES, OLD, TASKS
 from kipcheck.conformance.protocols.store_upgrade.subscription import read
 from kipcheck.conformance.protocols.store_upgrade.trace import AppStep, Member, breach, trace
 from kipcheck.conformance.wire.errors import Refused
@@ -29,8 +29,67 @@ def modes(history: History) -> Iterator[Violation]:
         mode = each.request["mode"]
         if each.accepted and mode not in MODES:
             yield breach(each, f"upgrade.mode is {mode!r}", INVALID_CONFIG, "accepted")
-        elif each.error == INVALID_CONFIG and mode in MODES:
+        elif each.error and each.error != DOWNGRADE and mode in MODES:
             yield breach(each, f"upgrade.mode {mode} is refused", "accepted", "refused", str(mode))
+
+
+@impact("An instance or a group stops during an upgrade", "refused peer", "guards", "stuck-upgrade", links=LINKS)
+@invariant(
+    "store-upgrade/runs", "258-02", "258-03", "258-06", "258-07", "258-08", "258-09", "258-10", "258-11", "258-20",
+    "258-22", "258-26", role=Role.STORE, checks=(CHANGELOG, STORES, GROUP),
+    applies_to=steps_of(*RUNS, "append-record", "replay-changelog", "read-changelog"),
+)  # fmt: skip
+def runs(history: History) -> Iterator[Violation]:
+    """An instance starts, stops, joins each rebalance, and reads the changelog of each of its tasks.
+
+    One that does not run does none of this, and no instance reads past a record of an unknown version.
+    """
+    for each in trace(history):
+        if each.error and _is_legal(each):
+            yield breach(each, "the application refuses it", "accepted", each.verb)
+        elif each.accepted and _is_impossible(each):
+            yield breach(each, "the application accepts it", "refused", each.verb, "impossible")
+        elif each.accepted and each.verb == "rebalance-tasks":
+            shares = {share["instance"] for share in each.answer["shares"]}
+            if left_out := sorted(each.before.live.keys() - shares):
+                yield breach(each, f"{left_out[0]}, which runs, is not in the group", "in the group", "left out")
+
+
+def _is_impossible(each: AppStep) -> bool:
+    """Whether the instance does not run, or a record of the changelog has a version that it does not know."""
+    step, known = each.request, each.before
+    match each.verb:
+        case "stop-instance" | "kill-instance":
+            return step["instance"] not in known.live
+        case "lose-directory":
+            return step["instance"] in known.live
+        case "replay-changelog":
+            past = step["task"] in known.unreadable and step["most"] is None
+            return past or step["instance"] not in known.live
+    return False
+
+
+def _is_legal(each: AppStep) -> bool:
+    """Whether the draft has no reason to refuse the step."""
+    step, known = each.request, each.before
+    match each.verb:
+        case "start-instance":
+            return step["code"] != "old" and step["mode"] in MODES
+        case "stop-instance":
+            return step["instance"] in known.live
+        case "kill-instance":
+            return step["instance"] in known.live and step["swapping"] is None
+        case "lose-directory":
+            return step["instance"] not in known.live
+        case "rebalance-tasks":
+            return bool(known.live)
+        case "read-changelog":
+            return True
+        case "append-record":
+            return bool(step["version"] == OLD)
+        case "replay-changelog" if (member := known.live.get(step["instance"])) is not None:
+            return step["task"] in member.active | member.standby and step["task"] not in known.unreadable
+    return False
 
 
 @impact("A leader takes a new instance for an old one", "wrong data", "versions", "stuck-upgrade", links=LINKS)
@@ -79,12 +138,10 @@ def mirrored(history: History) -> Iterator[Violation]:
 @group("store-upgrade/one-owner", "258-10", "258-19", applies_to=steps_of(*RUNS))
 def one_owner(history: History) -> Iterator[Violation]:
     """After each rebalance every task is active on one live instance, of the roll-over if there are no others."""
-    tasks: set[int] = set()
     for each in accepted(history, "rebalance-tasks"):
         members = _members(each)
         owned = [(task, name) for name, one in members.items() for task in sorted(one.active)]
-        tasks |= {task for task, _ in owned}
-        for task in sorted(tasks):
+        for task in TASKS:
             owners = [name for one, name in owned if one == task]
             if len(owners) != 1:
                 found = " and ".join(owners) or "no instance"

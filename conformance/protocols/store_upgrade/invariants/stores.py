@@ -150,7 +150,8 @@ def _plain(record: Logged) -> Write:
 
 @impact("An upgrade in place interrupts the application", "refused peer", "versions", "stuck-upgrade", links=LINKS)
 @stores(
-    "store-upgrade/serves-on", "258-04", "258-06", applies_to=steps_of(*RUNS, *SERVICES, "append-record"),
+    "store-upgrade/serves-on", "258-04", "258-06", "258-07", "258-12", "258-16", "258-21", "258-23", "258-26",
+    applies_to=steps_of(*RUNS, *SERVICES, "append-record", "swap-directories"),
     needs=steps_of(*SERVICES),
 )  # fmt: skip
 def serves_on(history: History) -> Iterator[Violation]:
@@ -268,17 +269,27 @@ def progress(history: History) -> Iterator[Violation]:
             yield breach(each, "the preparation is finished while records are processed", "finished null", "finished")
         elif each.answer["position"] > each.answer["end"]:
             yield breach(each, "the preparation is behind the end of the changelog", "at most the end", "position")
+        elif each.answer["end"] < len(each.before.writes.get(task, ())):
+            why = f"the changelog ends at {each.answer['end']}"
+            yield breach(each, why, f"{len(each.before.writes[task])}", "end")
 
 
 @impact("A failed upgrade cannot be taken up again", "refused peer", "durability", "stuck-upgrade", links=LINKS)
 @stores(
-    "store-upgrade/taken-up", "258-20",
+    "store-upgrade/taken-up", "258-05", "258-20",
     applies_to=steps_of(*RUNS, "append-record", "replay-changelog", "swap-directories"),
     needs=steps_of("replay-changelog", "swap-directories"),
 )  # fmt: skip
 def taken_up(history: History) -> Iterator[Violation]:
-    """An instance that waits for its store can read the changelog, and swap the directories once it has read it all."""
+    """An instance that waits for its store can read the changelog, and swap the directories once it has read it all.
+
+    A replay without a limit reads to the end, whichever store it fills.
+    """
     for each in trace(history):
+        if each.accepted and each.verb == "replay-changelog" and each.request["task"] not in each.before.unreadable:
+            reached, end = each.answer["position"], len(each.before.writes.get(each.request["task"], ()))
+            if each.request["most"] is None and reached < end:
+                yield breach(each, f"the replay ends at {reached} of {end} records", "to the end", "behind")
         if each.accepted or each.verb not in ("replay-changelog", "swap-directories"):
             continue
         name, task = each.request["instance"], each.request["task"]
