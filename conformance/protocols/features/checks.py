@@ -146,7 +146,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         KRAFT,
         possible_conversation(kraft_updates),
         values=300,
-        invariants=invariants_of(kraft.UPDATES),
+        invariants=invariants_of(kraft.UPDATES, laws),
     ),
     Check(
         zookeeper.LIFE,
