@@ -77,7 +77,7 @@ def never_goes_back(history: History) -> Iterator[Violation]:
 
 
 @impact("A client does not learn of newer features", "wrong data", "epochs", "stuck-upgrade", links=KIP)
-@discovery("feature-client/shows-the-newest", "584-52", "584-58", applies_to=on("broker-answers"))
+@discovery("feature-client/shows-the-newest", "584-52", "584-58", "584-17", applies_to=on("broker-answers"))
 def shows_the_newest(history: History) -> Iterator[Violation]:
     """A client shows epoch, finalized and supported features of the newest answer; no epoch where there is none."""
     for step in trace(history):

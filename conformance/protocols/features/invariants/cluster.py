@@ -445,7 +445,7 @@ def incompatible_broker_stops(history: History) -> Iterator[Violation]:
 
 
 @impact("A compatible broker stops", "refused peer", "guards", "stuck-upgrade", links=KIP)
-@brokers("feature-cluster/compatible-broker-stays", "584-23", applies_to=on("start-broker", "broker-watch"))
+@brokers("feature-cluster/compatible-broker-stays", "584-23", "584-24", applies_to=on("start-broker", "broker-watch"))
 def compatible_broker_stays(history: History) -> Iterator[Violation]:
     """A broker that supports every finalized level does not stop."""
     for step, contents, wrong in _arrivals(history):

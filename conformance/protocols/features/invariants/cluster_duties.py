@@ -263,15 +263,17 @@ def _fits(own: Spans, contents: Contents) -> bool:
 @impact("A broker stops although it checks nothing", "refused peer", "guards", "stuck-upgrade", links=KIP)
 @brokers("feature-cluster/unchecked-broker-stays", "584-22", applies_to=on("start-broker", "broker-watch"))
 def unchecked_broker_stays(history: History) -> Iterator[Violation]:
-    """A broker below the migration version is not stopped, and none is while the node is disabled."""
+    """A broker below the migration version is not stopped, and none is while the node is absent or disabled."""
+    began = False
     for step in trace(history):
+        began = began or step.verb == "elect-controller"
         if step.verb not in ("start-broker", "broker-watch") or step.accepted:
             continue
         starts = step.verb == "start-broker"
         number = step.op.step["broker"]
         old = step.op.step.body.get("before_migration", False) if starts else number in step.before.old
-        if old or (step.contents is not None and not step.contents.enabled):
-            why = f"broker {number} is below the migration version" if old else "features are disabled"
+        if old or not began or (step.contents is not None and not step.contents.enabled):
+            why = f"broker {number} is below the migration version" if old else "no features are enabled"
             yield breach(step, why, "it stays", "it stops", step.verb)
 
 

@@ -139,7 +139,7 @@ def hides_minimum_0(history: History) -> Iterator[Violation]:
 
 
 @impact("A broker does not answer clients", "refused peer", "answers", "stale-view", links=KIP)
-@registrations("kraft-brokers/answers-clients", "584-55", "584-26", applies_to=on("kraft-picture"))
+@registrations("kraft-brokers/answers-clients", "584-55", "584-26", "584-47", applies_to=on("kraft-picture"))
 def answers_clients(history: History) -> Iterator[Violation]:
     """A broker answers ApiVersions with what its release supports, each feature with its whole range."""
     for step in trace(history):

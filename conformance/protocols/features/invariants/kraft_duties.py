@@ -109,8 +109,10 @@ def _metadata(step: KraftStep, stated: Levels) -> int:
 
 
 @impact("An allowed update of a feature is refused", "refused peer", "guards", "stuck-upgrade", links=KIP)
-@updates("kraft-features/applies-legal-updates", "584-06", "584-07", "584-12", "584-34", "584-36", "584-37", "584-45",
-         applies_to=on(*ALL))  # fmt: skip
+@updates(
+    "kraft-features/applies-legal-updates", "584-06", "584-07", "584-12", "584-34", "584-36", "584-37", "584-40",
+    "584-45", "584-76", "584-82", applies_to=on(*ALL),
+)  # fmt: skip
 def applies_legal_updates(history: History) -> Iterator[Violation]:
     """An update that the rules of the release allow, within the range of every node, is applied."""
     rules = rules_of(history)

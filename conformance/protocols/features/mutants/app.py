@@ -147,3 +147,13 @@ class RebalancesForEver(App):
 
     def polled(self, state: State, broker: int) -> Transition[State, Action]:
         return Transition(state, (Polled(self.asks(state), self.known(state, broker) == NEW),))
+
+
+@_mutant("crashes-rather", "begin a; commit a")
+class EndsAtTheOldLevel(App):
+    """A member ends whenever the old level is finalized, also if it never left it."""
+
+    def committed(self, state: State, name: str) -> Transition[State, Action]:
+        if state.member(name) is None or state.level > OLD:
+            return super().committed(state, name)
+        return Transition(state.without(name), (Wrote(True),))

@@ -16,6 +16,7 @@ from kipcheck.conformance.protocols.features.ops.client import (
     Event,
     Futures,
     StartClient,
+    View,
 )
 from kipcheck.conformance.protocols.features.ops.cluster import Outcome
 
@@ -129,3 +130,11 @@ class TrustsSingleResults(Client):
 
     def futures(self, results: tuple[Outcome, ...], top: str | None) -> Futures:
         return super().futures(results, None)
+
+
+@_mutant("shows-the-newest", "answer -1")
+class ShowsEpochMinusOne(Client):
+    """Without finalized features the client shows the epoch -1."""
+
+    def view(self, state: State) -> View:
+        return replace(super().view(state), epoch=state.epoch)

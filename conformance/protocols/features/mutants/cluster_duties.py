@@ -14,9 +14,12 @@ from kipcheck.conformance.protocols.features.model.draft_rules import (
 from kipcheck.conformance.protocols.features.model.ranges import Range, common
 from kipcheck.conformance.protocols.features.mutants.cluster import ONE, Cluster, cluster_mutant
 from kipcheck.conformance.protocols.features.ops.cluster import (
+    IBP,
     NOT_CONTROLLER,
     Action,
     Answered,
+    Deciding,
+    Outcome,
     Requested,
     TopLevel,
 )
@@ -211,3 +214,25 @@ class AnswersNoClient(Cluster):
 
     def asked(self, state: State, number: int) -> Transition[State, Action]:
         return Transition(state, (TopLevel("BROKER_NOT_AVAILABLE"),))
+
+
+@cluster_mutant("updates", "a-result-each", "start 0 a:1-1; elect 0; update-features")
+class ListsWhatIsFinalized(Cluster):
+    """A response has a result for each finalized feature, too."""
+
+    def update(
+        self, state: State, updates: tuple[Requested, ...], to: int | None, unauthorized: bool
+    ) -> Transition[State, Action]:
+        after, actions = super().update(state, updates, to, unauthorized)
+        more = tuple(Outcome(name, NONE) for name in state.finalized())
+        found = (Answered((*each.results, *more)) if isinstance(each, Answered) else each for each in actions)
+        return Transition(after, tuple(found))
+
+
+@cluster_mutant("brokers", "level-decides", f"start 0 {IBP}:1-1; features 0; version 0")
+class DecidesByWhatItSupports(Cluster):
+    """A broker decides by the highest level of ibp_feature that it supports, finalized or not."""
+
+    def deciding(self, broker: Broker | None) -> Deciding | TopLevel:
+        own = dict(broker.declared).get(IBP) if broker is not None else None
+        return super().deciding(broker) if own is None else Deciding(own.high, True)

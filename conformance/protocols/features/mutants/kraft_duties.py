@@ -15,6 +15,8 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     Event,
     Failed,
     KraftUpdate,
+    Level,
+    Levels,
     ReadLevels,
     TypedUpdate,
 )
@@ -159,3 +161,41 @@ class AppliesTheFirstOnly(Controller):
 
     def applied(self, state: State, updates: Iterable[TypedUpdate]) -> State:
         return super().applied(state, [*updates][:1])
+
+
+@kraft_mutant(
+    "applies-legal-updates", "format 33 with 1; controller 1 metadata.version:7-33; kraft-update v1 metadata.version:33"
+)
+class RefusesInAQuorum(Controller):
+    """A leader that is not alone refuses every update."""
+
+    def registered_controllers(self, state: State, name: str, level: int) -> Iterator[str]:
+        yield from super().registered_controllers(state, name, level)
+        if len(state.quorum) > 1:
+            yield "the others may not support it"
+
+
+@kraft_mutant(
+    "applies-legal-updates",
+    "format 22; kraft-update v1 eligible.leader.replicas.version:1,metadata.version:23",
+)
+class LooksBeforeTheRequest(Controller):
+    """What a feature needs is compared with metadata.version before the request, which raises it."""
+
+    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+        self._before = state.level(METADATA)
+        return super().update(state, request)
+
+    def dependencies(self, name: str, level: int, proposed: Mapping[str, int]) -> Iterator[str]:
+        return super().dependencies(name, level, {**proposed, METADATA: self._before})
+
+
+@kraft_mutant("levels-stay", "levels")
+class ListsLevelZero(Controller):
+    """A feature that is not finalized is listed with level 0."""
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        after, actions = super().step(state, event)
+        zero = tuple(Level(name, 0) for name in self.rules.supported if not state.level(name))
+        found = (replace(each, levels=(*each.levels, *zero)) if isinstance(each, Levels) else each for each in actions)
+        return Transition(after, tuple(found))

@@ -134,6 +134,22 @@ class DescribesWhatBrokersSupport(Tool):
         return [replace(each, finalized_low=None, finalized_high=None) for each in super().rows(state)]
 
 
+@_mutant("exit-code", "tool upgrade-all")
+class AlwaysExitsWithOne(Tool):
+    """The tool exits with 1, whatever the controller answered."""
+
+    def exit(self, errors: Sequence[str]) -> int:
+        return 1
+
+
+@_mutant("downgrade-flag", "tool broker a:1-1; tool update upgrade a:1")
+class RaisesWithTheFlag(Tool):
+    """Every update is sent with the downgrade flag."""
+
+    def requested(self, change: Change) -> Requested:
+        return replace(super().requested(change), allow_downgrade=True)
+
+
 @mutant(
     RELEASED,
     "feature-tool/exit-code",
