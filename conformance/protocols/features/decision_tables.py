@@ -22,10 +22,10 @@ PLACES: Final = (0, 1, 2)
 
 
 def table(operations: Operations[Any, Any], cases: Callable[[], Iterable[str]]) -> Given:
-    """The conversations of a check, whatever the subject."""
+    """The conversations of a check, each once, whatever the subject."""
 
     def given(subject: Any) -> Iterator[Conversation]:
-        for text in cases():
+        for text in dict.fromkeys(cases()):
             yield Conversation(operations.parse_shorthand(text))
 
     return given

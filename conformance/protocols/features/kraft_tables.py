@@ -1,7 +1,7 @@
 """Decision tables of KRaft controllers, by release: levels, upgrade types, versions, and the one node that forbids."""
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import edition
@@ -16,13 +16,14 @@ NODES: Final = (1, 2, 3)
 
 def updates(subject: Any) -> Iterator[Conversation]:
     rules = Rules.of(edition(subject.edition).release)
-    for text in (*_metadata(rules), *_features(rules), *_nodes(rules), *_controllers(rules), *_several(rules)):
+    tables = (_metadata, _features, _nodes, _controllers, _several)
+    for text in dict.fromkeys(chain.from_iterable(each(rules) for each in tables)):
         yield Conversation(kraft.OPERATIONS.parse_shorthand(text))
 
 
 def registrations(subject: Any) -> Iterator[Conversation]:
     rules = Rules.of(edition(subject.edition).release)
-    for text in _brokers(rules):
+    for text in dict.fromkeys(_brokers(rules)):
         yield Conversation(kraft_brokers.OPERATIONS.parse_shorthand(text))
 
 
