@@ -163,6 +163,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=300,
         invariants=invariants_of(kraft.UPDATES, laws),
         given=kraft_tables.updates,
+        given_is_large=True,
     ),
     Check(
         zookeeper.LIFE,

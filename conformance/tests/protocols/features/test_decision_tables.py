@@ -78,3 +78,9 @@ def test_each_broker_of_a_kraft_cluster_forbids_alone_and_none_does(release: str
                 forbids.add(tuple(without))
             state = machine.step(state, event).state
     assert forbids == {(), *((number,) for number in NODES)}
+
+
+def test_fewer_cases_than_usual_leave_the_tables_of_controllers_out() -> None:
+    check, subject = CHECKS["kraft-features/updates"], Subject("apache@3.9.2", "kraft-features")
+    assert len([*check.samples(subject, 0, 5)]) == 5
+    assert len([*check.samples(subject, 0)]) > 5 + check.values
