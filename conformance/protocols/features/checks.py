@@ -13,7 +13,7 @@ from kipcheck.conformance.protocols.declare.conversations import (
     possible_conversation,
 )
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-from kipcheck.conformance.protocols.features import invariants as laws
+from kipcheck.conformance.protocols.features import decision_tables, invariants as laws, kraft_tables
 from kipcheck.conformance.protocols.features.client_strategies import FEATURE_APPS, feature_clients
 from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
 from kipcheck.conformance.protocols.features.invariants import (
@@ -64,8 +64,8 @@ CLUSTER: Family[Subject] = operations_family(
 )
 
 
-def _of_clusters(id: str, about: str, values: int) -> Check[Subject]:
-    return Check(id, about, CLUSTER, conversation, values=values, invariants=invariants_of(id, laws))
+def _of_clusters(id: str, about: str, values: int, given: decision_tables.Given) -> Check[Subject]:
+    return Check(id, about, CLUSTER, conversation, values=values, invariants=invariants_of(id, laws), given=given)
 
 
 def releases_with_kraft(name: str) -> Iterable[str]:
@@ -126,6 +126,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(invariants.GATING),
+        given=decision_tables.UPDATES_OF_ONE,
     ),
     Check(
         invariants.BROKERS,
@@ -134,11 +135,25 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=150,
         invariants=invariants_of(invariants.BROKERS),
+        given=decision_tables.ARRIVALS_OF_ONE,
     ),
-    _of_clusters(cluster.NODE, "the node has one content per epoch, within what every registered broker supports", 300),
-    _of_clusters(cluster.UPDATES, "requests for several features are applied one by one, as the rules allow", 300),
     _of_clusters(
-        cluster.BROKERS, "brokers stop exactly if they do not support what is finalized, and decide by it", 300
+        cluster.NODE,
+        "the node has one content per epoch, within what every registered broker supports",
+        300,
+        decision_tables.CLUSTER_LIFE,
+    ),
+    _of_clusters(
+        cluster.UPDATES,
+        "requests for several features are applied one by one, as the rules allow",
+        300,
+        decision_tables.CLUSTER_UPDATES,
+    ),
+    _of_clusters(
+        cluster.BROKERS,
+        "brokers stop exactly if they do not support what is finalized, and decide by it",
+        300,
+        decision_tables.CLUSTER_ARRIVALS,
     ),
     Check(
         kraft.UPDATES,
@@ -146,7 +161,9 @@ CHECKS: tuple[Check[Subject], ...] = (
         KRAFT,
         possible_conversation(kraft_updates),
         values=300,
-        invariants=invariants_of(kraft.UPDATES),
+        invariants=invariants_of(kraft.UPDATES, laws),
+        given=kraft_tables.updates,
+        given_is_large=True,
     ),
     Check(
         zookeeper.LIFE,
@@ -163,6 +180,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         possible_conversation(drawn_brokers),
         values=200,
         invariants=invariants_of(kraft_brokers.BROKERS, laws),
+        given=kraft_tables.registrations,
     ),
     Check(
         client.DISCOVERY,
@@ -171,6 +189,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=150,
         invariants=invariants_of(client.DISCOVERY, laws),
+        given=decision_tables.DISCOVERY,
     ),
     Check(
         client.RELEASED,
@@ -187,6 +206,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(app.UPGRADES, laws),
+        given=decision_tables.APP_UPGRADES,
     ),
     Check(
         tool.COMMANDS,
@@ -195,6 +215,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=200,
         invariants=invariants_of(tool.COMMANDS, laws),
+        given=decision_tables.TOOL_COMMANDS,
     ),
     Check(
         tool.RELEASED,

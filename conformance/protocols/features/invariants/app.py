@@ -118,15 +118,14 @@ def one_broker_is_enough(history: History) -> Iterator[Violation]:
 @impact("A Streams group asks although its upgrade began", "trivia", "epochs", "stale-view", links=KIP)
 @upgrades("feature-app/asks-no-broker", "584-72", applies_to=on("app-poll", "app-rebalance"))
 def asks_no_broker(history: History) -> Iterator[Violation]:
-    """If a member is upgraded, the leader asks no broker."""
+    """If a member is upgraded, the leader asks no broker, and starts no rebalance because of an answer."""
     for step in trace(history):
-        if (
-            step.verb in ("app-poll", "app-rebalance")
-            and step.accepted
-            and step.before.upgraded
-            and step.answer["asks"]
-        ):
+        if step.verb not in ("app-poll", "app-rebalance") or not step.accepted or not step.before.upgraded:
+            continue
+        if step.answer["asks"]:
             yield _breach(step, "a member is on the new level", "no question", "a question", step.verb)
+        elif step.answer.get("rebalances"):
+            yield _breach(step, "no broker was asked", "no rebalance", "a rebalance", "rebalances")
 
 
 @impact("A Streams group goes back to the old producers", "double processing", "durability", "double-processing",
@@ -137,6 +136,42 @@ def never_back(history: History) -> Iterator[Violation]:
     for step in _steps(history, "app-rebalance"):
         if step.before.upgraded and step.answer["level"] < NEW:
             yield _breach(step, "a member is on the new level", NEW, step.answer["level"], "back")
+
+
+@impact("A Streams group is sent another level than is finalized", "wrong data", "gating", "stuck-upgrade", links=KIP)
+@upgrades("feature-app/sends-what-it-learned", "584-30", "584-74", "584-71", applies_to=on("app-rebalance"))
+def sends_what_it_learned(history: History) -> Iterator[Violation]:
+    """In a rebalance before the upgrade the leader asks a broker, and sends all members the level that it answers."""
+    for step in _steps(history, "app-rebalance"):
+        if step.before.upgraded:
+            continue
+        if not step.answer["asks"]:
+            yield _breach(step, "no member is upgraded", "a question", "none", "silent")
+        if step.answer["level"] != step.cached:
+            shape = "early" if step.answer["level"] > step.cached else "late"
+            yield _breach(step, "this level was answered", step.cached, step.answer["level"], shape)
+
+
+@impact("A member forgets the level of its group", "double processing", "durability", "double-processing", links=KIP)
+@upgrades("feature-app/metadata-records", "584-72", "584-73", applies_to=on("app-state"))
+def metadata_records(history: History) -> Iterator[Violation]:
+    """Every member is in the group, and its metadata has the level of the last rebalance."""
+    for step in _steps(history, "app-state"):
+        found = {each["name"]: each["level"] for each in step.answer["members"]}
+        if found != dict(step.before.members):
+            shape = "level" if found.keys() == step.before.members.keys() else "members"
+            yield _breach(step, "the last rebalance", dict(step.before.members), found, shape)
+
+
+@impact("A Streams group stops", "refused peer", "answers", "stuck-upgrade", links=KIP)
+@upgrades(
+    "feature-app/goes-on", "584-70", "584-73", applies_to=on("app-poll", "app-rebalance", "app-state", "app-write")
+)
+def goes_on(history: History) -> Iterator[Violation]:
+    """A group that has members polls, rebalances and writes, whatever is finalized."""
+    for step in trace(history):
+        if step.verb in ("app-poll", "app-rebalance", "app-state", "app-write") and not step.accepted:
+            yield _breach(step, "the group has members", "an answer", f"refused: {step.error}", step.verb)
 
 
 @impact("A member changes its producers on its own", "double processing", "callbacks", "double-processing", links=KIP)

@@ -77,11 +77,16 @@ def never_goes_back(history: History) -> Iterator[Violation]:
 
 
 @impact("A client does not learn of newer features", "wrong data", "epochs", "stuck-upgrade", links=KIP)
-@discovery("feature-client/shows-the-newest", "584-52", "584-58", applies_to=on("broker-answers"))
+@discovery("feature-client/shows-the-newest", "584-52", "584-58", "584-17", applies_to=on("broker-answers"))
 def shows_the_newest(history: History) -> Iterator[Violation]:
     """A client shows epoch, finalized and supported features of the newest answer; no epoch where there is none."""
-    for step in _answers(history):
-        if step.request["epoch"] < step.before.highest:  # judged by never-goes-back
+    for step in trace(history):
+        if step.verb != "broker-answers" or step.request["epoch"] < step.before.highest:  # judged by never-goes-back
+            continue
+        if not step.accepted:
+            yield Violation(
+                "a broker answered", (step.op.index,), "a view", f"refused: {step.error}", shape=("refused",)
+            )
             continue
         sent = step.request["epoch"] if step.request["epoch"] != NO_EPOCH else None
         for key, expected, found in (
@@ -116,7 +121,7 @@ def asks(history: History) -> Iterator[Violation]:
     for step in trace(history):
         starts = step.verb == "client-features"
         waits = step.verb == "client-waits" and step.request["seconds"] >= LONG_S and bool(step.before.needs)
-        if step.accepted and (starts or waits) and not step.answer["asks"]:
+        if (starts or waits) and not step.answer.get("asks"):
             why = "it started" if starts else f"it depends on features, and {step.request['seconds']} s passed"
             yield Violation(why, (step.op.index,), "ApiVersions", "no request", shape=(step.verb,))
 
@@ -126,7 +131,11 @@ def asks(history: History) -> Iterator[Violation]:
 def futures(history: History) -> Iterator[Violation]:
     """The future of an update fails with its error or the top-level one, and that for all if one of them does."""
     for step in trace(history):
-        if step.verb != "controller-results" or not step.accepted:
+        if step.verb != "controller-results":
+            continue
+        if not step.accepted:
+            why = "the response arrived"
+            yield Violation(why, (step.op.index,), "futures", f"refused: {step.error}", shape=("refused",))
             continue
         top = step.request["top"]
         expected = {each["feature"]: top or each["error"] for each in step.request["results"]}

@@ -124,7 +124,7 @@ class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         if self.verb == "lose-update" and not body["arrives"]:
             return known
         if self.verb in WRITERS:
-            waits = self.verb == "validate-features" and self.accepted
+            waits = self.verb == "validate-features" and self.accepted and "results" not in self.answer
             known = replace(known, contents=None, waiting=known.elected if waits else None)
         elif self.verb == "features-node" and self.accepted and known.waiting is None:
             known = replace(known, contents=contents_of(self.op))
@@ -178,10 +178,10 @@ class Update(NamedTuple):
 
 
 def results(step: ClusterStep) -> Mapping[str, str]:
-    """Of an answered request, by feature."""
-    if step.verb != "update-features" or not isinstance(step.op.observation, Replied):
+    """Of an answered request, by feature; none of one that waits for its write."""
+    if step.verb not in ("update-features", "validate-features") or not isinstance(step.op.observation, Replied):
         return {}
-    return {each["feature"]: each["error"] for each in step.op.observation["results"]}
+    return {each["feature"]: each["error"] for each in dict(step.op.observation.payload).get("results", ())}
 
 
 def judged(history: History, applied: bool = True) -> Iterator[Update]:
@@ -445,7 +445,7 @@ def incompatible_broker_stops(history: History) -> Iterator[Violation]:
 
 
 @impact("A compatible broker stops", "refused peer", "guards", "stuck-upgrade", links=KIP)
-@brokers("feature-cluster/compatible-broker-stays", "584-23", applies_to=on("start-broker", "broker-watch"))
+@brokers("feature-cluster/compatible-broker-stays", "584-23", "584-24", applies_to=on("start-broker", "broker-watch"))
 def compatible_broker_stays(history: History) -> Iterator[Violation]:
     """A broker that supports every finalized level does not stop."""
     for step, contents, wrong in _arrivals(history):

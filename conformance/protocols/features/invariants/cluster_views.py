@@ -140,7 +140,7 @@ def minimum_follows_brokers(history: History) -> Iterator[Violation]:
 
 
 @impact("Finalized levels are lost in a restart", "wrong data", "durability", "stuck-upgrade", links=KIP)
-@node("feature-cluster/outlives-restarts", "584-57", applies_to=on("features-node"))
+@node("feature-cluster/outlives-restarts", "584-57", "584-80", applies_to=on("features-node"))
 def outlives_restarts(history: History) -> Iterator[Violation]:
     """Starts, stops and readings of brokers leave the node as it is."""
     for step in trace(history):

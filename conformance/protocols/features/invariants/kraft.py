@@ -18,6 +18,7 @@ from kipcheck.conformance.core.releases_table import span, table
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 
 PLACE = 30
 
@@ -47,6 +48,10 @@ class Known:
     """Others than the one that leads, which declared levels."""
     quorum: tuple[int, ...] = ()
     """The other controllers of the quorum, as far as it was formatted here."""
+    stated: Levels | None = None
+    """The levels of the last reading, or of the new cluster, which no request followed; None: not known."""
+    epoch: int | None = None
+    """Of the last reading, which no request followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +108,13 @@ class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         before, body = self.before, self.request.body
         match self.verb:
             case "kraft-format":
-                return Known(quorum=(*body["controllers"],))
+                others = {each["feature"]: each["level"] for each in body["levels"] if each["level"]}
+                return Known(quorum=(*body["controllers"],), stated={**others, METADATA: body["level"]})
             case "kraft-update":
-                return replace(before, levels=None)
+                return replace(before, levels=None, stated=before.stated if self.validates else None, epoch=None)
             case "kraft-levels":
-                return replace(before, levels=_levels(self.op))
+                read = _levels(self.op)
+                return replace(before, levels=read, stated=read, epoch=self.answer.get("epoch"))
             case "kraft-fail-over":
                 return before
         known = before.brokers if body["kind"] == "broker" else before.controllers
@@ -128,7 +135,8 @@ def trace(history: History) -> tuple[KraftStep, ...]:
         following = next(iter(history.ops[op.index + 1 : op.index + 2]), None)
         return KraftStep(op, op.step, payload(op), known, following)
 
-    return tuple(answered_steps(history, Known(), read))
+    newest = Rules.of_edition(edition(history.case.edition)).newest
+    return tuple(answered_steps(history, Known(stated={METADATA: newest}), read))
 
 
 def _levels(op: Op) -> Levels | None:
@@ -141,7 +149,7 @@ def on(*verbs: str) -> Callable[[Case, Step], bool]:
     return lambda case, step: step.verb in verbs
 
 
-def _breach(step: KraftStep, why: str, expected: str, observed: Any, *shape: str, read: bool = False) -> Violation:
+def breach(step: KraftStep, why: str, expected: str, observed: Any, *shape: str, read: bool = False) -> Violation:
     """``read``: the next step, which reads the levels, shows it."""
     places = (step.op.index, step.op.index + 1) if read else (step.op.index,)
     return Violation(why, places, expected, str(observed), shape=shape)
@@ -157,7 +165,7 @@ def validate_changes_nothing(history: History) -> Iterator[Violation]:
     for step in trace(history):
         if step.validates and step.levels is not None and step.after is not None and step.levels != step.after:
             why = f"levels were {dict(step.levels)}, and changed with a request that was only validated"
-            yield _breach(step, why, "the same levels", dict(step.after), "changed", read=True)
+            yield breach(step, why, "the same levels", dict(step.after), "changed", read=True)
 
 
 @impact("A failed request changes features", "wrong data", "atomicity", "misled-operator", links=("KIP-584",))
@@ -172,7 +180,7 @@ def error_changes_nothing(history: History) -> Iterator[Violation]:
             why = f"levels were {before}, and the request failed"
             changed = sorted(name for name, _ in before.items() ^ after.items())
             shape = "kraft.version" if {*changed} == {KRAFT} else "changed"
-            yield _breach(step, why, "the same levels", after, shape, read=True)
+            yield breach(step, why, "the same levels", after, shape, read=True)
 
 
 @impact("A refused update is applied, or an applied one is not", "wrong data", "atomicity", "misled-operator",
@@ -188,7 +196,7 @@ def results_are_true(history: History) -> Iterator[Violation]:
         expected = {name: level for name, level in {**step.levels, **step.applied}.items() if level and name != KRAFT}
         found = {name: level for name, level in step.after.items() if name != KRAFT}
         if found != expected:
-            yield _breach(step, f"levels were {dict(step.levels)}", str(expected), found, "levels", read=True)
+            yield breach(step, f"levels were {dict(step.levels)}", str(expected), found, "levels", read=True)
 
 
 @impact("Finalized levels are lost when a controller ends", "wrong data", "durability", "stuck-upgrade",
@@ -202,10 +210,10 @@ def outlives_fail_over(history: History) -> Iterator[Violation]:
         leader = step.answer["controller"]
         if leader not in (LEADER, *step.before.quorum):
             why = f"controller {LEADER} and {sorted(step.before.quorum)} are the quorum"
-            yield _breach(step, why, "one of these leads", leader, "leader")
+            yield breach(step, why, "one of these leads", leader, "leader")
         if step.levels is not None and step.after is not None and step.levels != step.after:
             why = f"levels were {dict(step.levels)} before"
-            yield _breach(step, why, "the same levels", dict(step.after), "levels", read=True)
+            yield breach(step, why, "the same levels", dict(step.after), "levels", read=True)
 
 
 @impact("A feature is finalized that a broker does not support", "wrong data", "guards", "incompatible-broker",
@@ -219,7 +227,7 @@ def within_brokers(history: History) -> Iterator[Violation]:
                 low, high = declared.get(name, (0, 0))
                 if not low <= level <= high:
                     why = f"{name} was set to {level}, and broker {number} supports {low} to {high}"
-                    yield _breach(step, why, f"refused: {REFUSED}", "applied", "range")
+                    yield breach(step, why, f"refused: {REFUSED}", "applied", "range")
 
 
 def _behind(step: KraftStep, numbers: Container[int]) -> Iterator[Violation]:
@@ -229,7 +237,7 @@ def _behind(step: KraftStep, numbers: Container[int]) -> Iterator[Violation]:
             low, high = declared.get(name, (0, 0))
             if number in numbers and number != LEADER and not low <= level <= high:
                 why = f"{name} was set to {level}, and controller {number} supports {low} to {high}"
-                yield _breach(step, why, f"refused: {REFUSED}", "applied", "range")
+                yield breach(step, why, f"refused: {REFUSED}", "applied", "range")
 
 
 def _registers(step: KraftStep) -> bool | None:
@@ -253,7 +261,7 @@ def within_controllers(history: History) -> Iterator[Violation]:
             yield from _behind(step, step.before.controllers)
             for number in sorted({*step.before.quorum} - {*step.before.controllers, LEADER}):
                 why = f"controller {number} of the quorum has not registered"
-                yield _breach(step, why, f"refused: {REFUSED}", "applied", "unregistered")
+                yield breach(step, why, f"refused: {REFUSED}", "applied", "unregistered")
 
 
 @impact("A controller ends because of a level that it does not support", "crash or hang", "guards",
@@ -278,7 +286,7 @@ def downgrade_gated(history: History) -> Iterator[Violation]:
             falls = level < before and name not in step.lowers | step.flagged
             if level < 0 or falls or (level > before and name in step.lowers):
                 kind = "negative" if level < 0 else "fell" if level < before else "rose"
-                yield _breach(step, f"{name} {kind} from {before} to {level}", f"refused: {REFUSED}", "applied", kind)
+                yield breach(step, f"{name} {kind} from {before} to {level}", f"refused: {REFUSED}", "applied", kind)
 
 
 @impact("A downgrade of metadata.version loses records", "wrong data", "gating", "unsafe-downgrade", links=("KIP-778",))
@@ -291,7 +299,7 @@ def metadata_downgrades(history: History) -> Iterator[Violation]:
         lost = [each for each in changing if level is not None and before is not None and level < each <= before]
         if lost:
             why = f"metadata.version fell from {before} to {level}, and level {lost[-1]} changed a record"
-            yield _breach(step, why, f"refused: {REFUSED}", "applied", "lossy")
+            yield breach(step, why, f"refused: {REFUSED}", "applied", "lossy")
 
 
 @impact("The downgrade flag of version 0 is read", "trivia", "versions", "misled-operator", links=("KIP-584",))
@@ -303,7 +311,7 @@ def v0_flag_is_ignored(history: History) -> Iterator[Violation]:
             before = (step.levels or {}).get(name, 0)
             if level < before and name in step.flagged:
                 why = f"version 0 asked for level {level} of {name} with the flag, and {before} is finalized"
-                yield _breach(step, why, f"refused: {REFUSED}", "applied", "read")
+                yield breach(step, why, f"refused: {REFUSED}", "applied", "read")
 
 
 @impact("The epoch of the features falls", "wrong data", "epochs", "stale-view", links=("KIP-584",))
@@ -317,7 +325,7 @@ def epoch_never_falls(history: History) -> Iterator[Violation]:
         elif step.verb == "kraft-levels" and isinstance(step.op.observation, Replied):
             epoch = step.op.observation["epoch"]
             if epoch < last:
-                yield _breach(step, f"the epoch was {last}", f"at least {last}", epoch, "falls")
+                yield breach(step, f"the epoch was {last}", f"at least {last}", epoch, "falls")
             last = epoch
 
 
@@ -333,4 +341,4 @@ def one_error(history: History) -> Iterator[Violation]:
         if isinstance(observation, Replied):
             errors = {each["error"] for each in observation["results"]} - {NONE}
         for each in sorted(errors - {REFUSED}):
-            yield _breach(step, f"an update was refused with {each}", REFUSED, each, "error")
+            yield breach(step, f"an update was refused with {each}", REFUSED, each, "error")

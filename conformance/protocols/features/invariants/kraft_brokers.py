@@ -13,6 +13,7 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
+from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 
 PLACE = 70
 
@@ -30,22 +31,29 @@ Levels = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class BrokerStep(AnsweredStep[Step, Mapping[str, Any], Levels | None]):
-    """``before``: the levels of the cluster; None: it was not formatted in this case, and its levels are not known."""
+    """``before``: the levels of the cluster; None: its format was refused, and its levels are not known."""
 
     def known_after(self) -> Levels | None:
-        if self.verb != "kraft-cluster" or not self.accepted:
+        if self.verb != "kraft-cluster":
             return self.before
+        if not self.accepted:
+            return None
         others = {each["feature"]: each["level"] for each in self.request["levels"]}
         return {**others, METADATA: self.request["level"]}
 
 
 @cached_on_history
 def trace(history: History) -> tuple[BrokerStep, ...]:
-    return plain_steps(history, None, BrokerStep)
+    """A conversation begins with a cluster at the newest metadata.version."""
+    return plain_steps(history, {METADATA: _rules(history).newest}, BrokerStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:
     return lambda case, step: step.verb in verbs
+
+
+def _rules(history: History) -> Rules:
+    return Rules.of_edition(edition(history.case.edition))
 
 
 def _release(history: History) -> Release:
@@ -128,3 +136,25 @@ def hides_minimum_0(history: History) -> Iterator[Violation]:
                 if each["low"] == 0:
                     why = f"ApiVersions v{step.request['version']}, and {each['feature']} begins at 0"
                     yield _breach(step, why, "not listed", f"{each['low']} to {each['high']}", "minimum 0")
+
+
+@impact("A broker does not answer clients", "refused peer", "answers", "stale-view", links=KIP)
+@registrations("kraft-brokers/answers-clients", "584-55", "584-26", "584-47", applies_to=on("kraft-picture"))
+def answers_clients(history: History) -> Iterator[Violation]:
+    """A broker answers ApiVersions with what its release supports, each feature with its whole range."""
+    for step in trace(history):
+        if step.verb != "kraft-picture":
+            continue
+        if not step.accepted:
+            yield _breach(step, "a client asked", "an answer", step.error, "refused")
+            continue
+        shows = step.request["version"] >= SHOWS_ZERO or _release(history) < HIDES_ZERO
+        expected = {name: (low, high) for name, (low, high) in _rules(history).declares() if low > 0 or shows}
+        found = {
+            each["feature"]: (each["low"], each["high"])
+            for each in step.answer["supported"]
+            if each["low"] > 0 or shows
+        }
+        if found != expected:
+            shape = "missing" if expected.keys() - found.keys() else "range"
+            yield _breach(step, f"release {_rules(history).release}", expected, found, shape)

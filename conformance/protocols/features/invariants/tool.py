@@ -25,21 +25,32 @@ KIP: Final = ("KIP-584",)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    supported: Mapping[str, tuple[int, int]] | None = None
-    """Of the first broker; None: there is none."""
+    brokers: tuple[Mapping[str, tuple[int, int]], ...] = ()
+    """What each broker supports."""
     levels: Mapping[str, int] = field(default_factory=dict)
     """What the tool knows."""
     finalized: Mapping[str, int] = field(default_factory=dict)
     """The highest finalized levels, after the changes that the tool reported."""
+    applied: int = 0
+    """The requests with an applied update."""
+    described: tuple[int, int | None] | None = None
+    """Of the last description: the requests with an applied update before it, and its epoch; None: there was none."""
+
+    @property
+    def supported(self) -> Mapping[str, tuple[int, int]]:
+        """By the first broker."""
+        return self.brokers[0] if self.brokers else {}
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStep(AnsweredStep[Step, Mapping[str, Any], Known]):
     def known_after(self) -> Known:
         known = self.before
-        if self.verb == "tool-broker" and known.supported is None:
+        if self.verb == "tool-broker":
             supported = {each["feature"]: (each["low"], each["high"]) for each in self.request["supported"]}
-            return replace(known, supported=supported)
+            return replace(known, brokers=(*known.brokers, supported))
+        if self.verb == "tool-describe" and self.accepted and self.answer["rows"]:
+            return replace(known, described=(known.applied, self.answer["rows"][0]["epoch"]))
         if self.verb == "tool-knows":
             return replace(known, levels={each["feature"]: each["level"] for each in self.request["levels"]})
         if self.verb not in RUNS or not self.accepted or self.dry:
@@ -50,7 +61,8 @@ class ToolStep(AnsweredStep[Step, Mapping[str, Any], Known]):
                 finalized.pop(each["feature"], None)
                 if each["new"] is not None:
                     finalized[each["feature"]] = each["new"]
-        return replace(known, finalized=finalized)
+        done = any(each["error"] == NONE for each in self.answer["results"])
+        return replace(known, finalized=finalized, applied=known.applied + done)
 
     @property
     def dry(self) -> bool:
@@ -90,7 +102,7 @@ def _breach(step: ToolStep, why: str, expected: object, observed: object, shape:
 def describes(history: History) -> Iterator[Violation]:
     """describe has each supported or finalized feature: its range, its finalized level or a dash, and one epoch."""
     for step in _ran(history, "tool-describe"):
-        supported, finalized = step.before.supported or {}, step.before.finalized
+        supported, finalized = step.before.supported, step.before.finalized
         expected = {
             name: (*supported.get(name, (None, None)), finalized.get(name)) for name in {*supported, *finalized}
         }
@@ -184,3 +196,71 @@ def exit_code(history: History) -> Iterator[Violation]:
         if step.answer["exit"] != (1 if refused else 0):
             why = f"refused: {', '.join(refused) or 'none'}"
             yield _breach(step, why, 1 if refused else 0, step.answer["exit"], "refused" if refused else "applied")
+
+
+@impact("The tool cannot be used", "refused peer", "answers", "stuck-upgrade", links=KIP)
+@commands("feature-tool/runs", "584-27", "584-28", "584-29", "584-84", applies_to=on("tool-describe", *RUNS))
+def runs(history: History) -> Iterator[Violation]:
+    """A command runs; update alone may refuse its lists: empty ones, an unknown feature, one that is named twice."""
+    for step in trace(history):
+        if step.verb not in ("tool-describe", *RUNS) or step.accepted:
+            continue
+        if step.verb == "tool-update":
+            levels = [each["feature"] for each in (*step.request["upgrade"], *step.request["downgrade"])]
+            names = [*levels, *step.request["delete"]]
+            known = {
+                *step.before.finalized,
+                *step.before.levels,
+                *(name for own in step.before.brokers for name in own),
+            }
+            if not names or len({*names}) < len(names) or {*names} - known:
+                continue
+        yield _breach(step, "the command is well formed", "it runs", f"refused: {step.error}", step.verb)
+
+
+@impact("A command lists changes and does not make them", "wrong data", "answers", "stuck-upgrade", links=KIP)
+@commands("feature-tool/sends-its-lines", "584-28", "584-84", applies_to=on(*ALL))
+def sends_its_lines(history: History) -> Iterator[Violation]:
+    """upgrade-all and downgrade-all send the changes of their lines in one request."""
+    for step in _ran(history, *ALL):
+        lines = sorted((each["feature"], each["new"] or 0) for each in step.answer["results"])
+        sent = sorted((each["feature"], each["level"]) for each in step.answer["sent"])
+        if not step.dry and sent != lines:
+            yield _breach(step, "each line is a change", lines, sent, "request")
+
+
+@impact("A change that the cluster allows fails", "refused peer", "guards", "stuck-upgrade", links=KIP)
+@commands("feature-tool/performs", "584-84", "584-28", "584-29", applies_to=on(*RUNS))
+def performs(history: History) -> Iterator[Violation]:
+    """A change to a level that every broker supports, in the direction of its command, is applied, as is a deletion."""
+    for step in _ran(history, *RUNS):
+        lowers = step.lowers()
+        for each in step.answer["results"]:
+            name, new, before = each["feature"], each["new"], step.before.finalized.get(each["feature"])
+            ranges = [own.get(name) for own in step.before.brokers]
+            fits = bool(ranges) and all(own is not None and own[0] <= (new or 0) <= own[1] for own in ranges)
+            rises = not lowers.get(name) and fits and new is not None and new > (before or 0)
+            falls = lowers.get(name) and before is not None and (new is None or (fits and new < before))
+            if (rises or falls) and each["error"] != NONE:
+                why = f"{name} was at {before}, and each broker supports {new}" if new else f"{name} was at {before}"
+                yield _breach(step, why, NONE, each["error"], each["change"])
+
+
+@impact("The tool shows an epoch that does not rise", "wrong data", "epochs", "stale-view", links=KIP)
+@commands("feature-tool/epoch-rises", "584-27", "584-16", applies_to=on("tool-describe"))
+def epoch_rises(history: History) -> Iterator[Violation]:
+    """Between two descriptions the epoch rises by the requests that were applied; before the first one it is a dash."""
+    for step in _ran(history, "tool-describe"):
+        epoch = step.answer["rows"][0]["epoch"] if step.answer["rows"] else None
+        if epoch is not None and not step.before.applied:
+            yield _breach(step, "nothing was ever applied", "a dash", epoch, "too early")
+        if epoch is None and step.before.applied and step.answer["rows"]:
+            yield _breach(step, "an update was applied", "an epoch", "a dash", "missing")
+        if step.before.described is None or None in (epoch, step.before.described[1]):
+            continue
+        applied, last = step.before.described
+        assert last is not None and epoch is not None
+        if epoch - last != step.before.applied - applied:
+            expected = last + step.before.applied - applied
+            why = f"the epoch was {last}, and {step.before.applied - applied} requests were applied"
+            yield _breach(step, why, expected, epoch, "counted")

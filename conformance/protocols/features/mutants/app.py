@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.app import UPGRADES
 from kipcheck.conformance.protocols.features.model.app import NEW, OLD, FeatureApp, State
-from kipcheck.conformance.protocols.features.ops.app import OPERATIONS, Action, Polled, Wrote
+from kipcheck.conformance.protocols.features.ops.app import OPERATIONS, Action, Event, Poll, Polled, Rebalance, Wrote
+from kipcheck.conformance.protocols.features.ops.cluster import TopLevel
 
 PLACE = 60
 UPGRADED: Final = "finalize 2; notify 0; begin a; rebalance 0; "
@@ -93,3 +94,66 @@ class WritesOn(App):
 
     def committed(self, state: State, name: str) -> Transition[State, Action]:
         return Transition(state, (Wrote(False),))
+
+
+@_mutant("sends-what-it-learned", "finalize 2; notify 0; begin a; rebalance 0")
+class NeverSendsTheNewLevel(App):
+    """The leader notices the new level, and goes on sending the old one."""
+
+    def instruction(self, state: State, level: int) -> int:
+        return OLD
+
+
+@_mutant("sends-what-it-learned", "begin a; rebalance 0")
+class SendsTheNewestItKnows(App):
+    """The leader sends the highest level that it could work at."""
+
+    def instruction(self, state: State, level: int) -> int:
+        return NEW
+
+
+@_mutant("metadata-records", f"{UPGRADED}app")
+class RecordsNothing(App):
+    """The level of a rebalance is not kept in the members' metadata."""
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        after, actions = super().step(state, event)
+        if isinstance(event, Rebalance):
+            after = replace(after, members=tuple(replace(each, level=OLD) for each in after.members))
+        return Transition(after, actions)
+
+
+@_mutant("goes-on", "ask 0")
+class AnswersNothing(App):
+    """The group never says what it does."""
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Any]:
+        if not isinstance(event, Poll):
+            return super().step(state, event)
+        return Transition(state, (TopLevel("NOT_COORDINATOR"),))
+
+
+@_mutant("switches-when-instructed", f"{UPGRADED}instruct a; app")
+class NeverSwitches(App):
+    """Members ignore the leader's instruction."""
+
+    def told(self, state: State, name: str) -> State:
+        return state
+
+
+@_mutant("asks-no-broker", f"{UPGRADED}ask 0")
+class RebalancesForEver(App):
+    """Each poll starts a rebalance as long as a broker knows the new level."""
+
+    def polled(self, state: State, broker: int) -> Transition[State, Action]:
+        return Transition(state, (Polled(self.asks(state), self.known(state, broker) == NEW),))
+
+
+@_mutant("crashes-rather", "begin a; commit a")
+class EndsAtTheOldLevel(App):
+    """A member ends whenever the old level is finalized, also if it never left it."""
+
+    def committed(self, state: State, name: str) -> Transition[State, Action]:
+        if state.member(name) is None or state.level > OLD:
+            return super().committed(state, name)
+        return Transition(state.without(name), (Wrote(True),))

@@ -16,6 +16,7 @@ from kipcheck.conformance.protocols.features.ops.client import (
     Event,
     Futures,
     StartClient,
+    View,
 )
 from kipcheck.conformance.protocols.features.ops.cluster import Outcome
 
@@ -96,3 +97,44 @@ class TrustsTheTopLevel(Client):
 @_mutant("takes-answers-as-they-come", "answer 1; answer 0", edition="apache@3.9.2")
 class OrdersAnswers(Client):
     """A client of a release follows the rule of the draft, which is no defect."""
+
+
+@_mutant("uses-what-is-finalized", "client needs a:1; answer 0 a:1-1")
+class NeverUsesAnything(Client):
+    """New behaviour stays off for ever."""
+
+    def uses(self, state: State) -> tuple[str, ...]:
+        return ()
+
+
+@_mutant("uses-what-is-finalized", "client needs a:2; answer 0 a:2-3")
+class WantsTheVeryLevel(Client):
+    """New behaviour is used at the needed level alone, and not above it."""
+
+    def uses(self, state: State) -> tuple[str, ...]:
+        levels = {each.feature: each.high for each in state.finalized}
+        return tuple(each.feature for each in state.needs if levels.get(each.feature) == each.level)
+
+
+@_mutant("never-goes-back", "answer 1; answer -1")
+class ForgetsWithoutEpoch(Client):
+    """An answer without finalized features makes the client forget what it knew."""
+
+    def answered(self, state: State, answer: BrokerAnswers) -> State:
+        return State(state.needs) if answer.epoch < 0 else super().answered(state, answer)
+
+
+@_mutant("futures", "results a:NONE top NOT_CONTROLLER")
+class TrustsSingleResults(Client):
+    """A top-level error is not looked at."""
+
+    def futures(self, results: tuple[Outcome, ...], top: str | None) -> Futures:
+        return super().futures(results, None)
+
+
+@_mutant("shows-the-newest", "answer -1")
+class ShowsEpochMinusOne(Client):
+    """Without finalized features the client shows the epoch -1."""
+
+    def view(self, state: State) -> View:
+        return replace(super().view(state), epoch=state.epoch)

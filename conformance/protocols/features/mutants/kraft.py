@@ -35,11 +35,11 @@ class Controller(MachineMutant, KraftController):
 Made = TypeVar("Made", bound=type[Controller])
 
 
-def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
+def kraft_mutant(invariant: str, least: str) -> Callable[[Made], Made]:
     return mutant("kraft-features/updates", f"kraft-features/{invariant}", OPERATIONS.machine, None, least)
 
 
-@_mutant("validate-changes-nothing", "levels; kraft-update v1 group.version:1 validate; levels")
+@kraft_mutant("validate-changes-nothing", "levels; kraft-update v1 group.version:1 validate; levels")
 class AppliesWhatItValidates(Controller):
     """Validate-only is not read."""
 
@@ -47,7 +47,7 @@ class AppliesWhatItValidates(Controller):
         return super().update(state, replace(request, validate_only=False))
 
 
-@_mutant("error-changes-nothing", "levels; kraft-update v1 group.version:1,metadata.version:7; levels")
+@kraft_mutant("error-changes-nothing", "levels; kraft-update v1 group.version:1,metadata.version:7; levels")
 class AppliesTheGoodOnes(Controller):
     """A request that fails is applied in part."""
 
@@ -64,7 +64,7 @@ class AppliesTheGoodOnes(Controller):
         return next(self.faults(state, read, proposed), None) is None
 
 
-@_mutant("results-are-true", "levels; kraft-update v1 group.version:1; levels")
+@kraft_mutant("results-are-true", "levels; kraft-update v1 group.version:1; levels")
 class ForgetsAnUpdate(Controller):
     """The last good update of a request is not applied."""
 
@@ -72,7 +72,7 @@ class ForgetsAnUpdate(Controller):
         return super().applied(state, [*updates][:-1])
 
 
-@_mutant("within-brokers", "broker 1 metadata.version:7-33; kraft-update v1 group.version:1")
+@kraft_mutant("within-brokers", "broker 1 metadata.version:7-33; kraft-update v1 group.version:1")
 class ForgetsTheNodes(Controller):
     """A level is accepted if the leading controller supports it."""
 
@@ -80,7 +80,7 @@ class ForgetsTheNodes(Controller):
         return super().unsupported(replace(state, brokers=(), controllers=(), quorum=(0,)), name, level)
 
 
-@_mutant("within-controllers", "levels; controller 1 metadata.version:7-33; kraft-update v1 group.version:1")
+@kraft_mutant("within-controllers", "levels; controller 1 metadata.version:7-33; kraft-update v1 group.version:1")
 class AsksBrokersAlone(Controller):
     """A level is compared with brokers, and with no other controller."""
 
@@ -88,7 +88,7 @@ class AsksBrokersAlone(Controller):
         return iter(())
 
 
-@_mutant(
+@kraft_mutant(
     "asks-unregistered",
     "format 14 with 1; controller 1 metadata.version:7-14; levels; kraft-update v1 metadata.version:15",
 )
@@ -99,7 +99,7 @@ class AssumesControllers(Controller):
         return iter(())
 
 
-@_mutant("outlives-fail-over", "levels; fail-over; levels")
+@kraft_mutant("outlives-fail-over", "levels; fail-over; levels")
 class ForgetsWhatRose(Controller):
     """A controller that begins to lead reads the log up to the first level."""
 
@@ -107,7 +107,7 @@ class ForgetsWhatRose(Controller):
         return super().failed_over(replace(state, levels=((METADATA, self.rules.first_bootstrap),)))
 
 
-@_mutant("outlives-fail-over", "fail-over")
+@kraft_mutant("outlives-fail-over", "fail-over")
 class LeavesNobodyLeading(Controller):
     """After the leading controller ended, none leads."""
 
@@ -115,7 +115,7 @@ class LeavesNobodyLeading(Controller):
         return Transition(state, (Leads(-1),))
 
 
-class _OtherFaults(Controller):
+class OtherFaults(Controller):
     """Overlooks some reasons for a refusal."""
 
     def overlooks(self, state: State, update: TypedUpdate) -> bool:
@@ -125,8 +125,8 @@ class _OtherFaults(Controller):
         return iter(()) if self.overlooks(state, update) else super().faults(state, update, proposed)
 
 
-@_mutant("downgrade-gated", "format 33 group.version:1; levels; kraft-update v1 group.version:0")
-class LowersByUpgrades(_OtherFaults):
+@kraft_mutant("downgrade-gated", "format 33 group.version:1; levels; kraft-update v1 group.version:0")
+class LowersByUpgrades(OtherFaults):
     """A feature falls without a downgrade type."""
 
     def overlooks(self, state: State, update: TypedUpdate) -> bool:
@@ -134,8 +134,8 @@ class LowersByUpgrades(_OtherFaults):
         return falls and update.upgrade_type == UPGRADE and update.level == 0
 
 
-@_mutant("downgrade-gated", "levels; kraft-update v1 group.version:1!")
-class RaisesByDowngrades(_OtherFaults):
+@kraft_mutant("downgrade-gated", "levels; kraft-update v1 group.version:1!")
+class RaisesByDowngrades(OtherFaults):
     """A downgrade raises a feature."""
 
     def overlooks(self, state: State, update: TypedUpdate) -> bool:
@@ -144,7 +144,7 @@ class RaisesByDowngrades(_OtherFaults):
         return rises and update.upgrade_type == SAFE_DOWNGRADE
 
 
-@_mutant("metadata-downgrades", "levels; kraft-update v1 metadata.version:32!")
+@kraft_mutant("metadata-downgrades", "levels; kraft-update v1 metadata.version:32!")
 class LosesRecords(Controller):
     """metadata.version falls also along steps that change records."""
 
@@ -152,7 +152,7 @@ class LosesRecords(Controller):
         return super().metadata_faults(level, level)
 
 
-@_mutant("v0-flag-is-ignored", "format 33 group.version:1; levels; kraft-update v0 group.version:0!")
+@kraft_mutant("v0-flag-is-ignored", "format 33 group.version:1; levels; kraft-update v0 group.version:0!")
 class ReadsTheFlag(Controller):
     """The downgrade flag of version 0 is read, as the draft wants it."""
 
@@ -162,7 +162,7 @@ class ReadsTheFlag(Controller):
         )
 
 
-@_mutant("epoch-never-falls", "levels; kraft-update v1 group.version:1; levels")
+@kraft_mutant("epoch-never-falls", "levels; kraft-update v1 group.version:1; levels")
 class CountsBackwards(Controller):
     """A record lowers the epoch."""
 
@@ -171,7 +171,7 @@ class CountsBackwards(Controller):
         return replace(super().applied(state, asked), epoch=state.epoch - len(asked))
 
 
-@_mutant("one-error", "kraft-update v1 group.version:-1")
+@kraft_mutant("one-error", "kraft-update v1 group.version:-1")
 class BlamesAnotherError(Controller):
     """A refusal has the error FEATURE_UPDATE_FAILED."""
 

@@ -1,6 +1,7 @@
 """KRaft controllers that register brokers, with one planted defect each. Least cases are in shorthand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from kipcheck.conformance.core.machine import Transition
@@ -26,9 +27,10 @@ class Brokers(MachineMutant, KraftBrokers):
     """The reference machine as an adapter, with overridable decisions."""
 
     operations = OPERATIONS
+    release = RELEASE
 
     def __init__(self) -> None:
-        KraftBrokers.__init__(self, Rules.of(RELEASE))
+        KraftBrokers.__init__(self, Rules.of(self.release))
         MachineMutant.__init__(self)
 
 
@@ -40,7 +42,7 @@ def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
     return mutant(BROKERS, f"kraft-brokers/{invariant}", OPERATIONS.machine, None, least, edition=edition)
 
 
-@_mutant("refuses-incompatible", "format 7; register 1")
+@_mutant("refuses-incompatible", "register 1 metadata.version:1-20")
 class RegistersEveryone(Brokers):
     """A broker is registered without a look at its levels."""
 
@@ -48,7 +50,7 @@ class RegistersEveryone(Brokers):
         return Transition(state, (Registered(),))
 
 
-@_mutant("admits-compatible", "format 7; register 1 metadata.version:1-21")
+@_mutant("admits-compatible", "format 20; register 1 metadata.version:1-21")
 class WantsTheSameRelease(Brokers):
     """A broker is registered only if its highest metadata.version is the finalized one."""
 
@@ -57,7 +59,7 @@ class WantsTheSameRelease(Brokers):
         return super().registered(state, event) if same else Transition(state, (NotRegistered(event.broker),))
 
 
-@_mutant("finalized-as-they-are", "format 7; api-versions v3")
+@_mutant("finalized-as-they-are", "api-versions v3")
 class ListsFromOne(Brokers):
     """A finalized level is listed as the range from 1 on."""
 
@@ -71,3 +73,47 @@ class ShowsMinimum0(Brokers):
 
     def supported(self, version: int) -> tuple[Supported, ...]:
         return super().supported(SHOWS_ZERO)
+
+
+@_mutant("admits-compatible", "register 1 metadata.version:1-21")
+class RegistersNoBroker(Brokers):
+    """No broker is ever registered."""
+
+    def registered(self, state: State, event: Register) -> Transition[State, Action]:
+        return Transition(state, (NotRegistered(event.broker),))
+
+
+@_mutant("answers-clients", "api-versions v3")
+class SupportsNothing(Brokers):
+    """An answer has no supported features."""
+
+    def supported(self, version: int) -> tuple[Supported, ...]:
+        return ()
+
+
+@_mutant("refuses-incompatible", "register 1 metadata.version:1-20")
+class TakesMaximaForMinima(Brokers):
+    """A broker is registered if its lowest level is not above what is finalized."""
+
+    def registered(self, state: State, event: Register) -> Transition[State, Action]:
+        lowest = all(each.low <= state.level(each.feature) for each in event.supported)
+        return Transition(state, (Registered() if lowest else NotRegistered(event.broker),))
+
+
+@mutant(
+    BROKERS,
+    "kraft-brokers/refuses-incompatible",
+    OPERATIONS.machine,
+    None,
+    "format 30 group.version:1; register 1 metadata.version:7-30",
+    edition="apache@4.3.1",
+)
+class LooksAtMetadataAlone(Brokers):
+    """Only the level of metadata.version is compared."""
+
+    release = "4.3.1"
+
+    def registered(self, state: State, event: Register) -> Transition[State, Action]:
+        metadata = tuple((name, level) for name, level in state.levels if name == METADATA)
+        after, actions = super().registered(replace(state, levels=metadata, kraft=0), event)
+        return Transition(replace(state, brokers=after.brokers), actions)

@@ -4,13 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.tool import COMMANDS, RELEASED
+from kipcheck.conformance.protocols.features.model.draft_rules import FEATURE_UPDATE_FAILED
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.released_tool import ReleasedTool
 from kipcheck.conformance.protocols.features.model.tool import DELETE, Change, FeatureTool, State
 from kipcheck.conformance.protocols.features.ops.cluster import Requested
-from kipcheck.conformance.protocols.features.ops.tool import OPERATIONS, Row, ToolUpdate
+from kipcheck.conformance.protocols.features.ops.tool import OPERATIONS, Action, Misused, Row, ToolUpdate
 
 PLACE = 80
 
@@ -82,6 +84,70 @@ class AlwaysExitsWithZero(Tool):
 
     def exit(self, errors: Sequence[str]) -> int:
         return 0
+
+
+@_mutant("runs", "tool upgrade-all")
+class RefusesItsOptions(Tool):
+    """The tool knows no command."""
+
+    def run(self, state: State, changes: Sequence[Change], dry_run: bool) -> Transition[State, Action]:
+        return Transition(state, (Misused("unknown command"),))
+
+
+@_mutant("sends-its-lines", "tool knows a:1; tool upgrade-all")
+class ListsAndSendsNothing(Tool):
+    """Every run is a dry one."""
+
+    def sends(self, dry_run: bool) -> bool:
+        return False
+
+
+@_mutant("performs", "tool broker a:1-1; tool update upgrade a:1")
+class ChangesNothing(Tool):
+    """The cluster refuses whatever the tool asks for."""
+
+    def applied(self, state: State, requests: Sequence[Requested]) -> tuple[State, list[str]]:
+        return state, [FEATURE_UPDATE_FAILED for _ in requests]
+
+
+@_mutant("performs", "tool broker a:1-1; tool update upgrade a:1; tool update delete a")
+class NeverDeletes(Tool):
+    """A deletion is asked for as a downgrade to level 1."""
+
+    def requested(self, change: Change) -> Requested:
+        return replace(super().requested(change), level=max(change.level, 1))
+
+
+@_mutant("epoch-rises", "tool broker a:1-1; tool update upgrade a:1; tool describe")
+class ShowsNoEpoch(Tool):
+    """describe shows a dash for the epoch."""
+
+    def rows(self, state: State) -> Sequence[Row]:
+        return [replace(each, epoch=None) for each in super().rows(state)]
+
+
+@_mutant("describes", "tool broker a:1-1; tool update upgrade a:1; tool describe")
+class DescribesWhatBrokersSupport(Tool):
+    """describe shows a dash for every finalized level."""
+
+    def rows(self, state: State) -> Sequence[Row]:
+        return [replace(each, finalized_low=None, finalized_high=None) for each in super().rows(state)]
+
+
+@_mutant("exit-code", "tool upgrade-all")
+class AlwaysExitsWithOne(Tool):
+    """The tool exits with 1, whatever the controller answered."""
+
+    def exit(self, errors: Sequence[str]) -> int:
+        return 1
+
+
+@_mutant("downgrade-flag", "tool broker a:1-1; tool update upgrade a:1")
+class RaisesWithTheFlag(Tool):
+    """Every update is sent with the downgrade flag."""
+
+    def requested(self, change: Change) -> Requested:
+        return replace(super().requested(change), allow_downgrade=True)
 
 
 @mutant(

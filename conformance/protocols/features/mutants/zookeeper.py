@@ -29,12 +29,12 @@ class Controller(MachineMutant, ZooKeeperController):
 Made = TypeVar("Made", bound=type[Controller])
 
 
-def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
+def zookeeper_mutant(invariant: str, least: str) -> Callable[[Made], Made]:
     edition = f"apache@{RELEASE}"
     return mutant(LIFE, f"zookeeper-features/{invariant}", OPERATIONS.machine, None, least, edition=edition)
 
 
-@_mutant("errors", "controller at 2.7; zk-update v0 a:1")
+@zookeeper_mutant("errors", "controller at 2.7; zk-update v0 a:1")
 class NamesTheConflict(Controller):
     """An update is refused with the draft's error for what a broker forbids."""
 
@@ -43,7 +43,7 @@ class NamesTheConflict(Controller):
         return found if found == NONE or not update.feature else "FEATURE_UPDATE_FAILED"
 
 
-@_mutant("errors", "controller at 2.6; zk-update v0")
+@zookeeper_mutant("errors", "controller at 2.6; zk-update v0")
 class UpdatesBelowTheMigration(Controller):
     """A controller below the migration version judges updates, too."""
 
@@ -51,7 +51,7 @@ class UpdatesBelowTheMigration(Controller):
         return super().update(replace(state, inter_broker="2.7") if state.inter_broker else state, request)
 
 
-@_mutant("nothing-is-finalized", "controller at 2.7; zk-update v0 a:1")
+@zookeeper_mutant("nothing-is-finalized", "controller at 2.7; zk-update v0 a:1")
 class AcceptsAnyFeature(Controller):
     """A level of a feature that no broker knows is accepted."""
 
@@ -59,7 +59,7 @@ class AcceptsAnyFeature(Controller):
         return NONE if update.level >= 1 and update.feature else super().error(update, version, finalized)
 
 
-@_mutant("status-follows-version", "controller at 2.6; zk-node")
+@zookeeper_mutant("status-follows-version", "controller at 2.6; zk-node")
 class EnablesAlways(Controller):
     """A controller below the migration version creates the node enabled, too."""
 
@@ -68,7 +68,7 @@ class EnablesAlways(Controller):
         return replace(after, node=replace(after.node, enabled=True)) if after.node else after
 
 
-@_mutant("epoch-counts-writes", "controller at 2.7; zk-node; controller at 2.7; zk-node")
+@zookeeper_mutant("epoch-counts-writes", "controller at 2.7; zk-node; controller at 2.7; zk-node")
 class WritesAtEveryStart(Controller):
     """A controller writes the node when it starts, although nothing changes."""
 
@@ -79,7 +79,7 @@ class WritesAtEveryStart(Controller):
         return replace(after, node=replace(after.node, epoch=after.node.epoch + 1))
 
 
-@_mutant(
+@zookeeper_mutant(
     "lower-epoch-stops",
     "controller at 2.6; controller at 2.7; read 0; zk-features 0; delete node; controller at 2.7; zk-node; read 0",
 )
@@ -90,7 +90,7 @@ class GoesBack(Controller):
         return super().read(state.with_cache(broker, Cache(broker)), broker)
 
 
-@_mutant("cache-is-cleared", "controller at 2.7; read 0; delete node; read 0; zk-features 0")
+@zookeeper_mutant("cache-is-cleared", "controller at 2.7; read 0; delete node; read 0; zk-features 0")
 class KeepsTheCache(Controller):
     """A broker keeps its cache when the node is gone."""
 

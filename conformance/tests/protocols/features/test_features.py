@@ -145,6 +145,8 @@ def test_what_is_drawn_is_declared_and_reaches_deep() -> None:
     verbs: dict[str, int] = {}
     levels = set()
     for sample in CHECKS["features/gating"].samples(CONTROLLER.subject("kip-584", "features", None), 0):
+        if not sample.value:  # of the decision table
+            continue
         assert belongs(FEATURE_UPDATES.declaration, sample.value)
         for each in sample.case.steps:
             verbs[each.verb] = verbs.get(each.verb, 0) + 1
@@ -171,6 +173,7 @@ def test_every_invariant_has_a_vice_and_a_check() -> None:
         "features/downgrades", "feature-client/asks", "feature-client/takes-answers-as-they-come",
         "feature-app/crashes-rather", "feature-tool/exit-code", "kraft-features/v0-flag-is-ignored",
         "kraft-features/asks-unregistered", "zookeeper-features/nothing-is-finalized",
+        "feature-cluster/lowers-with-the-flag",
     }  # fmt: skip
 
 
