@@ -32,11 +32,17 @@ class Reference(ReferenceCodec):
             _ = self._machines
 
     @cached_property
-    def _machines(self) -> tuple[MachineAdapter[Any, Any, Any], ...]:
-        """Those of the edition; importing them takes longer than all the rest of a start."""
+    def _machines(self) -> Mapping[str, MachineAdapter[Any, Any, Any]]:
+        """Those of the edition, by name; importing them takes longer than all the rest of a start."""
         from kipcheck.conformance.protocols.machine_targets import machine_adapters
 
-        return tuple(machine_adapters(self._edition).values())
+        return machine_adapters(self._edition)
+
+    def machine(self, verb: str) -> tuple[str, MachineAdapter[Any, Any, Any]] | None:
+        """The machine with this operation, and its name; None for operations of codecs and leaders."""
+        if verb in LEADING or verb in OPERATIONS:
+            return None
+        return next(((name, each) for name, each in self._machines.items() if verb in each.verbs), None)
 
     def claims(self) -> Claims:
         machines = registry.machines_of(self._edition)
@@ -45,8 +51,7 @@ class Reference(ReferenceCodec):
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op["op"] in LEADING:
             return (self._draft if op["assignor"] in DRAFTED else self._leader).answer(op)
-        if op["op"] not in OPERATIONS:
-            player = next((each for each in self._machines if op["op"] in each.verbs), None)
-            if player is not None:
-                return player.answer(op)
+        found = self.machine(op["op"])
+        if found is not None:
+            return found[1].answer(op)
         return super().answer(op)

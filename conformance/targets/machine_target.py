@@ -28,10 +28,24 @@ class MachineAdapter(Generic[S, E, A_co]):
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op.get("case") != self._case:
             self._case, self._state = op.get("case"), self._machine.initial()
-        body = {key: value for key, value in op.items() if key not in ("op", "case", "actor")}
         try:
-            event = self._event_of(Step(op.get("actor", ""), op["op"], body))
+            event = self.event(op)
         except (LookupError, TypeError, ValueError) as unknown:
             return {"status": "unsupported", "message": str(unknown)}
-        self._state, actions = self._machine.step(self._state, event)
-        return self._answer_of(actions)
+        self._state, answer = self.apply(self._state, event)
+        return answer
+
+    @property
+    def initial(self) -> S:
+        """The state at the beginning of a case."""
+        return self._machine.initial()
+
+    def event(self, op: Mapping[str, Any]) -> E:
+        """Errors: LookupError, TypeError or ValueError for an unknown operation, or one with invalid fields."""
+        body = {key: value for key, value in op.items() if key not in ("op", "case", "actor")}
+        return self._event_of(Step(op.get("actor", ""), op["op"], body))
+
+    def apply(self, state: S, event: E) -> tuple[S, dict[str, Any]]:
+        """The next state, and the answer."""
+        following, actions = self._machine.step(state, event)
+        return following, self._answer_of(actions)

@@ -103,7 +103,8 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
 def adapter(name: str) -> Adapter:
     """The adapter that the child runs, for the installed release. Errors: LookupError; ``Unavailable``."""
     if name.startswith(MUTANT_PREFIX):
-        return cast(Adapter, _mutants()[name.removeprefix(MUTANT_PREFIX)].made())
+        short = name.removeprefix(MUTANT_PREFIX)
+        return cast(Adapter, _mutants()[short].made() if short in _mutants() else _generic(short))
     entry = _entry(name)
     module, _, made = _of_release(entry).partition(":")
     try:
@@ -121,6 +122,11 @@ def omitted(name: str) -> tuple[str, ...]:
 def _mutants() -> Mapping[str, Any]:
     """By id. Mutants stand above targets, and are imported only where one is named."""
     return cast(Mapping[str, Any], import_module("kipcheck.conformance.protocols.mutants").MUTANTS)
+
+
+def _generic(name: str) -> Adapter | None:
+    """The mutant of this name that fits every machine."""
+    return cast(Adapter | None, import_module("kipcheck.conformance.protocols.generic_mutants").generic(name))
 
 
 def installed(distribution: str) -> str:
@@ -173,7 +179,8 @@ def _released(name: str, entry: Entry, version: str) -> str:
 
 def _entry(name: str) -> Entry:
     if name.startswith(MUTANT_PREFIX):
-        if name.removeprefix(MUTANT_PREFIX) in _mutants():
+        short = name.removeprefix(MUTANT_PREFIX)
+        if short in _mutants() or _generic(short) is not None:
             return Entry()
     elif name in target_entries():
         return target_entries()[name]

@@ -38,6 +38,11 @@ MUTANTS: Final[dict[str, Mutant]] = {}
 Made = TypeVar("Made", bound=type[Adapter])
 
 
+def mutant_name(made: type) -> str:
+    """The name of a class in kebab case."""
+    return "".join(f"-{each.lower()}" if each.isupper() else each for each in made.__name__).lstrip("-")
+
+
 def mutant(
     check: str,
     invariant: str,
@@ -51,7 +56,7 @@ def mutant(
     """Registers a class of adapters as a mutant: its id is the class name in kebab case, its sentence the docstring."""
 
     def declare(made: Made) -> Made:
-        name = "".join(f"-{each.lower()}" if each.isupper() else each for each in made.__name__).lstrip("-")
+        name = mutant_name(made)
         if name in MUTANTS:
             raise ValueError(f"the mutant id {name!r} is used twice")
         made.name = f"miniature/{name}"
