@@ -94,6 +94,14 @@ def numbered(answer: Answer, numbers: Mapping[int, int]) -> Answer:
     return {**answer, "answers": [{**each, "to": numbers[each["to"]]} for each in answers if each["to"] in numbers]}
 
 
+def with_number(form: Answer, number: int) -> Answer:
+    """A form as the answer to the request with this number."""
+    answers = form.get("answers")
+    if answers is None:
+        return form
+    return {**form, "answers": [{**each, "to": number if each["to"] == OWN else each["to"]} for each in answers]}
+
+
 class Learned(NamedTuple):
     """The forms of the answers of one machine, or of the leaders."""
 
@@ -264,7 +272,7 @@ class RefusesEverything(GenericMutant):
         if is_refusal(right, forms.keys):
             return right
         refusal = forms.refusal(op["op"], right)
-        return right if refusal == right else numbered(refusal, {OWN: number, number: number})
+        return right if refusal == right else with_number(refusal, number)
 
 
 class AcceptsEverything(GenericMutant):
@@ -272,7 +280,7 @@ class AcceptsEverything(GenericMutant):
 
     def changed(self, op: Mapping[str, Any], right: Answer, number: int) -> Answer:
         forms = self.forms(op)
-        return numbered(forms.acceptance(op["op"], right), {OWN: number}) if is_refusal(right, forms.keys) else right
+        return with_number(forms.acceptance(op["op"], right), number) if is_refusal(right, forms.keys) else right
 
 
 class AnswersTheSameAlways(GenericMutant):
@@ -280,7 +288,7 @@ class AnswersTheSameAlways(GenericMutant):
 
     def changed(self, op: Mapping[str, Any], right: Answer, number: int) -> Answer:
         constant = self.forms(op).by_verb.get(op["op"], Forms()).accepted
-        return right if constant is None else numbered(constant, {OWN: number})
+        return right if constant is None else with_number(constant, number)
 
 
 class RepeatsItsLastAnswer(GenericMutant):
@@ -291,7 +299,7 @@ class RepeatsItsLastAnswer(GenericMutant):
         if last is None:
             self._memory.last[op["op"]] = numbered(right, {number: OWN})
             return right
-        return numbered(last, {OWN: number})
+        return with_number(last, number)
 
 
 class FromThePast(GenericMutant):

@@ -1,4 +1,4 @@
-"""Mutants that fit every machine: the forms of their answers, and each of them on a machine where one sees the habit."""
+"""Mutants that fit every machine: the forms of their answers, each on a machine that shows it."""
 
 from typing import Any
 
