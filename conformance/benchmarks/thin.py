@@ -5,27 +5,30 @@ mutant is thin if it is found with fewer than nine of them, or if fewer than thr
 invariant: a similar defect, of somebody else, may then pass. A case of an enumeration (``given`` of the check) is
 enough, since it does not depend on the seed. Scripts of live clients take real time and are left out.
 
-``--check GLOB`` selects the checks, ``--seeds N`` the number of seeds, ``--all`` prints the others, too. Exit code 1 if
-a mutant is thin.
+``--check GLOB`` selects the checks, ``--seeds N`` the number of seeds, ``--all`` prints the others, too. ``--record``
+writes the counts into ``strength.json``, in place of those of the same mutants; ``--asked DIR`` writes which real
+targets the run in DIR asked, and counts nothing. Exit code 1 if a mutant is thin.
 """
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from kipcheck.conformance.cli.lookup import asked_in
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.mutation_test import own_check, subject_of
+from kipcheck.conformance.engine.strength import FILE, LEAST_CASES, LEAST_SHARE, recorded
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.mutants import MUTANTS
 
 SEEDS: Final = 10
-LEAST_SHARE: Final = 0.9
-"""Of the seeds."""
-LEAST_CASES: Final = 3
+PATH: Final = Path(__file__).resolve().parents[1] / FILE
 
 
 class Thickness(NamedTuple):
@@ -62,12 +65,36 @@ def thickness(name: str, seeds: int = SEEDS) -> Thickness:
     return Thickness(name, by_seed, len(results[0].cases), bool(enumerated & violating[0]))
 
 
+def write(*counted: Thickness, asked: Mapping[str, Sequence[str]] | None = None) -> None:
+    """Adds counts of mutants to the recorded ones, without those of mutants that are gone."""
+    data = recorded()
+    new = {each.mutant: {"by_seed": [*each.by_seed], "enumerated": each.enumerated} for each in counted}
+    mutants = {name: each for name, each in sorted({**data["mutants"], **new}.items()) if name in MUTANTS}
+    kept = data["asked"] if asked is None else dict(sorted(asked.items()))
+    parts = [
+        "{", '"mutants": {', *_entries(mutants, "},"), '"asked": {', *_entries(kept, "}"), "}",
+    ]  # fmt: skip
+    PATH.write_text("\n".join(parts) + "\n", "utf-8")
+
+
+def _entries(found: Mapping[str, Any], end: str) -> Iterator[str]:
+    last = len(found) - 1
+    for number, (name, each) in enumerate(found.items()):
+        yield f"  {json.dumps(name)}: {json.dumps(each)}{',' if number < last else ''}"
+    yield end
+
+
 def main(arguments: Sequence[str]) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--check", default="*", metavar="GLOB")
     options.add_argument("--seeds", type=int, default=SEEDS)
     options.add_argument("--all", action="store_true")
+    options.add_argument("--record", action="store_true")
+    options.add_argument("--asked", type=Path, metavar="DIR")
     given = options.parse_args(arguments)
+    if given.asked is not None:
+        write(asked=asked_in(given.asked))
+        return 0
     names = [
         name
         for name, each in MUTANTS.items()
@@ -77,6 +104,8 @@ def main(arguments: Sequence[str]) -> int:
     for name in names:
         found = thickness(name, given.seeds)
         thin += found.is_thin
+        if given.record:
+            write(found)
         if found.is_thin or given.all:
             counts = " ".join(map(str, found.by_seed))
             by = ", enumerated" if found.enumerated else ""

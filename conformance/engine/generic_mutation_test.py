@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.core.requirement import Requirement
 from kipcheck.conformance.core.verdict import Grade, Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.worker import Unit, UnitResult, Worker, drawn
@@ -160,3 +161,30 @@ def differs(id: str, seed: int = 0) -> int:
                 for right, altered in pairs
             )
     return found
+
+
+def unfound(stated: Mapping[str, Requirement], seed: int = 0) -> Iterator[str]:
+    """The halves that name a mutant of this module which none of their invariants finds."""
+    for id, each in stated.items():
+        for name, half in (("does", each.does), ("never", each.never)):
+            for mutant in half.mutants if half is not None else ():
+                if (
+                    half is not None
+                    and mutant in GENERIC
+                    and not any(_finds(mutant, invariant, seed) for invariant in half.invariants)
+                ):
+                    yield f"{id}: {name} names {mutant}, which none of its invariants finds"
+
+
+@cache
+def _finds(mutant: str, invariant: str, seed: int) -> bool:
+    """Whether a mutant of some family violates the invariant with the default cases of a check."""
+    for asked in families().values():
+        for check, subject in asked:
+            if invariant not in check.invariants:
+                continue
+            with Worker(mutant, Afresh(mutant, GENERIC[mutant].made)) as worker:
+                result = worker.run(_unit(mutant, check, subject, seed))
+            if any(by.get(invariant) == Result.FAIL.name for _, _, by in result.cases):
+                return True
+    return False
