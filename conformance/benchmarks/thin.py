@@ -1,9 +1,10 @@
 """Prints the mutants that their own check finds too rarely: ``python -m kipcheck.conformance.benchmarks.thin``.
 
-Each mutant is run with the default cases of its own check, on the subject that shows its defect, with seeds 0 to 9. A
-mutant is thin if it is found with fewer than nine of them, or if fewer than three cases a seed (the median) violate its
-invariant: a similar defect, of somebody else, may then pass. A case of an enumeration (``given`` of the check) is
-enough, since it does not depend on the seed. Scripts of live clients take real time and are left out.
+Each mutant is run with the default cases of its own check, on the subject that shows its defect, with seeds 0 to 9;
+one of a codec also on 24 other messages, as a run has all. A mutant is thin if it is found with fewer than nine of the
+seeds, or if fewer than three cases a seed (the median) violate its invariant: a similar defect, of somebody else, may
+then pass. A case of an enumeration (``given`` of the check) is enough, since it does not depend on the seed. Scripts of
+live clients take real time and are left out.
 
 ``--check GLOB`` selects the checks, ``--seeds N`` the number of seeds, ``--all`` prints the others, too. ``--record``
 writes the counts into ``strength.json``, in place of those of the same mutants; ``--asked DIR`` writes which real
@@ -25,9 +26,12 @@ from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.mutation_test import own_check, subject_of
 from kipcheck.conformance.engine.strength import FILE, LEAST_CASES, LEAST_SHARE, recorded
 from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.check import Subject
 from kipcheck.conformance.protocols.mutants import MUTANTS
 
 SEEDS: Final = 10
+OTHER_SUBJECTS: Final = 24
+"""Messages besides its own with which a mutant of a codec is run, at equal distances in the list."""
 PATH: Final = Path(__file__).resolve().parents[1] / FILE
 
 
@@ -55,14 +59,31 @@ class Thickness(NamedTuple):
 
 def thickness(name: str, seeds: int = SEEDS) -> Thickness:
     mutant = MUTANTS[name]
-    check, subject = CHECKS[mutant.check], subject_of(mutant)
-    results = [own_check(name, seed) for seed in range(seeds)]
-    violating = [
-        {case for case, _, by in each.cases if by.get(mutant.invariant) == Result.FAIL.name} for each in results
-    ]
-    enumerated = {Case(check.id, subject.edition, check.role, steps).id for steps, _ in check.given(subject)}
-    by_seed = tuple(map(len, violating))
-    return Thickness(name, by_seed, len(results[0].cases), bool(enumerated & violating[0]))
+    check, subjects = CHECKS[mutant.check], subjects_of(name)
+    by_seed, drawn, enumerated = [0] * seeds, 0, False
+    for subject in subjects:
+        results = [own_check(name, seed, subject) for seed in range(seeds)]
+        violating = [
+            {case for case, _, by in each.cases if by.get(mutant.invariant) == Result.FAIL.name} for each in results
+        ]
+        by_seed = [before + len(each) for before, each in zip(by_seed, violating, strict=True)]
+        drawn += len(results[0].cases)
+        given = {Case(check.id, subject.edition, check.role, steps).id for steps, _ in check.given(subject)}
+        enumerated = enumerated or bool(given & violating[0])
+    return Thickness(name, tuple(by_seed), drawn, enumerated)
+
+
+def subjects_of(name: str) -> tuple[Subject, ...]:
+    """The subject that shows the defect; of a codec, also some of the others that the check has in the same edition.
+
+    A run has all of them, so that one message alone says too little. A mutant that ends its process takes long.
+    """
+    mutant = MUTANTS[name]
+    check, own = CHECKS[mutant.check], subject_of(mutant)
+    if check.role is not Role.CODEC or mutant.deadly:
+        return (own,)
+    others = [each for each in check.family.subjects(own.edition) if check.about(each) and each != own]
+    return (own, *others[:: max(1, len(others) // OTHER_SUBJECTS)][:OTHER_SUBJECTS])
 
 
 def write(*counted: Thickness, asked: Mapping[str, Sequence[str]] | None = None) -> None:

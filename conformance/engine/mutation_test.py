@@ -161,12 +161,11 @@ def reference_breaks(check: str, edition: str, subject: str, version: int | None
     return frozenset(id for _, _, by in result.cases for id, found in by.items() if found == Result.FAIL.name)
 
 
-def own_check(name: str, seed: int = 0) -> UnitResult:
-    """Runs a mutant with the default cases of its own check alone, on the subject that shows its defect."""
+def own_check(name: str, seed: int = 0, subject: Subject | None = None) -> UnitResult:
+    """Runs a mutant with the default cases of its own check alone. ``subject``: None: the one that shows its defect."""
     mutant = MUTANTS[name]
-    subject = subject_of(mutant)
     with Worker(name, _target(name, mutant)) as worker:
-        return worker.run(_unit(name, CHECKS[mutant.check], subject, seed, None))
+        return worker.run(_unit(name, CHECKS[mutant.check], subject or subject_of(mutant), seed, None))
 
 
 def subject_of(mutant: Mutant) -> Subject:
