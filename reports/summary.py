@@ -115,10 +115,15 @@ class Reached:
     @property
     def real(self) -> bool:
         """Whether a target answered that is not kipcheck's own reference, mutant or drill."""
-        return any(
-            not is_own(target) and any(is_judged(cell.counts) for cell in subjects.values())
-            for target, subjects in self.by.items()
-        )
+        return bool(self.asked)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The targets that answered, without kipcheck's own."""
+        return tuple(
+            target for target, subjects in self.by.items()
+            if not is_own(target) and any(is_judged(cell.counts) for cell in subjects.values())
+        )  # fmt: skip
 
     @property
     def cases(self) -> int:

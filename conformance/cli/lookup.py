@@ -8,6 +8,7 @@ from typing import Any
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_json
 from kipcheck.conformance.core.ledger import missing
+from kipcheck.conformance.core.nearest import hint
 
 
 def add(commands: Commands) -> None:
@@ -27,6 +28,12 @@ def add(commands: Commands) -> None:
         metavar="DIR",
         help="a run: show which requirements a real target answered (real), and which only kipcheck's own reference, "
         "mutants and drills (own); default kipcheck-out, if it exists",
+    )
+    wanted.add_argument(
+        "--strength",
+        action="store_true",
+        help="show the halves of each requirement, its invariants, in how many cases and seeds its mutants are found, "
+        "and the real targets that answered it in the last full run, or in the run of --out",
     )
     there = commands.add("targets", _targets, "list the targets, and whether each is available")
     there.add_argument("--json", action="store_true")
@@ -88,6 +95,8 @@ def _requirements(options: argparse.Namespace) -> int:
         return complain(wrong, USAGE)
     if answered is None and options.out is not None:
         return complain(missing(options.out), USAGE)
+    if options.strength:
+        return _strength(options)
     options.out = options.out or Path("kipcheck-out")
     if options.id:
         try:
@@ -121,6 +130,33 @@ def _requirements(options: argparse.Namespace) -> int:
         if answered is not None:
             print(f"{sum(word == REAL for word in answered.values())} answered by a real target in {options.out}")
     return OK
+
+
+def _strength(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.engine.strength import strengths, table
+
+    rows = strengths(None if options.out is None else asked_in(options.out))
+    known = [each.requirement.id for each in rows]
+    if options.id:
+        if options.id not in known:
+            return complain(f"unknown requirement {options.id!r}{hint(options.id, known)}", USAGE)
+        rows = [each for each in rows if each.requirement.id == options.id]
+    if options.json:
+        return print_json({"strength": [each.plain for each in rows]})
+    for each in rows:
+        print(*each.lines(), sep="\n")
+    if not options.id:
+        print(*table(rows), sep="\n")
+    return OK
+
+
+def asked_in(out: Path) -> dict[str, list[str]]:
+    """Requirement -> the real targets whose answers were judged by it in a run."""
+    from kipcheck.conformance.core.ledger import NAME, read
+    from kipcheck.reports.summary import Summary
+
+    reached = Summary(read(out if out.is_file() else out / NAME)).reached
+    return {each.id: [*each.asked] for each in reached if each.asked}
 
 
 def _checks_of(row: Mapping[str, Any]) -> str:

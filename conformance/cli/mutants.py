@@ -1,7 +1,7 @@
 """The command ``mutants``: runs the mutation test."""
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, positive, print_json
@@ -13,7 +13,10 @@ ABOUT = "run the checks against every planted defect and print which check catch
 
 
 def add(commands: Commands) -> None:
-    codes = "exit codes: 0 every mutant is caught, 1 a mutant survives, 2 usage"
+    codes = (
+        "exit codes: 0 every mutant is caught, 1 a mutant survives, the reference breaks the invariant of one, or a "
+        "least case is longer than declared, 2 usage"
+    )
     planted = commands.add("mutants", _mutants, ABOUT, codes, aliases=("vices",))
     planted.add_argument(
         "--check", action="append", metavar="GLOB", help="only these checks and the defects planted for them"
@@ -40,19 +43,31 @@ def _mutants(options: argparse.Namespace) -> int:
         for each, line in _lines(found):
             rows.append(each)
             print(line, flush=True)
-    survivors = [each.id for each in rows if not each.caught_by]
+    wrong = [each for each in rows if each.trouble]
+    caught = [each for each in rows if each.caught_by]
     if not options.json:
-        print(f"{len(rows) - len(survivors)} of {len(rows)} planted defects are caught")
-    return complain(f"not caught: {', '.join(survivors)}", FAILED) if survivors else OK
+        same = sum(bool(each.equivalent) for each in rows)
+        behaves = f"; {same} answer as the reference, as declared" if same else ""
+        print(f"{len(caught)} of {len(rows) - same} planted defects are caught{behaves}")
+    return complain(_summary(wrong), FAILED) if wrong else OK
+
+
+def _summary(wrong: Sequence["MutationResult"]) -> str:
+    """Survivors together, then the others one by one."""
+    survivors = [each.id for each in wrong if each.trouble == "not caught"]
+    others = [f"{each.id}: {each.trouble}" for each in wrong if each.id not in survivors]
+    return "; ".join(([f"not caught: {', '.join(survivors)}"] if survivors else []) + others)
 
 
 def _lines(found: Iterable["MutationResult"]) -> Iterator[tuple["MutationResult", str]]:
     """Yields each result with its line as it comes; the name column is as wide as the longest name of any defect."""
+    from kipcheck.conformance.engine import generic_mutation_test
     from kipcheck.conformance.protocols.mutants import MUTANTS
 
-    width = max(map(len, MUTANTS))
+    width = max(map(len, (*MUTANTS, *generic_mutation_test.ids())))
     print(f"{'mutant':<{width}}  {'cases':>5}  {'cpu s':>6}  {'steps':>5}  caught by")
     for each in found:
-        by = ", ".join(each.caught_by) or "NOTHING"
+        by = ", ".join(each.caught_by) or (f"declared: {each.equivalent}" if each.equivalent else "NOTHING")
+        by += f" - {each.trouble}" if each.caught_by and each.trouble else ""
         cases, steps = ("-" if number is None else str(number) for number in (each.cases, each.least_steps))
         yield each, f"{each.id:<{width}}  {cases:>5}  {each.cpu_s:>6.3f}  {steps:>5}  {by}"

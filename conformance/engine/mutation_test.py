@@ -5,20 +5,24 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
 from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.engine import generic_mutation_test
 from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker
+from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Subject
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS, Mutant
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh
-from kipcheck.conformance.targets.protocol import Target
+from kipcheck.conformance.targets.protocol import NotPlayed, Target
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.testee import Limits
 
@@ -39,18 +43,35 @@ class MutationResult:
     """The processor time to draw, run and judge these cases; for a survivor, to run all."""
     least_steps: int | None
     """The steps of the shrunk case."""
+    reference_breaks: str = ""
+    """The invariant of the mutant, if the reference violates it in a case of the same check."""
+    declared_steps: int | None = None
+    """The steps of the declared least case; None: it is none of a machine, or another check found the mutant."""
+    equivalent: str = ""
+    """Of a mutant that fits every family: why it is the reference in this one."""
+
+    @property
+    def trouble(self) -> str:
+        """Why the suite does not pass with it, in one clause; empty if it does."""
+        if self.reference_breaks:
+            return f"the reference breaks {self.reference_breaks}, too"
+        if None not in (self.least_steps, self.declared_steps) and self.least_steps > self.declared_steps:  # type: ignore[operator]
+            return f"its least case has {self.least_steps} steps, its declaration {self.declared_steps}"
+        return "" if self.caught_by or self.equivalent else "not caught"
 
     @property
     def plain(self) -> dict[str, Any]:
         return {
             "id": self.id, "caught_by": [*self.caught_by], "cases": self.cases, "cpu_s": round(self.cpu_s, 4),
-            "least_steps": self.least_steps,
+            "least_steps": self.least_steps, "reference_breaks": self.reference_breaks,
+            "declared_steps": self.declared_steps, "equivalent": self.equivalent,
         }  # fmt: skip
 
 
 def selected(globs: Sequence[str] = ("*",)) -> list[str]:
     """The mutants whose check matches. Errors: LookupError if none does."""
     found = [name for name, mutant in MUTANTS.items() if _matches(mutant.check, globs)]
+    found += generic_mutation_test.ids(globs)
     if not found:
         raise LookupError(f"unknown check {' or '.join(map(repr, globs))}: use one of {', '.join(CHECKS)}")
     return found
@@ -71,6 +92,8 @@ def run_mutants(
 
 def run_mutant(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> MutationResult:
     """Runs one mutant, on the subject that shows its defect, with all matching checks of its family."""
+    if generic_mutation_test.AT in name:
+        return _generic(name, globs, seed)
     mutant = MUTANTS[name]
     subject = subject_of(mutant)
     # The mutant's own check comes first.
@@ -94,18 +117,55 @@ def run_mutant(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Mutat
             return MutationResult(name, (), None, _cpu() - begun, None)
         first = next(iter(found))
         cases, findings = found[first]
-        least = shrunk(worker, next((each for each in findings if each.invariant == mutant.invariant), findings[0]))
+        own = next((each for each in findings if each.invariant == mutant.invariant), None)
+        least = shrunk(worker, own or findings[0])
     by = tuple(id for id in CHECKS if id in found)
     spent = _spent(name, mutant, CHECKS[first], subject, seed, values, cases)
-    return MutationResult(name, by, cases, spent, None if least is None else len(least.case.steps))
+    steps = None if least is None else len(least.case.steps)
+    declared = _declared_steps(mutant) if own is not None and first == mutant.check else None
+    return MutationResult(name, by, cases, spent, steps, _broken(mutant, subject, seed), declared)
 
 
-def own_check(name: str, seed: int = 0) -> UnitResult:
-    """Runs a mutant with the default cases of its own check alone, on the subject that shows its defect."""
+def _generic(name: str, globs: Sequence[str], seed: int) -> MutationResult:
+    found = generic_mutation_test.run_generic(name, globs, seed)
+    return MutationResult(name, found.caught_by, found.first, found.cpu_s, None, equivalent=found.why_equivalent)
+
+
+def _declared_steps(mutant: Mutant) -> int | None:
+    machine = next((each for each in registry.operations().values() if mutant.subject in each.machines), None)
+    if machine is None or not isinstance(mutant.least, str):
+        return None
+    return len(machine.parse_shorthand(mutant.least))
+
+
+def _broken(mutant: Mutant, subject: Subject, seed: int) -> str:
+    """The invariant of a mutant, if the reference violates it in the cases of the mutant's check.
+
+    Descriptions do not count, nor do targets that the reference does not play.
+    """
+    by_id = {each.id: each for each in all_invariants(CHECKS[mutant.check].role)}
+    if by_id[mutant.invariant].grade is Grade.INFO:
+        return ""
+    broken = reference_breaks(mutant.check, subject.edition, subject.name, subject.version, seed)
+    return mutant.invariant if mutant.invariant in broken else ""
+
+
+@lru_cache(maxsize=256)
+def reference_breaks(check: str, edition: str, subject: str, version: int | None, seed: int) -> frozenset[str]:
+    """The invariants that the reference violates in the default cases of a check."""
+    with Worker("reference", Afresh("reference", Reference)) as worker:
+        try:
+            result = worker.run(Unit("reference", edition, check, subject, version, seed, None))
+        except NotPlayed:
+            return frozenset()
+    return frozenset(id for _, _, by in result.cases for id, found in by.items() if found == Result.FAIL.name)
+
+
+def own_check(name: str, seed: int = 0, subject: Subject | None = None) -> UnitResult:
+    """Runs a mutant with the default cases of its own check alone. ``subject``: None: the one that shows its defect."""
     mutant = MUTANTS[name]
-    subject = subject_of(mutant)
     with Worker(name, _target(name, mutant)) as worker:
-        return worker.run(_unit(name, CHECKS[mutant.check], subject, seed, None))
+        return worker.run(_unit(name, CHECKS[mutant.check], subject or subject_of(mutant), seed, None))
 
 
 def subject_of(mutant: Mutant) -> Subject:

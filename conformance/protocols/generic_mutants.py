@@ -373,3 +373,30 @@ def generic(name: str) -> Adapter | None:
     made = GENERIC[id].make(verb)
     made.name = f"miniature/{name}"
     return made
+
+
+STATELESS: Final = "it has no state: each operation has all that its answer depends on"
+NEVER_TWICE: Final = "no default case has an operation twice"
+REFUSES_NOTHING: Final = "the reference refuses no operation of the default cases"
+EQUIVALENT: Final[Mapping[tuple[str, str], str]] = {
+    **{
+        (name, family): STATELESS
+        for name in ("forgets-its-last-write", "stops-after-some-steps", "is-one-step-behind")
+        for family in ("wire", "nodes", "log-files", "assign", "stored-records")
+    },
+    ("repeats-its-last-answer", "nodes"): NEVER_TWICE,
+    ("repeats-its-last-answer", "log-files"): NEVER_TWICE,
+    **{
+        ("accepts-everything", family): REFUSES_NOTHING
+        for family in (
+            "assign",
+            "feature-app:kip-584",
+            "member:kip-429",
+            "streams",
+            "streams:kip-268",
+            "streams-mixed",
+            "bounce",
+        )
+    },
+}
+"""Mutant and family -> why the mutant answers as the reference in every default case. A test compares the answers."""

@@ -1,6 +1,7 @@
 """The suite's own mutation test: what is planted is caught, and a survivor is told."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from kipcheck.conformance.cli import main
 from kipcheck.conformance.engine import mutation_test
 from kipcheck.conformance.engine.mutation_test import MutationResult, run_mutant, run_mutants, selected
 from kipcheck.conformance.protocols.declare.mutant import Mutant
+from kipcheck.conformance.protocols.generic_mutants import GENERIC
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 
@@ -73,11 +75,12 @@ def test_as_json(harmless: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["vices", "--check", "wire/two-readings", "--workers", "1", "--json"]) == 1
     survivor, caught = json.loads(capsys.readouterr().out)["vices"]
     assert survivor == {
-        "id": harmless, "caught_by": [], "cases": None, "cpu_s": survivor["cpu_s"], "least_steps": None
+        "id": harmless, "caught_by": [], "cases": None, "cpu_s": survivor["cpu_s"], "least_steps": None,
+        "reference_breaks": "", "declared_steps": None, "equivalent": "",
     }  # fmt: skip
     assert caught == {
         "id": "forgets-the-sign", "caught_by": ["wire/two-readings"], "cases": 5, "cpu_s": caught["cpu_s"],
-        "least_steps": 1,
+        "least_steps": 1, "reference_breaks": "", "declared_steps": None, "equivalent": "",
     }  # fmt: skip
     assert MutationResult("a", (), None, 0.5, None).plain.keys() == caught.keys()
 
@@ -90,7 +93,36 @@ def test_nothing_meant_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> Non
 def test_only_the_defects_planted_for_a_check_are_held_to_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["mutants", "--check", "features/brokers", "--json", "--workers", "1"]) == 0
     rows = json.loads(capsys.readouterr().out)["vices"]
-    assert {each["id"] for each in rows} == {
+    planted = [each for each in rows if "@" not in each["id"]]
+    assert {each["id"] for each in planted} == {
         name for name, mutant in MUTANTS.items() if mutant.check == "features/brokers"
     }
+    assert {each["id"] for each in rows if each not in planted} == {f"{name}@features:kip-584" for name in GENERIC}
     assert all(each["caught_by"] == ["features/brokers"] for each in rows)
+
+
+def test_a_reference_that_breaks_the_invariant_is_told_and_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mutation_test, "Reference", MUTANTS["forgets-the-sign"].made)
+    monkeypatch.setattr(mutation_test, "selected", lambda globs: ["forgets-the-sign"])
+    mutation_test.reference_breaks.cache_clear()
+    try:
+        assert main.run(["mutants", "--check", "wire/two-readings", "--workers", "1"]) == 1
+    finally:
+        mutation_test.reference_breaks.cache_clear()
+    invariant = MUTANTS["forgets-the-sign"].invariant
+    printed = capsys.readouterr()
+    assert printed.err == f"kipcheck: forgets-the-sign: the reference breaks {invariant}, too\n"
+    assert f"wire/two-readings - the reference breaks {invariant}, too" in printed.out
+
+
+def test_a_least_case_that_is_longer_than_declared_is_told_and_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = next(name for name, each in MUTANTS.items() if each.check == "feature-tool/commands" and each.least != ...)
+    monkeypatch.setitem(MUTANTS, name, replace(MUTANTS[name], least="tool describe"))
+    monkeypatch.setattr(mutation_test, "selected", lambda globs: [name])
+    assert main.run(["mutants", "--check", "feature-tool/commands", "--workers", "1"]) == 1
+    steps = run_mutant(name, ("feature-tool/commands",)).least_steps
+    assert capsys.readouterr().err == f"kipcheck: {name}: its least case has {steps} steps, its declaration 1\n"

@@ -1,0 +1,25 @@
+"""Writes the generated tables of the docs again: ``python -m kipcheck.conformance.benchmarks.pages``.
+
+``docs/mutants.md`` has the mutants of every family, from ``generic_mutants.json``; ``docs/metadata.md`` the strength of
+the documents, from ``strength.json`` and the declarations.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from kipcheck.conformance.benchmarks import generic
+from kipcheck.conformance.engine.strength import BEGIN, END, strengths, table
+
+DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
+
+
+def write(page: str, begin: str, end: str, lines: Iterable[str]) -> None:
+    path = DOCS / page
+    before, _, rest = path.read_text("utf-8").partition(begin)
+    path.write_text(before + begin + "".join(f"{each}\n" for each in lines) + end + rest.partition(end)[2], "utf-8")
+
+
+if __name__ == "__main__":
+    write("mutants.md", generic.BEGIN, generic.END, generic.table())
+    write("metadata.md", BEGIN, END, table(strengths()))
