@@ -17,6 +17,8 @@ final class Claims {
         "ConsumerProtocolAssignment", "org/apache/kafka/clients/consumer/internals/ConsumerProtocol",
         "StickyAssignorUserData", "org/apache/kafka/clients/consumer/StickyAssignor",
         "CooperativeStickyAssignorUserData", "org/apache/kafka/clients/consumer/CooperativeStickyAssignor",
+        ZooKeeperNodes.REGISTRATION, "kafka/zk/BrokerIdZNode",
+        ZooKeeperNodes.FEATURES, "kafka/zk/FeatureZNode",
     };
 
     /** The limits, as a result names them. */

@@ -19,6 +19,7 @@ final class Library {
     final BrokerSettings settings;
     private final LogFiles files;
     final TimestampedStores stores;
+    private final ZooKeeperNodes nodes;
 
     Library(Release release, Map<String, Object> names) {
         this.release = release;
@@ -37,6 +38,7 @@ final class Library {
         this.settings = new BrokerSettings(release);
         this.files = new LogFiles(release);
         this.stores = new TimestampedStores(release);
+        this.nodes = new ZooKeeperNodes(release);
     }
 
     /**
@@ -63,6 +65,9 @@ final class Library {
             case "CleanerCheckpoint":
             case "PartitionMetadata":
                 return files;
+            case ZooKeeperNodes.REGISTRATION:
+            case ZooKeeperNodes.FEATURES:
+                return nodes;
             default:
                 if (rows.used() && rows.knows(message)) {
                     return rows;
