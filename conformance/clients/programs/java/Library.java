@@ -20,6 +20,7 @@ final class Library {
     private final LogFiles files;
     final TimestampedStores stores;
     private final ZooKeeperNodes nodes;
+    final ZooKeeperFeatures zooKeeperFeatures;
 
     Library(Release release, Map<String, Object> names) {
         this.release = release;
@@ -39,6 +40,7 @@ final class Library {
         this.files = new LogFiles(release);
         this.stores = new TimestampedStores(release);
         this.nodes = new ZooKeeperNodes(release);
+        this.zooKeeperFeatures = new ZooKeeperFeatures(release, generated, nodes);
     }
 
     /**

@@ -167,8 +167,7 @@ final class ZooKeeperNodes implements Codec {
         given.add(Values.int32(value.get("jmx_port")));
         given.add(scala.option(Values.text(value.get("rack"))));
         if (release.find(COMMON + "feature.SupportedVersionRange") != null) {
-            given.add(Release.callStatic(release.need(COMMON + "feature.Features"), "fromSupportedFeaturesMap",
-                levels(value.getOrDefault("features", Map.of()))));
+            given.add(supported(value.getOrDefault("features", Map.of())));
         }
         return (byte[]) Scala.call(scala.singleton("kafka.zk." + REGISTRATION + "$"), "encode", given.toArray());
     }
@@ -186,6 +185,41 @@ final class ZooKeeperNodes implements Codec {
         String host = parts.group(2).isEmpty() ? null : parts.group(2);
         return Release.create(Release.widest(release.need("kafka.cluster.EndPoint")), host,
             Integer.parseInt(parts.group(3)), Release.create(listener, parts.group(1)), protocol);
+    }
+
+    /** The features of a broker, as the release has them; none where it has no such class. */
+    Object supported(Object features) throws Throwable {
+        return Release.callStatic(
+            release.need(COMMON + "feature.Features"), "fromSupportedFeaturesMap", levels(features));
+    }
+
+    /** A broker at a port where nobody listens, with these features. */
+    Object broker(int number, Object features) throws Throwable {
+        List<Object> endpoints = List.of(endpoint("PLAINTEXT://127.0.0.1:1", null));
+        Object made = Release.create(release.need("kafka.cluster.Broker"),
+            number, scala.of(endpoints), scala.option(null), supported(features));
+        return Release.create(Release.widest(release.need("kafka.zk.BrokerInfo")), made, 5, -1);
+    }
+
+    /** The bytes of the registration of such a broker. */
+    byte[] registered(int number, Object features) throws Throwable {
+        return (byte[]) Release.call(scala.singleton("kafka.zk." + REGISTRATION + "$"), "encode", broker(number, features));
+    }
+
+    /** The finalized features of a cache, sorted. */
+    List<Object> finalized(Object features) throws Throwable {
+        Map<String, Object> found = new TreeMap<>();
+        if (Release.has(features.getClass(), "toMap") && !hasMaximaOnly()) {
+            found.putAll(ranges(features));
+        } else {
+            Map<?, ?> maxima = features instanceof Map<?, ?> known ? known : scala.map(features);
+            maxima.forEach((name, level) -> found.put((String) name,
+                Map.of(LOWEST, ((Number) level).longValue(), HIGHEST, ((Number) level).longValue())));
+        }
+        List<Object> shown = new ArrayList<>();
+        found.forEach((name, levels) -> shown.add(Map.of("feature", name,
+            "low", Values.object(levels).get(LOWEST), "high", Values.object(levels).get(HIGHEST))));
+        return shown;
     }
 
     private Map<String, Object> registration(byte[] data, int version) throws Throwable {

@@ -45,7 +45,7 @@ def decoded(case: Case, step: Step, lenient: bool) -> Any:
 
 
 def kept(at: Layout, wanted: Any, found: Any) -> tuple[Any, Any]:
-    """Both values; of the wanted one without the keys that released readers skip, where the other does not have them."""
+    """Both values; the wanted one without those keys, of what released readers skip, that the other does not have."""
     assert isinstance(at, ZNode)
     if not isinstance(found, Mapping):
         return wanted, found
