@@ -103,7 +103,8 @@ class ZkStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[ZkStep, ...]:
-    return plain_steps(history, Known(), ZkStep)
+    """A conversation begins with a new cluster, which has no node."""
+    return plain_steps(history, Known(node=Node(False)), ZkStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:

@@ -150,7 +150,7 @@ class ShowsNoFeatures(Controller):
         return Transition(after.with_cache(broker, cache and replace(cache, features=())), actions)
 
 
-@_mutant("new-node-has-all", "declare 0 a:1-1; zk-node; controller at 2.7; zk-node", UPDATES)
+@_mutant("new-node-has-all", "declare 0 a:1-1; controller at 2.7; zk-node", UPDATES)
 class BeginsEmpty(Controller):
     """A controller creates the node without features."""
 
@@ -158,7 +158,7 @@ class BeginsEmpty(Controller):
         return super().started(replace(state, own=()) if state.node is None else state, inter_broker)
 
 
-@_mutant("applies-legal-updates", "declare 0 a:1-2; declare 1 a:1-1; controller at 2.7; zk-node", UPDATES)
+@_mutant("applies-legal-updates", "declare 0 a:1-1; controller at 2.7; zk-node; zk-update v0 a:0!", UPDATES)
 class RefusesEverything(Controller):
     """Every update is refused."""
 
@@ -166,7 +166,7 @@ class RefusesEverything(Controller):
         return "INVALID_REQUEST"
 
 
-@_mutant("applies-legal-updates", "declare 0 a:1-1; controller at 2.7; zk-node", UPDATES)
+@_mutant("applies-legal-updates", "declare 0 a:1-1; controller at 2.7; zk-node; zk-update v0 a:0!", UPDATES)
 class GuardsDeletions(Controller):
     """A feature that a live broker supports is not deleted."""
 
@@ -184,7 +184,9 @@ class AcceptsTheSameLevel(Controller):
         return "" if same else super().error(update, version, finalized)
 
 
-@_mutant("refuses-illegal-updates", "declare 0 a:1-1; declare 1; controller at 2.7; zk-node", UPDATES)
+@_mutant(
+    "refuses-illegal-updates", "declare 0 a:1-1; controller at 2.7; write node; declare 1; zk-update v0 a:1", UPDATES
+)
 class AsksItselfOnly(Controller):
     """Only the features of the controller limit a level."""
 
@@ -192,7 +194,7 @@ class AsksItselfOnly(Controller):
         return replace(super().taken_in(state), live=())
 
 
-@_mutant("refuses-illegal-updates", "declare 0 a:1-2; controller at 2.7; zk-node", UPDATES)
+@_mutant("refuses-illegal-updates", "declare 0 a:1-2; controller at 2.7; zk-node; zk-update v0 a:1", UPDATES)
 class NeedsNoFlag(Controller):
     """A level falls without the flag."""
 
@@ -201,7 +203,7 @@ class NeedsNoFlag(Controller):
         return SAFE_DOWNGRADE if found == UPGRADE else found
 
 
-@_mutant("results-are-applied", "declare 0 a:1-1; controller at 2.7; zk-node", UPDATES)
+@_mutant("results-are-applied", "declare 0 a:1-1; controller at 2.7; zk-node; zk-update v0 a:0!; zk-node", UPDATES)
 class AnswersWithoutWriting(Controller):
     """A successful update is answered, and not written."""
 
@@ -209,7 +211,9 @@ class AnswersWithoutWriting(Controller):
         return Transition(state, super().update(state, request).actions)
 
 
-@_mutant("results-are-applied", "declare 0 a:1-1; controller at 2.7; zk-node", UPDATES)
+@_mutant(
+    "results-are-applied", "declare 0 a:1-1,b:1-1; controller at 2.7; zk-node; zk-update v0 a:0!,b:0!; zk-node", UPDATES
+)
 class WritesTheFirstOnly(Controller):
     """Of the successful updates of a request the first is written."""
 
