@@ -243,6 +243,29 @@ def _campaign(session: nox.Session, long: bool) -> Iterator[Unit]:
     yield Unit("triage", ("kipcheck", "triage", str(tonight), *against), (0, 1), every_time=True)
 
 
+ZOOKEEPER_CASES: Final = 8
+"""Conversations with brokers and ZooKeeper: each starts three to six brokers."""
+WITH_ZOOKEEPER: Final = """
+from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.live.controller.started_controllers import has_zookeeper
+print(*(each for each in (line["patches"][-1] for line in table()["line"]) if has_zookeeper(each)))
+"""
+
+
+def _zookeeper(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """Controllers of feature versions with ZooKeeper: the classes of each release, and its brokers."""
+    for release in str(session.run("python", "-c", WITH_ZOOKEEPER, silent=True, log=False)).split():
+        given = ("--edition", f"apache@{release}", "--known", "default", "--workers", "1")
+        for target, check, cases in (
+            (f"java:kafka_2.13:{release}", "nodes/*", ()),
+            (f"java:kafka_2.13:{release}", "zookeeper-features/*", () if long else ("--cases", "60")),
+            (f"kafka:{release}", "zookeeper-features/life", ("--cases", str(ZOOKEEPER_CASES))),
+        ):
+            out = str(NIGHT / "zookeeper" / f"{target}-{check}".replace(":", "-").replace("/*", "").replace("/", "-"))
+            run = ("kipcheck", "run", "--target", target, "--check", check, *given, *cases, "--out", out)
+            yield Unit(f"{target} {check}", run)
+
+
 PARTS: Final[dict[str, Part]] = {
     "jars": _of_tier("jars", "jars"),
     "seeds": _seeds,
@@ -254,6 +277,7 @@ PARTS: Final[dict[str, Part]] = {
     "long": _of_tier("long", "jars,index"),
     "campaign": _campaign,
     "bounces": _bounces,
+    "zookeeper": _zookeeper,
 }
 
 

@@ -78,6 +78,8 @@ class ZNode(Layout):
     """The keys of a feature's entry: lowest and highest level, or the highest alone."""
     lowest: int = 1
     """The least allowed lowest level."""
+    unread: tuple[str, ...] = ()
+    """The keys, of the node or of a feature's entry, that the released readers skip."""
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -391,12 +393,22 @@ def _made(edition: Edition, message: str, version: int) -> ZNode:
     else:
         path = "/features" if draft else "/feature"
         labels = ["min_version_level"] * (version < 2) + ["max_version_level"]
+    unread: tuple[str, ...] = ()
+    if release and not draft:
+        unread = _unread(registration, version, _has(release, "feature-znode-2"))
     # Since 3.8.0 the lowest level that a broker supports may be 0 (KAFKA-17011).
     lowest = 0 if registration and not draft and _has(release, "lowest-level-0") else 1
     return ZNode(
         message, version, False, (), edition=str(edition), newest=version == _versions(edition)[message][-1],
-        release="" if draft else release, path=path, labels=tuple(labels), lowest=lowest,
+        release="" if draft else release, path=path, labels=tuple(labels), lowest=lowest, unread=unread,
     )  # fmt: skip
+
+
+def _unread(registration: bool, version: int, maxima_only: bool) -> tuple[str, ...]:
+    """Of a registration the time, and host and port where it has endpoints; since 3.3 the lowest finalized levels."""
+    if registration:
+        return ("timestamp",) if version == 1 else ("timestamp", "host", "port")
+    return ("min_version_level",) if maxima_only else ()
 
 
 @cache

@@ -19,7 +19,7 @@ from kipcheck.conformance.core.release import NEWEST, Release, known_release
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
-from kipcheck.conformance.live.controller import target as feature_target
+from kipcheck.conformance.live.controller import started_controllers, target as feature_target
 from kipcheck.conformance.live.coordinator import admin, broker_settings, stage as stages
 from kipcheck.conformance.live.coordinator.address import Address, is_loopback
 from kipcheck.conformance.live.coordinator.broker_settings import rules_of
@@ -104,9 +104,10 @@ class StartedBroker:
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        info = info_of(self.name, self.release, role, Release.parse(self.release) in kafka_broker.KRAFT)
+        claims = started_controllers.claims(self.release)
+        info = info_of(self.name, self.release, role, bool(claims.machines), claims)
         if role is Role.CONTROLLER:
-            with feature_target.started_session(info, self.release) as controller:
+            with started_controllers.session(info, self.release) as controller:
                 yield controller
             return
         rules_of(edition)
@@ -138,13 +139,15 @@ class RunningBroker:
             yield found
 
 
-def info_of(name: str, release: str, role: Role, controls: bool = True) -> TargetInfo:
-    """What a broker is in a role. ``controls``: whether it may be a controller of features, too.
+def info_of(
+    name: str, release: str, role: Role, controls: bool = True, controller: Claims = feature_target.CLAIMS
+) -> TargetInfo:
+    """What a broker is in a role. ``controls``: whether it may be a controller of features, which has own claims.
 
     Errors: ``NotPlayed`` for other roles.
     """
     roles = CLAIMS.roles | (feature_target.CLAIMS.roles if controls else frozenset())
-    claims = feature_target.CLAIMS if role is Role.CONTROLLER and controls else CLAIMS
+    claims = controller if role is Role.CONTROLLER and controls else CLAIMS
     info = TargetInfo(name, release, "", "", roles, claims)
     if role not in roles:
         raise NotPlayed(info, role)

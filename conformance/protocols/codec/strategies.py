@@ -15,11 +15,20 @@ from kipcheck.strategies.nodes import Integer, Node, Pick, Record, Seq, Text, Uu
 HIGHEST = 32767
 PORTS = Integer(-1, 65535, interesting=(-1, 0, 9092))
 
+SECURITY: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+NAMES: Final = ("PLAINTEXT", "INTERNAL", "SASL_SSL", "EXTERNAL_2")
+HOSTS: Final = ("h", "broker-1.example.org", "::1", "127.0.0.1", "")
+LISTENERS: Final = "listener_security_protocol_map"
+
 
 @cache
 def from_node(layout: ZNode) -> Record:
-    """Values that ``as_json`` converts to the node's. The version is not included: the layout determines it."""
-    return Record(tuple((key.name, _key(layout, key.name, key.type)) for key in layout.keys if key.name != "version"))
+    """Values that ``as_json`` converts to the node's. The version is not included: the layout determines it.
+
+    The securities of listeners are those of the endpoints.
+    """
+    drawn = (key for key in layout.keys if key.name not in ("version", LISTENERS))
+    return Record(tuple((key.name, _key(layout, key.name, key.type)) for key in drawn))
 
 
 def _key(layout: ZNode, name: str, kind: str) -> Node:
@@ -29,11 +38,10 @@ def _key(layout: ZNode, name: str, kind: str) -> Node:
         case "string":
             return Text()
         case "nullable string":
-            return nullable(Text())
+            return Text(1) if name == "host" and layout.version == 1 else nullable(Text())
         case "strings":
-            return Seq(Text(), 0, 3)
-        case "names":
-            return Seq(record(name=Text(), value=Text()), 0, 3)
+            names = NAMES if layout.version >= 4 else SECURITY
+            return Seq(record(name=Pick(names), host=Pick(HOSTS), port=PORTS, security=Pick(SECURITY)), 0, 3)
     levels = Integer(layout.lowest, HIGHEST, interesting=(layout.lowest, 2, HIGHEST))
     return Seq(record(name=Text(1, 20), low=levels, more=Integer(0, HIGHEST - 1, interesting=(0, 1))), 0, 3)
 
@@ -41,14 +49,22 @@ def _key(layout: ZNode, name: str, kind: str) -> Node:
 def as_json(layout: ZNode, value: dict[str, Any]) -> dict[str, Any]:
     """The node's value as it is encoded. Of entries with the same name the last one counts."""
     made: dict[str, Any] = {"version": layout.version}
+    listeners = {each["name"]: each for each in value.get("endpoints", ())}
     for key in layout.keys:
-        if key.type == "names":
-            made[key.name] = {each["name"]: each["value"] for each in value[key.name]}
+        if key.name == LISTENERS:
+            made[key.name] = {name: each["security"] for name, each in listeners.items()}
+        elif key.name == "endpoints":
+            made[key.name] = [_endpoint(each) for each in listeners.values()]
         elif key.type == "ranges":
             made[key.name] = {each["name"]: _levels(layout, each) for each in value[key.name]}
         elif key.name != "version":
             made[key.name] = value[key.name]
     return made
+
+
+def _endpoint(listener: dict[str, Any]) -> str:
+    host = listener["host"]
+    return f"{listener['name']}://{f'[{host}]' if ':' in host else host}:{listener['port']}"
 
 
 def _levels(layout: ZNode, entry: dict[str, Any]) -> dict[str, int]:

@@ -25,6 +25,7 @@ from kipcheck.conformance.protocols.features.invariants import (
     kraft_brokers,
     tool,
     zookeeper,
+    zookeeper_updates as zookeeper_laws,
 )
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_brokers as drawn_brokers, kraft_updates
 from kipcheck.conformance.protocols.features.ops.app import OPERATIONS as APP_OPERATIONS
@@ -38,7 +39,7 @@ from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS as 
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import IN_ZOOKEEPER, client_adapter, kraft_adapter
 from kipcheck.conformance.protocols.features.tool_strategies import FEATURE_TOOLS, released_tools
-from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
+from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_declared, zookeeper_updates
 from kipcheck.conformance.targets.protocol import Claims
 
 
@@ -90,6 +91,10 @@ def releases_with_zookeeper(name: str) -> Iterable[str]:
 
 ZOOKEEPER: Family[Subject] = operations_family(
     ZOOKEEPER_OPERATIONS, releases_with_zookeeper, zookeeper_updates, "controller"
+)
+ZOOKEEPER_DECLARED: Family[Subject] = replace(
+    operations_family(ZOOKEEPER_OPERATIONS, releases_with_zookeeper, zookeeper_declared, "controller"),
+    sample_ops=no_operations,
 )
 CLIENT: Family[Subject] = operations_family(CLIENT_OPERATIONS, editions, feature_clients, "client")
 APP: Family[Subject] = operations_family(APP_OPERATIONS, editions, lambda edition: FEATURE_APPS, "group")
@@ -224,5 +229,13 @@ CHECKS: tuple[Check[Subject], ...] = (
         possible_conversation(released_tools),
         values=50,
         invariants=invariants_of(tool.RELEASED, laws),
+    ),
+    Check(
+        zookeeper_laws.UPDATES,
+        "controllers with ZooKeeper apply updates of features that every broker declares, and no others",
+        ZOOKEEPER_DECLARED,
+        conversation,
+        values=400,
+        invariants=invariants_of(zookeeper_laws.UPDATES, laws),
     ),
 )

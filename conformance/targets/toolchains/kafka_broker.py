@@ -51,6 +51,9 @@ GROUP_APIS: Final = (
 )  # fmt: skip
 """Their versions must be those of the release: another broker may answer on the port."""
 
+LONGEST_SESSION_MS: Final = 600_000
+"""Of sessions with ZooKeeper: a broker may ask for so much."""
+
 COMMON: Final = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -349,18 +352,20 @@ def start_zookeeper(run: Programs, client: int) -> None:
     """``client``: its port. Errors: ``Broken``."""
     zookeeper = run.write("zookeeper.properties", {
         "dataDir": run.folder / "zookeeper", "clientPort": client, "clientPortAddress": HOST, "tickTime": 1000,
-        "admin.enableServer": "false", "maxClientCnxns": 0,
+        "admin.enableServer": "false", "maxClientCnxns": 0, "maxSessionTimeout": LONGEST_SESSION_MS,
     })  # fmt: skip
     run.start("org.apache.zookeeper.server.quorum.QuorumPeerMain", zookeeper)
     await_ready(run, lambda: accepts(client), "ZooKeeper")
 
 
-def start_beside_zookeeper(run: Programs, port: int, client: int, settings: Mapping[str, str]) -> None:
-    """A broker. ``client``: the port of ZooKeeper."""
+def start_beside_zookeeper(
+    run: Programs, port: int, client: int, settings: Mapping[str, str], number: int = 1, root: str = ""
+) -> None:
+    """A broker. ``client``: the port of ZooKeeper; ``root``: the path of the cluster there."""
     broker = run.write("server.properties", {
         **settings, **COMMON,
-        "broker.id": 1,
-        "zookeeper.connect": f"{HOST}:{client}",
+        "broker.id": number,
+        "zookeeper.connect": f"{HOST}:{client}{root}",
         "zookeeper.connection.timeout.ms": 30_000,
         "listeners": f"PLAINTEXT://{HOST}:{port}",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",

@@ -17,6 +17,8 @@ final class Claims {
         "ConsumerProtocolAssignment", "org/apache/kafka/clients/consumer/internals/ConsumerProtocol",
         "StickyAssignorUserData", "org/apache/kafka/clients/consumer/StickyAssignor",
         "CooperativeStickyAssignorUserData", "org/apache/kafka/clients/consumer/CooperativeStickyAssignor",
+        ZooKeeperNodes.REGISTRATION, "kafka/zk/BrokerIdZNode",
+        ZooKeeperNodes.FEATURES, "kafka/zk/FeatureZNode",
     };
 
     /** The limits, as a result names them. */
@@ -39,6 +41,7 @@ final class Claims {
     private final boolean stores;
     private final boolean storesHeaders;
     private final boolean persists;
+    private final boolean controlsZooKeeper;
 
     Claims(Library library) {
         Set<String> classes = library.release.classes();
@@ -83,6 +86,7 @@ final class Claims {
         stores = library.stores.available();
         storesHeaders = library.stores.haveHeaders();
         persists = library.persisted.available(classes);
+        controlsZooKeeper = classes.contains("kafka/zk/FeatureZNode") && library.zooKeeperFeatures.available();
     }
 
     /** The newest stable version of requests and responses; an unstable one may follow it. */
@@ -150,6 +154,10 @@ final class Claims {
             limits.put(VERSIONS, "a broker closes the connection at a request in a version that it does not support");
             limits.put(BROKER, "requests that the broker itself refuses do not reach its coordinator");
         }
+        if (controlsZooKeeper) {
+            limits.put(VERSIONS, "a broker closes the connection at a request in a version that it does not support");
+            limits.put(ZooKeeperFeatures.API, "what the server of a broker does by itself is not played");
+        }
         if (stores) {
             limits.put(FLUSHES, "up to 2.8 RocksDB reports no flushes, so no process can be killed within one");
         }
@@ -186,6 +194,9 @@ final class Claims {
         if (controls) {
             machines.add("kraft-features");
         }
+        if (controlsZooKeeper) {
+            machines.add("zookeeper-features");
+        }
         if (stores) {
             machines.add("timestamped-store");
         }
@@ -209,7 +220,7 @@ final class Claims {
         if (coordinates) {
             roles.add("coordinator");
         }
-        if (controls) {
+        if (controls || controlsZooKeeper) {
             roles.add("controller");
         }
         if (stores) {

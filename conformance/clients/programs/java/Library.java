@@ -19,6 +19,8 @@ final class Library {
     final BrokerSettings settings;
     private final LogFiles files;
     final TimestampedStores stores;
+    private final ZooKeeperNodes nodes;
+    final ZooKeeperFeatures zooKeeperFeatures;
 
     Library(Release release, Map<String, Object> names) {
         this.release = release;
@@ -37,6 +39,8 @@ final class Library {
         this.settings = new BrokerSettings(release);
         this.files = new LogFiles(release);
         this.stores = new TimestampedStores(release);
+        this.nodes = new ZooKeeperNodes(release);
+        this.zooKeeperFeatures = new ZooKeeperFeatures(release, generated, nodes);
     }
 
     /**
@@ -63,6 +67,9 @@ final class Library {
             case "CleanerCheckpoint":
             case "PartitionMetadata":
                 return files;
+            case ZooKeeperNodes.REGISTRATION:
+            case ZooKeeperNodes.FEATURES:
+                return nodes;
             default:
                 if (rows.used() && rows.knows(message)) {
                     return rows;

@@ -215,6 +215,10 @@ public final class Testee {
             result.putAll(library.persisted.answer(order));
             return;
         }
+        if (ZooKeeperFeatures.knows(op)) {
+            result.putAll(library.zooKeeperFeatures.answer(order));
+            return;
+        }
         if (BrokerSettings.knows(op)) {
             result.putAll(library.settings.answer(order));
             return;

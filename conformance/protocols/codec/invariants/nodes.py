@@ -1,7 +1,7 @@
 """Invariants of codecs for the JSON nodes in ZooKeeper."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
@@ -12,6 +12,7 @@ from kipcheck.conformance.protocols.codec.two_decoders import brief, difference
 from kipcheck.conformance.protocols.declare.invariant import ByMessage, impact
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.znodes import ZNode
 
 PLACE = 70
 
@@ -21,6 +22,10 @@ NODES: ByMessage = {
     ("kip-584", "BrokerIdZNode"): ("584-01", "584-60"),
     ("kip-584", "FeatureZNode"): ("584-02", "584-60", "584-61", "584-64"),
 }
+
+
+TIMES: Final = ("timestamp",)
+"""The keys of a registration that its writer fills in."""
 
 
 def layout_at(case: Case, step: Step) -> Layout:
@@ -37,6 +42,22 @@ def decoded(case: Case, step: Step, lenient: bool) -> Any:
         return layout_at(case, step).decode(bytes.fromhex(step["hex"]), lenient=lenient)
     except Refused as refusal:
         return refusal
+
+
+def kept(at: Layout, wanted: Any, found: Any) -> tuple[Any, Any]:
+    """Both values; the wanted one without those keys, of what released readers skip, that the other does not have."""
+    assert isinstance(at, ZNode)
+    if not isinstance(found, Mapping):
+        return wanted, found
+    skipped = {*at.unread} - found.keys()
+    wanted = {name: each for name, each in wanted.items() if name not in skipped}
+    if "features" in wanted and isinstance(entries := found.get("features"), Mapping):
+        wanted["features"] = {
+            name: {label: level for label, level in entry.items()
+                   if label not in at.unread or label in entries.get(name, ())}
+            for name, entry in wanted["features"].items()
+        }  # fmt: skip
+    return wanted, found
 
 
 def is_legal(case: Case, step: Step) -> bool:
@@ -74,7 +95,7 @@ def reads(history: History) -> Iterator[Violation]:
             )  # fmt: skip
             continue
         assert isinstance(op.observation, Replied)
-        found = difference(wanted, op.observation["value"])
+        found = difference(*kept(at, wanted, op.observation["value"]))
         if found is not None:
             why = f"{at}: {found.path or 'the node'} is read as {brief(found.got)}, not {brief(found.wanted)}"
             shape = "misread", found.path.partition(".")[0]
@@ -91,7 +112,7 @@ def reads(history: History) -> Iterator[Violation]:
 )
 @codec_invariant("nodes/writes", checks=("nodes/round-trip",), applies_to=is_written, extra_requirements=NODES)
 def writes(history: History) -> Iterator[Violation]:
-    """An encoded node is legal and has the value that was given."""
+    """An encoded node is legal and has the value that was given; a writer may take the time from its clock."""
     for op in answered(history, is_written):
         at, wanted = layout_at(history.case, op.step), op.step["value"]
         if isinstance(op.observation, Refusal):
@@ -104,7 +125,10 @@ def writes(history: History) -> Iterator[Violation]:
         data = bytes.fromhex(op.observation["hex"])
         shown = data.decode("utf-8", "replace")[:200]
         try:
-            found = difference({**at.defaults(), **wanted}, at.decode(data))
+            meant, told = {**at.defaults(), **wanted}, at.decode(data)
+            for name in TIMES:
+                meant.pop(name, None), told.pop(name, None)
+            found = difference(meant, told)
         except Refused as refusal:
             why = f"{refusal}; written: {shown}"
             yield Violation(why, (op.index,), "a legal node", shown, refusal.path, shape=("illegal", refusal.kind))

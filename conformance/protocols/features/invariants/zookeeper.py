@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
@@ -23,13 +23,28 @@ BELOW: Final = "2.6"
 KIP: Final = ("KIP-584",)
 
 
+Spans: TypeAlias = Mapping[str, tuple[int, int]]
+"""Levels by feature."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """/feature, as far as it is known."""
 
     exists: bool
     enabled: bool = False
-    epoch: int = 0
+    epoch: int | None = 0
+    """None: not known."""
+    finalized: Spans = field(default_factory=dict)
+    version: int = 0
+
+
+def node_of(found: Mapping[str, Any]) -> Node:
+    return Node(found["exists"], found["enabled"], found["epoch"], spans(found["finalized"]), found["version"])
+
+
+def spans(found: Any) -> Spans:
+    return {each["feature"]: (each["low"], each["high"]) for each in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +55,18 @@ class Known:
     """None: not known."""
     caches: Mapping[int, int] = field(default_factory=dict)
     """The epoch that each broker answered since it read the node last; -1: none."""
+    declared: Mapping[int, Spans] = field(default_factory=dict)
+    """The features with which brokers registered."""
+    own: Spans = field(default_factory=dict)
+    """Those of the controller."""
+    taken_in: frozenset[int] = frozenset()
+    """The registered brokers that the controller has certainly taken in: it skips those that are incompatible."""
+
+    def with_declared(self, declared: Mapping[int, Spans], node: Node | None) -> "Known":
+        """``node``: what the controller knows as it looks at the registrations; None: not known."""
+        finalized = node.finalized if node is not None and node.enabled else {}
+        found = frozenset(each for each in declared if node is not None and fits(declared[each], finalized))
+        return replace(self, declared=declared, taken_in=found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +75,22 @@ class ZkStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         known, body = self.before, self.request.body
         match self.verb:
             case "zk-controller":
-                return replace(known, inter_broker=body["inter_broker"], node=None)
+                began, own = body["inter_broker"] if self.accepted else None, known.declared.get(0, {})
+                found = known.node
+                if found is not None and not found.exists and began != BELOW:
+                    found = Node(True, True, 0, own)
+                return replace(known.with_declared(known.declared, found), inter_broker=began, node=None, own=own)
             case "zk-delete-node":
                 return replace(known, node=Node(False))
             case "zk-node" if self.accepted:
-                found = self.answer
-                return replace(known, node=Node(found["exists"], found["enabled"], found["epoch"]))
+                return replace(known, node=node_of(self.answer))
+            case "zk-write-node":
+                node = Node(True, not body.get("disabled", False), None, spans(body.get("features", ())), 1)
+                began = known.inter_broker if self.accepted else None
+                return replace(known, node=node, inter_broker=began)
+            case "zk-declare":
+                declared = {**known.declared, body["broker"]: spans(body.get("supported", ()))}
+                return known.with_declared(declared, known.node)
             case "zk-update":
                 return replace(known, node=None)
             case "zk-read":
@@ -66,7 +103,8 @@ class ZkStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[ZkStep, ...]:
-    return plain_steps(history, Known(), ZkStep)
+    """A conversation begins with a new cluster, which has no node."""
+    return plain_steps(history, Known(node=Node(False)), ZkStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:
@@ -101,8 +139,10 @@ def errors(history: History) -> Iterator[Violation]:
 @impact("A feature is finalized that no release has", "wrong data", "gating", "incompatible-broker", links=KIP)
 @life("zookeeper-features/nothing-is-finalized", "584-49", grade=Grade.INFO, applies_to=on("zk-update", "zk-node"))
 def nothing_is_finalized(history: History) -> Iterator[Violation]:
-    """No broker with ZooKeeper declares a feature, so that no level of a feature is ever finalized."""
+    """Where no broker declares a feature, as in every release, no level of a feature is ever finalized."""
     for step, found in _errors(history):
+        if step.before.declared:
+            continue
         for each in step.request["updates"]:
             if each["level"] >= 1 and found.get(each["feature"]) == NONE:
                 yield _breach(step, f"{each['feature']} was set to {each['level']}", INVALID, NONE, "accepted")
@@ -116,8 +156,8 @@ def status_follows_version(history: History) -> Iterator[Violation]:
     began: str | None = None
     for step in trace(history):
         if step.verb == "zk-controller":
-            began = step.request["inter_broker"]
-        elif step.verb == "zk-delete-node":
+            began = step.request["inter_broker"] if step.accepted else None
+        elif step.verb in ("zk-delete-node", "zk-write-node", "zk-update"):
             began = None
         elif step.verb == "zk-node" and step.accepted and began is not None:
             expected, found = began != BELOW, step.answer["enabled"]
@@ -132,14 +172,32 @@ def status_follows_version(history: History) -> Iterator[Violation]:
 @life("zookeeper-features/epoch-counts-writes", "584-20", "584-21",
       applies_to=on("zk-controller", "zk-update", "zk-node"))  # fmt: skip
 def epoch_counts_writes(history: History) -> Iterator[Violation]:
-    """A start of a controller raises the epoch by one if it changes the status, and else leaves it."""
+    """A start of a controller, or a request, raises the epoch by one if it changes the node, and else leaves it."""
+    for step, node, after in _writes(history, "zk-controller", "zk-update"):
+        changes = replace(node, epoch=0) != replace(after, epoch=0)
+        if node.exists and node.epoch is not None and after.exists and after.epoch != node.epoch + changes:
+            why = f"the epoch was {node.epoch}, and the node {'changed' if changes else 'stayed'}"
+            yield _breach(step, why, node.epoch + changes, after.epoch, "counted")
+
+
+def _writes(history: History, *verbs: str) -> Iterator[tuple[ZkStep, Node, Node]]:
+    """The answered steps that may write a known node, with it before and after."""
     for step, later in pairwise(trace(history)):
         node = step.before.node
-        if step.verb == "zk-controller" and later.verb == "zk-node" and later.accepted and node and node.exists:
-            changes = node.enabled is not (step.request["inter_broker"] != BELOW)
-            if later.answer["epoch"] != node.epoch + changes:
-                why = f"the epoch was {node.epoch}, and the status {'changed' if changes else 'stayed'}"
-                yield _breach(later, why, node.epoch + changes, later.answer["epoch"], "counted")
+        if step.verb in verbs and step.accepted and later.verb == "zk-node" and later.accepted and node is not None:
+            yield step, node, node_of(later.answer)
+
+
+def fits(supported: Spans, finalized: Spans) -> bool | None:
+    """Whether a broker supports what is finalized; None: all but a lowest level, which releases see differently."""
+    found: bool | None = True
+    for name, (low, high) in finalized.items():
+        own = supported.get(name)
+        if own is None or not own[0] <= high <= own[1]:
+            return False
+        if low < own[0]:
+            found = None
+    return found
 
 
 def _reads(history: History) -> Iterator[tuple[ZkStep, int, Node]]:
@@ -156,6 +214,8 @@ def _reads(history: History) -> Iterator[tuple[ZkStep, int, Node]]:
 def lower_epoch_stops(history: History) -> Iterator[Violation]:
     """A broker whose cache has a higher epoch than the node stops; with an equal or a lower one it does not."""
     for step, cached, node in _reads(history):
+        if node.epoch is None or not fits(step.before.declared.get(step.request["broker"], {}), node.finalized):
+            continue
         stops = node.exists and node.enabled and node.epoch < cached
         if stops is step.accepted:
             why = f"its cache had epoch {cached}, and the node has epoch {node.epoch if node.exists else 'none'}"
@@ -173,7 +233,7 @@ def cache_is_cleared(history: History) -> Iterator[Violation]:
         if step.verb == "zk-read" and step.accepted and later.accepted and same and node is not None:
             known = node.exists and node.enabled and step.before.inter_broker not in (None, BELOW)
             expected = node.epoch if known else -1
-            if later.answer["epoch"] != expected and step.before.inter_broker is not None:
+            if expected is not None and later.answer["epoch"] != expected and step.before.inter_broker is not None:
                 yield _breach(
                     later, "it read the node", expected, later.answer["epoch"], "kept" if not known else "other"
                 )

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.field_annotations import about, named, typical
 from kipcheck.conformance.core.operations import Operations, answer, operation
-from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Outcome
+from kipcheck.conformance.protocols.features.ops.cluster import SUPPORTED, Finalized, Outcome, Supported
 from kipcheck.conformance.protocols.features.ops.kraft import UPDATE, TypedUpdate
 
 PLACE = 40
@@ -60,7 +60,18 @@ class ZkFeatures:
     finalized: tuple[Finalized, ...]
 
 
-Action: TypeAlias = ZkResults | ZkTopLevel | ZkStops | ZkNode | ZkFeatures
+@answer()
+@dataclass(frozen=True, slots=True)
+class ZkRegistration:
+    """The node of a live broker in /brokers/ids."""
+
+    exists: bool
+    version: int
+    """Of its JSON; 0 where it does not exist."""
+    supported: tuple[Supported, ...]
+
+
+Action: TypeAlias = ZkResults | ZkTopLevel | ZkStops | ZkNode | ZkFeatures | ZkRegistration
 
 
 @operation(
@@ -118,10 +129,52 @@ class ReadZkNode:
     """/feature is read from ZooKeeper."""
 
 
-Event: TypeAlias = StartController | ZkUpdate | DeleteNode | ReadFeature | AskZkFeatures | ReadZkNode
+@operation(
+    "zk-write-node", "operator", "write node{disabled: disabled}[ {features}]",
+    examples="write node a:1-2; write node disabled", sentence="writes /feature in ZooKeeper",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class WriteNode:
+    """A newer broker, or another tool, writes /feature in its first form. An incompatible controller stops."""
+
+    features: Annotated[
+        tuple[Annotated[Supported, SUPPORTED], ...], about("the finalized features, with both levels")
+    ] = ()
+    disabled: Annotated[bool, about("whether its status is disabled")] = False
+
+
+@operation(
+    "zk-declare", "broker", "declare {broker}[ {supported}]", examples="declare 0 a:1-2; declare 1",
+    sender="broker {broker}", sentence="registers in ZooKeeper with features",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class DeclareFeatures:
+    """A broker registers, with the features that its release is to have; those of broker 0 are the controller's."""
+
+    broker: Annotated[int, about("its number"), typical(range(2))]
+    supported: Annotated[tuple[Annotated[Supported, SUPPORTED], ...], about("the supported levels")] = ()
+
+
+@operation(
+    "zk-registration", "operator", "zk-registration {broker}", examples="zk-registration 0", accepted=ZkRegistration,
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class ReadRegistration:
+    """The registration of a broker that has read /feature is read from ZooKeeper."""
+
+    broker: Annotated[int, about("its number"), typical(range(2))]
+
+
+Event: TypeAlias = (
+    StartController | ZkUpdate | DeleteNode | ReadFeature | AskZkFeatures | ReadZkNode
+    | WriteNode | DeclareFeatures | ReadRegistration
+)  # fmt: skip
 OPERATIONS: Operations[Event, Action] = Operations(
     "zookeeper-features",
     Role.CONTROLLER,
-    (StartController, ZkUpdate, DeleteNode, ReadFeature, AskZkFeatures, ReadZkNode),
+    (
+        StartController, ZkUpdate, DeleteNode, ReadFeature, AskZkFeatures, ReadZkNode,
+        WriteNode, DeclareFeatures, ReadRegistration,
+    ),
     sample="controller at 2.7; zk-node",
-)
+)  # fmt: skip

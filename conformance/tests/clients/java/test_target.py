@@ -212,6 +212,8 @@ def test_every_manner_of_release_claims_what_it_has_and_reads_what_it_writes(rel
         ("kafka-metadata:4.3.1", {"FeatureLevelRecord": (0, 0)}),
         ("kafka-transaction-coordinator:3.9.2", {"TransactionLogKey": (0, 0), "TransactionLogValue": (0, 1)}),
         ("kafka_2.13:3.4.1", {"GroupMetadataKey": (2, 2), "ProducerSnapshot": (1, 1), "TransactionLogValue": (0, 1)}),
+        ("kafka_2.13:3.2.3", {"FeatureZNode": (1, 1), "BrokerIdZNode": (1, 5)}),
+        ("kafka_2.13:3.3.2", {"FeatureZNode": (1, 2), "BrokerIdZNode": (1, 5)}),
         ("kafka-storage:4.4.0", {"CleanerCheckpoint": (0, 0), "PartitionMetadata": (0, 0)}),
     ],
 )
@@ -222,9 +224,8 @@ def test_an_artifact_claims_what_is_in_its_own_jar(name: str, claims: dict[str, 
         assert {message: claimed.get(message) for message in claims} == claims
         machines = {
             "kafka-group-coordinator:4.3.1": {Role.COORDINATOR, Role.BROKER}, "kafka-metadata:4.3.1": {Role.CONTROLLER},
-            "kafka_2.13:3.4.1": {Role.BROKER},
         }  # fmt: skip
-        plays = machines.get(name, set())
+        plays = {Role.BROKER} if name.startswith("kafka_2.13") else machines.get(name, set())
         if streams := name.startswith("kafka-streams"):
             plays = {Role.LEADER, Role.MEMBER, Role.OPERATOR_TOOL}
             plays |= set() if name.endswith(":2.0.1") else {Role.STORE}  # stores have timestamps since 2.3.0
@@ -473,7 +474,10 @@ BROKERS = {
 def test_what_a_broker_of_a_release_persists_keeps_to_the_laws(artifact: str, release: str, tmp_path: Path) -> None:
     target = f"java:{artifact}:{release}"
     registry.target(target)
-    checks = {"kafka-storage": ("log-files/*",), "kafka-group-coordinator": ("stored-records/*",)}
+    checks = {
+        "kafka-storage": ("log-files/*",), "kafka-group-coordinator": ("stored-records/*",),
+        "kafka_2.13": ("log-files/*", "stored-records/*", "nodes/*"),
+    }  # fmt: skip
     options = Options(
         targets=(target,), edition=f"apache@{release}", known=("default",), workers=1, out=tmp_path,
         checks=checks.get(artifact, ("log-files/*", "stored-records/*")),

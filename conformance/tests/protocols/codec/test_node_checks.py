@@ -105,6 +105,34 @@ def test_a_legal_node_is_read_as_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
+    ("read", "result"),
+    [
+        ({"status": 1, "features": {"f": {"max_version_level": 2}}}, Result.PASS),
+        ({"status": 1, "features": {"f": {"max_version_level": 2, "min_version_level": 1}}}, Result.PASS),
+        ({"status": 1, "features": {"f": {"max_version_level": 2, "min_version_level": 2}}}, Result.FAIL),
+        ({"status": 1, "features": {"f": {}}}, Result.FAIL),
+        ({"status": 1, "features": {}}, Result.FAIL),
+        ({"features": {"f": {"max_version_level": 2}}}, Result.FAIL),
+    ],
+)
+def test_a_reader_may_skip_what_released_readers_skip(read: Any, result: Result) -> None:
+    """Since 3.3 a finalized feature has no lowest level in memory, and no release keeps the time of a registration."""
+    text = node(1, '{"f":{"min_version_level":1,"max_version_level":2}}')
+    assert judged(RELEASED, text, Replied((("value", {"version": 1, **read}),))) == {"nodes/reads": result}
+    old = subject("apache@3.2.3", "FeatureZNode", 1)
+    if "min_version_level" not in str(read):
+        assert judged(old, text, Replied((("value", {"version": 1, **read}),))) == {"nodes/reads": Result.FAIL}
+
+
+def test_a_writer_takes_the_time_from_its_clock() -> None:
+    of = subject("apache", "BrokerIdZNode", 1)
+    value = {"version": 1, "host": "h", "port": 1, "jmx_port": 2, "timestamp": "3"}
+    for other, result in (({"timestamp": "4"}, Result.PASS), ({"jmx_port": 4}, Result.FAIL)):
+        written = Replied((("hex", json.dumps({**value, **other}).encode().hex()),))
+        assert judged(of, json.dumps(value), written, "encode") == {"nodes/writes": result}
+
+
+@pytest.mark.parametrize(
     ("written", "result"),
     [
         (node(0, "{}"), Result.PASS),

@@ -42,9 +42,11 @@ def test_the_node_follows_the_inter_broker_version(release: str) -> None:
 
 def test_the_second_form_of_the_node_comes_with_3_3() -> None:
     assert node("3.3.2", "controller at 3.3") == (2, True, 0)
-    assert node("3.3.2", "controller at 2.7; controller at 3.3") == (1, True, 0)  # an enabled node is not written
+    assert node("3.3.2", "controller at 2.7; controller at 3.3") == (2, True, 1)  # the version is compared, too
+    assert node("3.3.2", "controller at 3.3; controller at 2.7") == (1, True, 1)
     assert node("3.2.3", "controller at 3.3") == (1, True, 0)
-    assert node("3.9.2", "controller at 3.3; zk-update v1 left:0!", finalized=LEFT) == (2, True, 1)
+    supported = "declare 0 left:1-2; controller at 3.3; "
+    assert node("3.9.2", supported + "zk-update v1 left:0!", finalized=LEFT) == (2, True, 2)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -67,12 +69,13 @@ def test_below_the_migration_version_the_whole_request_is_refused(release: str) 
 
 @pytest.mark.parametrize(
     ("update", "deleted"),
-    [("v0 left:0!", True), ("v0 left:0", False), ("v0 left:1!", False), ("v0 left:3", False), ("v1 left:-1!!", True),
+    [("v0 left:0!", True), ("v0 left:0", False), ("v0 left:2!", False), ("v0 left:3", False), ("v1 left:-1!!", True),
      ("v1 left:0~4", False), ("v1 left:0! validate", True), ("v0 left:0!,other:1", True)],
 )  # fmt: skip
 def test_a_deletion_is_all_that_can_succeed(update: str, deleted: bool) -> None:
     """Also with validate-only, which these controllers do not read (584-34)."""
-    *_, after = answers("3.9.2", f"controller at 2.7; zk-update {update}; zk-node", finalized=LEFT)
+    supported = "declare 0 left:1-2; controller at 2.7; "
+    *_, after = answers("3.9.2", f"{supported}zk-update {update}; zk-node", finalized=LEFT)
     assert (after["finalized"] == [], after["epoch"]) == (deleted, int(deleted))
 
 
@@ -95,8 +98,14 @@ def test_caches_of_brokers() -> None:
 def test_a_broker_exits_where_a_feature_is_finalized_that_it_does_not_know() -> None:
     *_, stopped = answers("2.7.2", "controller at 2.7; read 1", finalized=LEFT)
     assert stopped["class"] == "FEATURE_CACHE_UPDATE"
-    *_, well = answers("2.7.2", "controller at 2.7; zk-update v0 left:0!; read 1; zk-features 1", finalized=LEFT)
+    stopped, _, refused = answers("2.7.2", "controller at 2.7; zk-node; zk-update v0 left:0!", finalized=LEFT)
+    assert (stopped["class"], refused["class"]) == ("FEATURE_CACHE_UPDATE", "NOT_CONTROLLER")
+    supported = "declare 0 left:1-2; controller at 2.7; "
+    *_, well = answers("2.7.2", supported + "zk-update v0 left:0!; read 1; zk-features 1", finalized=LEFT)
     assert well["epoch"] == 1
+    # An inter-broker version below the migration version is the way out: it empties the node.
+    *_, after = answers("2.7.2", "controller at 2.6; controller at 2.7; zk-node", finalized=LEFT)
+    assert (after["epoch"], after["finalized"]) == (2, [])
 
 
 @pytest.mark.parametrize("release", ["2.6.3", "4.0.0"])
