@@ -170,7 +170,8 @@ def test_every_invariant_has_a_vice_and_a_check() -> None:
     assert {each.id for each in OURS if each.grade is not Grade.MUST} == {
         "features/downgrades", "feature-client/asks", "feature-client/takes-answers-as-they-come",
         "feature-app/crashes-rather", "feature-tool/exit-code", "kraft-features/v0-flag-is-ignored",
-        "kraft-features/asks-unregistered", "zookeeper-features/nothing-is-finalized",
+        "kraft-features/asks-unregistered", "zookeeper-features/nothing-is-finalized", "feature-commands/exit-code",
+        "feature-commands/words",
     }  # fmt: skip
 
 
