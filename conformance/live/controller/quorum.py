@@ -216,7 +216,7 @@ class Quorum:
 
     async def _snapshots(self) -> None:
         """Errors: ``Broken``, ``Closed``, ``Garbled``."""
-        end = await self._until(self._end, "no controller leads")
+        end = await self._end()
         folders = [self.nodes.nodes[each].folder / "data" for each in self.active]
 
         async def written() -> bool | None:
@@ -261,9 +261,18 @@ class Quorum:
         self._leader = found.leader
         return found.leader
 
-    async def _end(self) -> int | None:
-        found = await self._quorum()
-        return None if found is None or found.leader not in self.active else found.end
+    async def _end(self) -> int:
+        """The end of what a leader had when it was first asked, once all of that is committed. Errors: ``Broken``."""
+        ends: dict[int, int] = {}
+
+        async def committed() -> int | None:
+            found = await self._quorum()
+            if found is None or found.leader not in self.active:
+                return None
+            end = ends.setdefault(found.leader, found.log_end)
+            return end if found.end >= end else None
+
+        return await self._until(committed, "no controller leads")
 
     async def _known_leader(self) -> int:
         """The leader; without a majority the last known one."""
@@ -315,7 +324,7 @@ class Quorum:
         if len(self.active) < MAJORITY:
             await asyncio.sleep(1)  # what is not committed would be shown by now
             return QuorumViews(-1, False, tuple([each async for each in self._shown(0)]))
-        end = await self._until(self._end, "no controller leads")
+        end = await self._end()
         loop = asyncio.get_running_loop()
         until = loop.time() + SETTLES_S
         while True:

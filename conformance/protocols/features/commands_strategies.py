@@ -11,9 +11,10 @@ from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject
+from kipcheck.conformance.protocols.features.kraft_strategies import EVERY
 from kipcheck.conformance.protocols.features.model.commands import FeatureCommands
 from kipcheck.conformance.protocols.features.model.kraft import State
-from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST, KRAFT, METADATA, Rules
+from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST, METADATA, Rules
 from kipcheck.conformance.protocols.features.ops.commands import (
     OPERATIONS,
     CommandAll,
@@ -31,6 +32,7 @@ from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
 from kipcheck.strategies.operations import nodes
 
 UNKNOWN: Final = "kip.check"
+HIGHEST: Final = 120
 UNKNOWN_LEVELS: Final = 60
 """So far above the highest level, no tool knows a name."""
 BEFORE: Final = (
@@ -69,7 +71,7 @@ def _texts(rules: Rules) -> Iterator[str]:
     yield _read(
         "disable group.version dry", "disable group.version", "upgrade group.version:1",
         "downgrade transaction.version:1 unsafe", "upgrade transaction.version:2", "upgrade transaction.version:1",
-        "downgrade group.version:1", f"disable group.version,{UNKNOWN}", "upgrade group.version:1,group.version:1",
+        "downgrade group.version:1", f"disable group.version,{UNKNOWN}", "disable group.version,group.version",
         "upgrade group.version:1 unsafe", "upgrade group.version:0",
     )  # fmt: skip
     yield _read(
@@ -145,13 +147,14 @@ class _Before:
 def feature_commands(name: str) -> Conversations[State, Event]:
     """Conversations with the tool of an edition."""
     rules = rules_of(edition(name))
-    level = record(feature=Pick((METADATA, KRAFT, "group.version", UNKNOWN)), level=Integer(0, 40))
+    names = Pick(tuple(name for name in EVERY if name))
+    level = record(feature=names, level=Integer(0, HIGHEST))
     drawn: dict[str, Node] = {
         "features": Seq(level, 0, 2),
-        "metadata": OneOf((Pick((None,)), Integer(1, 40))),
-        "release": OneOf((Pick((None,)), Integer(1, 40))),
+        "metadata": OneOf((Pick((None,)), Integer(1, HIGHEST))),
+        "release": OneOf((Pick((None,)), Integer(1, HIGHEST))),
     }
-    named: dict[str, Node] = {**drawn, "features": Seq(Pick(("group.version", UNKNOWN)), 0, 2)}
+    named: dict[str, Node] = {**drawn, "features": Seq(names, 0, 2)}
     return Conversations(
         FeatureCommands(rules),
         OPERATIONS.step_of,

@@ -41,6 +41,8 @@ LONGEST_LOG: Final = (
     "views; pause followers; send {first}; await; kill follower; resume; views; start; views; send {second}; views"
 )
 """Only the leader has an update that was not acknowledged, and only it can lead with the follower that goes on."""
+RESUMED: Final = "views; pause followers; send {first}; resume; await; views; send {second}; views"
+"""The followers come back while the leader waits for them."""
 ACKNOWLEDGED: Final = (
     "views; send {first}; kill leader; views; send {second}; views; start; views; snapshot; kill all; start; views"
 )
@@ -52,7 +54,7 @@ def given(subject: Subject) -> Iterator[Conversation]:
     """Each way in which nodes end or pause around an update."""
     rules = Rules.of_edition(edition(subject.edition))
     start, first, second = _plan(rules)
-    for each in (CUT, LONGEST_LOG, ACKNOWLEDGED, LAGGING):
+    for each in (CUT, LONGEST_LOG, ACKNOWLEDGED, LAGGING, RESUMED):
         yield _conversation(f"{start}; {each.format(first=first, second=second)}")
     if (older := _older(rules)) is not None:
         release, level = older

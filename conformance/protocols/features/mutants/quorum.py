@@ -161,7 +161,8 @@ class StaysDown(Quorum):
     """A node that was killed runs again, and does not answer."""
 
     def started(self, state: State) -> State:
-        return replace(super().started(state), outcome="silent")
+        found = super().started(state)
+        return replace(found, outcome="silent") if state.killed else found
 
     def shown(self, state: State) -> tuple[int, ...]:
         return super().shown(state)[:-1] if state.outcome == "silent" else super().shown(state)
