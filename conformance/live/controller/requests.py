@@ -143,12 +143,12 @@ async def quorum_of(connections: Connections) -> Quorum:
 def _log_end(voters: bytes, leader: int) -> int:
     """Of the leader, from the voters of DescribeQuorum v0, of which there are fewer than 127."""
     row = ">iqB"
-    size = struct.calcsize(row)
-    ends = (
-        {number: end for number, end, _ in struct.iter_unpack(row, voters[1 : 1 + size * max(0, voters[0] - 1)])}
-        if len(voters) > size
-        else {}
-    )
+    count = max(0, voters[0] - 1) if voters else 0
+    if len(voters) < 1 + count * struct.calcsize(row):
+        return -1
+    ends: dict[int, int] = {
+        number: end for number, end, _ in struct.iter_unpack(row, voters[1 : 1 + count * struct.calcsize(row)])
+    }
     return ends.get(leader, -1)
 
 
