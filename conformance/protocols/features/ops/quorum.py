@@ -33,7 +33,7 @@ class QuorumViews:
     leader: int
     """-1: none leads."""
     settled: bool
-    """Whether the nodes show all that is committed, which a majority can tell."""
+    """Whether the nodes show all that is committed, which takes a majority."""
     nodes: tuple[NodeView, ...]
     """Of those that run."""
 
