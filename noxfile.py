@@ -266,6 +266,19 @@ def _zookeeper(session: nox.Session, long: bool) -> Iterator[Unit]:
             yield Unit(f"{target} {check}", run)
 
 
+def _kraft(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """kafka-features of each line on a cluster of its release, and quorums of three controllers that are killed."""
+    wanted = {"kafka-features": ("feature-tools", "feature-commands/*"), "kafka": ("quorums", "kraft-quorum/*")}
+    for target, (name, check) in wanted.items():
+        code = f"from kipcheck.conformance.core.releases_table import listed; print(*listed({name!r}))"
+        releases = str(session.run("python", "-c", code, silent=True, log=False)).split()
+        for release in releases:
+            asked = ("--target", f"{target}:{release}", "--edition", f"apache@{release}", "--check", check)
+            settings = ("--known", "default", "--cases", "3", "--workers", "1", "--least", "0")
+            out = str(NIGHT / "kraft" / f"{target}-{release}")
+            yield Unit(f"{target} {release}", ("kipcheck", "run", *asked, *settings, "--out", out), requires="jars")
+
+
 PARTS: Final[dict[str, Part]] = {
     "jars": _of_tier("jars", "jars"),
     "seeds": _seeds,
@@ -278,6 +291,7 @@ PARTS: Final[dict[str, Part]] = {
     "campaign": _campaign,
     "bounces": _bounces,
     "zookeeper": _zookeeper,
+    "kraft": _kraft,
 }
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import table
-from kipcheck.conformance.live import log_directory
+from kipcheck.conformance.live import log_directory, metadata_snapshots
 from kipcheck.conformance.live.controller import requests
 from kipcheck.conformance.live.controller.admin import FeatureAdmin, Unanswered, feature_admin
 from kipcheck.conformance.protocols.features.model import ways_back
@@ -29,11 +29,6 @@ from kipcheck.conformance.targets.toolchains.kafka_nodes import BOTH, CONTROLLER
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.wire.stored_records import InterBroker
 
-SOON: Final = {
-    "metadata.log.max.snapshot.interval.ms": "2000",
-    "metadata.log.max.record.bytes.between.snapshots": "1000",
-}
-"""Settings with which a node writes snapshots every few seconds; releases before 3.4 only have the second one."""
 LATEST_S: Final = 120.0
 """How long nodes may take to register, to read all records, and to write a snapshot, on a busy machine."""
 ENDS_WITHIN_S: Final = 5.0
@@ -83,7 +78,7 @@ def _with_kraft(way: Way) -> Played:
         end = _end(nodes)
         at_once, after_snapshot = _return(nodes, way.old), None
         if raised == lowered == NONE:
-            nodes.settings = SOON
+            nodes.settings = metadata_snapshots.SOON
             _restart(nodes, way.new)
             await_snapshots(nodes, end)
             after_snapshot = _return(nodes, way.old)
@@ -204,17 +199,14 @@ def _update(nodes: Nodes, update: TypedUpdate, within_s: float = 0.0) -> str:
         sleep(1)
 
 
-def snapshots(data: Path) -> list[int]:
-    """The end offsets of the snapshots of the metadata in a log directory."""
-    return sorted(int(each.name[:20]) for each in (data / "__cluster_metadata-0").glob("*.checkpoint"))
-
-
 def await_snapshots(nodes: Nodes, end: int) -> None:
     """Until each node has a snapshot of all records before ``end``. Errors: ``Broken``."""
     until = monotonic() + LATEST_S
     waiting = set(nodes.nodes)
     while waiting:
-        waiting = {each for each in waiting if max(snapshots(nodes.nodes[each].folder / "data"), default=0) < end}
+        waiting = {
+            each for each in waiting if max(metadata_snapshots.ends(nodes.nodes[each].folder / "data"), default=0) < end
+        }
         if waiting and monotonic() > until:
             raise Broken(f"no snapshot of the metadata up to {end} on nodes {sorted(waiting)} in {LATEST_S:.0f} s")
         sleep(0.5)

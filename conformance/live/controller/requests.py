@@ -121,6 +121,8 @@ class Quorum:
     """-1 while there is none."""
     end: int
     """The offset after the last committed record."""
+    log_end: int = -1
+    """The offset after the last record that the leader has, committed or not; -1: it is not reported."""
 
 
 async def quorum_of(connections: Connections) -> Quorum:
@@ -135,7 +137,19 @@ async def quorum_of(connections: Connections) -> Quorum:
     _, error, leader, _, end = struct.unpack_from(form, data, head)
     if error:
         raise Garbled(f"DescribeQuorum is answered with error {name_of(error)}")
-    return Quorum(leader, end)
+    return Quorum(leader, end, _log_end(data[head + struct.calcsize(form) :], leader))
+
+
+def _log_end(voters: bytes, leader: int) -> int:
+    """Of the leader, from the voters of DescribeQuorum v0, of which there are fewer than 127."""
+    row = ">iqB"
+    count = max(0, voters[0] - 1) if voters else 0
+    if len(voters) < 1 + count * struct.calcsize(row):
+        return -1
+    ends: dict[int, int] = {
+        number: end for number, end, _ in struct.iter_unpack(row, voters[1 : 1 + count * struct.calcsize(row)])
+    }
+    return ends.get(leader, -1)
 
 
 async def controllers_of(connections: Connections, version: int) -> tuple[int, frozenset[int]]:

@@ -10,16 +10,17 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Lost, Observation
-from kipcheck.conformance.core.releases_table import listed, table
+from kipcheck.conformance.core.releases_table import listed
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.controller import requests
+from kipcheck.conformance.live.controller.forms import Form, form_of
 from kipcheck.conformance.live.controller.play import (
     LIMITS,
     NODES,
@@ -30,10 +31,11 @@ from kipcheck.conformance.live.controller.play import (
     Unplayable,
     levels_of,
 )
+from kipcheck.conformance.live.controller.quorum import Quorum
 from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.live.server.features import Picture
 from kipcheck.conformance.protocols.features.model.kraft import NONE
-from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
+from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.ops.kraft import (
     OPERATIONS,
     UNSAFE_DOWNGRADE,
@@ -43,6 +45,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     Format,
     TypedUpdate,
 )
+from kipcheck.conformance.protocols.features.ops.quorum import OPERATIONS as QUORUM_OPERATIONS
 from kipcheck.conformance.targets.protocol import Broken, Claims, NotPlayed, Session, TargetInfo, Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker, kafka_nodes
 
@@ -63,27 +66,6 @@ WAITS_S: Final = 60.0
 """How long a quorum may take to have a leader, or a controller to register."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How a cluster is formatted."""
-
-    level: str
-    """Of metadata.version, as tools write it."""
-    options: tuple[str, ...]
-    dynamic: bool
-
-
-def form_of(rules: Rules, level: int, levels: Mapping[str, int]) -> Form:
-    """A new cluster with these levels; a feature that is not named has level 0."""
-    options: list[str] = []
-    for name in rules.supported if rules.all_or_nothing else ():
-        if name not in (METADATA, KRAFT):
-            options += ["--feature", f"{name}={levels.get(name, 0)}"]
-    dynamic = levels.get(KRAFT, 0) > 0
-    names = table()["feature-levels"]["metadata-names"]
-    return Form(names[level - 1], (*options, *(["--feature", f"{KRAFT}=1"] if dynamic else [])), dynamic)
-
-
 def release_of(supported: Sequence[Declared], level: int, registers: bool) -> str | None:
     """A release whose controllers support exactly these levels, and can be in a quorum at this metadata.version."""
     wanted = {each.feature: (each.low, each.high) for each in supported}
@@ -101,7 +83,10 @@ def started_session(info: TargetInfo, release: str) -> Iterator[Session]:
     with asyncio.Runner() as runner, ExitStack() as stack:
         nodes = Nodes(Rules.of(release), runner)
         stack.callback(nodes.stop)
-        found = StartedSession(info, nodes, runner)
+        quorum = Quorum(nodes.rules)
+        stack.callback(lambda: runner.run(quorum.close()))
+        claims = replace(CLAIMS, machines=(*CLAIMS.machines, QUORUM_OPERATIONS.machine))
+        found = StartedSession(replace(info, claims=claims), nodes, runner, quorum=quorum)
         yield found
         found.report()
 
@@ -305,6 +290,8 @@ class StartedSession:
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
     played: int = 0
+    quorum: Quorum | None = None
+    """Three nodes, for each conversation that pauses and kills them."""
     _cluster: Cluster | None = None
     _last: Conversation | None = None
     _busy_s: float = 0.0
@@ -322,7 +309,7 @@ class StartedSession:
             try:
                 found[at] = await self._play(cases[at])
             except (Closed, Garbled, Broken) as why:
-                if isinstance(why, Broken) and not self.nodes.started_clusters:
+                if isinstance(why, Broken) and not self.started_clusters:
                     raise  # nothing starts here
                 self._last = self._cluster = None
                 found[at] = (Lost(f"no controller: {why}"),) * len(cases[at].steps)
@@ -330,6 +317,12 @@ class StartedSession:
         return [found[at] for at in range(len(cases))]
 
     async def _play(self, case: Case) -> tuple[Observation, ...]:
+        if self.quorum is not None and case.steps[0].verb in QUORUM_OPERATIONS.verbs:
+            await self.nodes.leave()
+            self._cluster = None
+            return await self.quorum.played(case.steps)
+        if self.quorum is not None:
+            await self.quorum.close()
         if case.steps[0].verb == "kraft-format":
             self._cluster = None
         elif self._cluster is None or not await self._is_new():
@@ -363,11 +356,15 @@ class StartedSession:
     async def _settled(self, cluster: Cluster) -> Picture:
         return await requests.settled(cluster.broker, cluster.versions)
 
+    @property
+    def started_clusters(self) -> int:
+        return self.nodes.started_clusters + (0 if self.quorum is None else self.quorum.started_clusters)
+
     def report(self) -> None:
         if self.played:
             print(
                 f"{self.info.name}: {self.played} conversations in {self._busy_s:.0f} s, "
-                f"with {self.nodes.started_clusters} clusters",
+                f"with {self.started_clusters} clusters",
                 file=sys.stderr,
             )
 

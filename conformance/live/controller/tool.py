@@ -1,5 +1,7 @@
 """``kafka-features:RELEASE``: Kafka's own tool for operators, a process for each command, on a broker that we play.
 
+The commands of ``feature-commands`` run on a cluster of the release instead (module ``commands``).
+
 The broker has the controller of the release. What the tool sends and what it is answered is read from its requests, and
 what it makes of it from its exit code. Its commands are fewer than the draft's: one of upgrade, downgrade and disable
 at a time, with levels that are named.
@@ -17,13 +19,14 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition as edition_of
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.release import Release, known_release
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.releases_table import since, table
+from kipcheck.conformance.live.controller.commands import CommandsSession, commands_session
 from kipcheck.conformance.live.controller.requests import name_of
 from kipcheck.conformance.live.server.feature_broker import FeatureBroker
 from kipcheck.conformance.live.server.features import Controller, Picture
 from kipcheck.conformance.live.server.front import Front
 from kipcheck.conformance.protocols.features.model.kraft import NONE
-from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST
+from kipcheck.conformance.protocols.features.ops import commands
 from kipcheck.conformance.protocols.features.ops.cluster import Requested
 from kipcheck.conformance.protocols.features.ops.kraft import UPGRADE
 from kipcheck.conformance.protocols.features.ops.tool import (
@@ -43,17 +46,19 @@ from kipcheck.conformance.targets.transport import process_tree
 
 COMMAND: Final = "command"
 LIMITS: Final = {COMMAND: "the released tool has no such command"}
-CLAIMS: Final = Claims(machines=(OPERATIONS.machine,), limits=LIMITS)
+CLAIMS: Final = Claims(machines=(OPERATIONS.machine, commands.OPERATIONS.machine), limits=LIMITS)
+HAS_TOOL: Final = Release.parse(since("feature-znode"))
 IN_TOOLS: Final = Release.parse("3.7.0")
 """The release from which on the tool is in the jar kafka-tools."""
+QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 ENDS_S: Final = 90.0
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
-    """Errors: LookupError for a release without KRaft."""
+    """Errors: LookupError for a release without the tool."""
     known_release(rest)
-    if Release.parse(rest) < FIRST:
-        raise LookupError(f"{name}: the tool knows features from release {FIRST} on; before, none is defined")
+    if Release.parse(rest) < HAS_TOOL:
+        raise LookupError(f"{name}: Kafka has the tool from release {HAS_TOOL} on")
     return FeatureTool(name, rest)
 
 
@@ -76,7 +81,9 @@ class FeatureTool:
         if str(edition_of(edition)) != f"apache@{self.release}":
             raise Unavailable(f"{self.name}: its broker is of the same release: use --edition apache@{self.release}")
         with asyncio.Runner() as runner:
-            yield ToolSession(info, command_of(self.release), runner)
+            command = command_of(self.release)
+            with commands_session(self.release, command, runner) as real:
+                yield ToolSession(info, command, runner, real=real)
 
 
 def command_of(release: str) -> tuple[str, ...]:
@@ -86,7 +93,7 @@ def command_of(release: str) -> tuple[str, ...]:
     if Release.parse(release) >= IN_TOOLS:
         tools, main = f"org.apache.kafka:kafka-tools:{release}", "org.apache.kafka.tools.FeatureCommand"
         jars.append(str(maven.fetch([tools])[tools]))
-    return ("java", "-XX:TieredStopAtLevel=1", "-cp", os.pathsep.join(jars), main)
+    return ("java", "-XX:TieredStopAtLevel=1", QUIET, "-cp", os.pathsep.join(jars), main)
 
 
 def options_of(event: Event) -> tuple[str, ...] | None:
@@ -130,9 +137,16 @@ class ToolSession:
     runner: asyncio.Runner
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
+    real: CommandsSession | None = None
+    """On a cluster of the release."""
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        return [self.runner.run(self._played(each.steps)) for each in cases]
+        return [self._run(each) for each in cases]
+
+    def _run(self, case: Case) -> tuple[Observation, ...]:
+        if self.real is not None and case.steps[0].verb in commands.OPERATIONS.verbs:
+            return self.real.played(case.steps)
+        return self.runner.run(self._played(case.steps))
 
     async def _played(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
         """On a new cluster. Steps that the tool has no command for change nothing, and others follow them."""

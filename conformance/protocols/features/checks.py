@@ -16,13 +16,16 @@ from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.features import decision_tables, invariants as laws, kraft_tables
 from kipcheck.conformance.protocols.features.client_strategies import FEATURE_APPS, feature_clients
 from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
+from kipcheck.conformance.protocols.features.commands_strategies import feature_commands, given as given_commands
 from kipcheck.conformance.protocols.features.invariants import (
     app,
     client,
     cluster,
+    commands,
     controller as invariants,
     kraft,
     kraft_brokers,
+    quorum,
     tool,
     zookeeper,
     zookeeper_updates as zookeeper_laws,
@@ -31,13 +34,16 @@ from kipcheck.conformance.protocols.features.kraft_strategies import kraft_broke
 from kipcheck.conformance.protocols.features.ops.app import OPERATIONS as APP_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.client import OPERATIONS as CLIENT_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.cluster import OPERATIONS as CLUSTER_OPERATIONS
+from kipcheck.conformance.protocols.features.ops.commands import OPERATIONS as COMMAND_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS as KRAFT_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.kraft_brokers import OPERATIONS as KRAFT_BROKER_OPERATIONS
+from kipcheck.conformance.protocols.features.ops.quorum import OPERATIONS as QUORUM_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.tool import OPERATIONS as TOOL_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS as ZOOKEEPER_OPERATIONS
+from kipcheck.conformance.protocols.features.quorum_strategies import given as given_quorums, kraft_quorums
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
-from kipcheck.conformance.protocols.features.target import IN_ZOOKEEPER, client_adapter, kraft_adapter
+from kipcheck.conformance.protocols.features.target import HAS_COMMANDS, IN_ZOOKEEPER, client_adapter, kraft_adapter
 from kipcheck.conformance.protocols.features.tool_strategies import FEATURE_TOOLS, released_tools
 from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_declared, zookeeper_updates
 from kipcheck.conformance.targets.protocol import Claims
@@ -113,6 +119,20 @@ def released_clients(name: str) -> Iterable[str]:
 
 RELEASED_CLIENT: Family[Subject] = replace(
     operations_family(CLIENT_OPERATIONS, released_clients, feature_clients, "client"), sample_ops=no_operations
+)
+
+
+def releases_with_commands(name: str) -> Iterable[str]:
+    found = edition(name)
+    return (str(found),) if HAS_COMMANDS(found) else ()
+
+
+RELEASED_COMMANDS: Family[Subject] = replace(
+    operations_family(COMMAND_OPERATIONS, releases_with_commands, feature_commands, "operator"),
+    sample_ops=no_operations,
+)
+KRAFT_QUORUM: Family[Subject] = replace(
+    operations_family(QUORUM_OPERATIONS, releases_with_kraft, kraft_quorums, "quorum"), sample_ops=no_operations
 )
 
 CHECKS: tuple[Check[Subject], ...] = (
@@ -237,5 +257,23 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=400,
         invariants=invariants_of(zookeeper_laws.UPDATES, laws),
+    ),
+    Check(
+        commands.COMMANDS,
+        "the commands of Kafka's own tool do and print what they say on a cluster of its release, or are refused",
+        RELEASED_COMMANDS,
+        conversation,
+        values=60,
+        invariants=invariants_of(commands.COMMANDS, laws),
+        given=given_commands,
+    ),
+    Check(
+        quorum.QUORUM,
+        "three controllers keep what they acknowledged, and apply the rest as a whole or not, whichever end or pause",
+        KRAFT_QUORUM,
+        possible_conversation(kraft_quorums),
+        values=80,
+        invariants=invariants_of(quorum.QUORUM, laws),
+        given=given_quorums,
     ),
 )

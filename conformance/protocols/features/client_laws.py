@@ -6,11 +6,14 @@ from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.features.model.app import NEW, State as AppState
 from kipcheck.conformance.protocols.features.model.client import State as ClientState
 from kipcheck.conformance.protocols.features.model.kraft import State as KraftState
+from kipcheck.conformance.protocols.features.model.quorum import State as QuorumState
 from kipcheck.conformance.protocols.features.model.ranges import Range
 from kipcheck.conformance.protocols.features.model.tool import State as ToolState
 from kipcheck.conformance.protocols.features.model.zookeeper import BELOW_MIGRATION, State as ZkState
 from kipcheck.conformance.protocols.features.ops.app import Begin, Event as AppEvent, Rebalance, Tell, Wipe
 from kipcheck.conformance.protocols.features.ops.client import Event as ClientEvent, StartClient
+from kipcheck.conformance.protocols.features.ops.commands import Event as CommandEvent
+from kipcheck.conformance.protocols.features.ops.quorum import Event as QuorumEvent, QuorumFormat
 from kipcheck.conformance.protocols.features.ops.tool import Event as ToolEvent
 from kipcheck.conformance.protocols.features.ops.zookeeper import DeleteNode, Event as ZkEvent, StartController
 
@@ -98,3 +101,20 @@ def _dry(index: int, before: ToolState, event: ToolEvent, did: Did[ToolState, An
 
 
 TOOL_LAWS: Final[tuple[StepLaw[ToolState, ToolEvent, Any], ...]] = (StepLaw("feature-tool/dry-run", _dry),)
+
+
+def _dry_command(index: int, before: KraftState, event: CommandEvent, did: Did[KraftState, Any]) -> str | None:
+    """A dry run changes nothing."""
+    return "a dry run changes the cluster" if getattr(event, "dry_run", False) and did.part != before else None
+
+
+DRY_COMMANDS: Final[StepLaw[KraftState, CommandEvent, Any]] = StepLaw("feature-commands/dry-run", _dry_command)
+
+
+def _majority(index: int, before: QuorumState, event: QuorumEvent, did: Did[QuorumState, Any]) -> str | None:
+    """What is committed changes only while a majority runs."""
+    changed = did.part.cluster != before.cluster and not isinstance(event, QuorumFormat)
+    return "an update is committed without a majority" if changed and not did.part.has_majority else None
+
+
+MAJORITY_APPLIES: Final[StepLaw[QuorumState, QuorumEvent, Any]] = StepLaw("kraft-quorum/needs-a-majority", _majority)

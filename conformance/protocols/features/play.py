@@ -9,6 +9,8 @@ from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Pla
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.features.client_laws import (
     APP_LAWS,
+    DRY_COMMANDS,
+    MAJORITY_APPLIES,
     REGISTERED,
     TOOL_LAWS,
     ZOOKEEPER_LAWS,
@@ -19,14 +21,26 @@ from kipcheck.conformance.protocols.features.laws import COUNTS, SUITS
 from kipcheck.conformance.protocols.features.model.app import FeatureApp
 from kipcheck.conformance.protocols.features.model.client import FeatureClient
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster
+from kipcheck.conformance.protocols.features.model.commands import FeatureCommands
 from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
-from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
+from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
+from kipcheck.conformance.protocols.features.model.quorum import KraftQuorum
 from kipcheck.conformance.protocols.features.model.ranges import Range
 from kipcheck.conformance.protocols.features.model.tool import FeatureTool, State as ToolState
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
-from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, kraft_brokers, tool, zookeeper
+from kipcheck.conformance.protocols.features.ops import (
+    app,
+    client,
+    cluster,
+    commands,
+    kraft,
+    kraft_brokers,
+    quorum,
+    tool,
+    zookeeper,
+)
 from kipcheck.conformance.protocols.features.ops.client import BrokerAnswers, StartClient, Wait
 from kipcheck.conformance.protocols.features.ops.cluster import (
     Elect,
@@ -58,6 +72,7 @@ from kipcheck.conformance.protocols.features.ops.zookeeper import DeleteNode, Re
 
 KRAFT_HAS: Final = released_since(since("java-controller-runs"))
 ZOOKEEPER_HAS: Final = released_in(span("feature-znode"), span("zookeeper"))
+COMMANDS_HAVE: Final = released_since(since("feature-znode"))
 CLIENT_HAS: Final = either(KIP_584, released_since(since("feature-znode")))
 
 
@@ -219,6 +234,57 @@ def _tool(edition: Edition, scope: Scope) -> Product:
     )
 
 
+def _commands(edition: Edition, scope: Scope) -> Product:
+    rules = Rules.of_edition(edition) if KRAFT_HAS(edition) else None
+    dry = (False, True) if scope["dry"] else (False,)
+    names = [] if rules is None else [name for name in rules.supported if name != METADATA][: scope["features"]]
+    events: list[commands.Event] = [
+        *(commands.CommandAll(command, each) for command in ("upgrade-all", "downgrade-all") for each in dry),
+        *(commands.CommandDisable((name,), dry_run=each) for name in names for each in dry),
+        *(
+            commands.CommandChange(command, (Level(name, level),), dry_run=each)
+            for command in ("upgrade", "downgrade")
+            for name in names
+            for level in (0, 1, 2)
+            for each in dry
+        ),
+    ]
+    return SingleMachine(
+        "operator",
+        FeatureCommands(rules),
+        within=lambda state: state.epoch <= scope["updates"],
+        tried=lambda state: events,
+        step_of=commands.OPERATIONS.step_of,
+        shorthand=commands.OPERATIONS.shorthand,
+        laws=(DRY_COMMANDS,),
+    )
+
+
+def _quorum(edition: Edition, scope: Scope) -> Product:
+    rules = Rules.of_edition(edition)
+    names = [name for name in rules.supported if name not in (METADATA, KRAFT)][: scope["features"]]
+    updates = [(TypedUpdate(name, 1, UPGRADE),) for name in names] or [(TypedUpdate(METADATA, rules.newest, UPGRADE),)]
+    events: list[quorum.Event] = [
+        *(quorum.QuorumSend(each) for each in updates),
+        *(quorum.QuorumPause(which) for which in ("leader", "followers")),
+        *(quorum.QuorumKill(which) for which in ("leader", "follower")),
+        quorum.QuorumResume(),
+        quorum.QuorumStart(),
+        quorum.QuorumAwait(),
+    ]
+    return SingleMachine(
+        "quorum",
+        KraftQuorum(rules),
+        within=lambda state: state.cluster.epoch <= scope["updates"],
+        tried=lambda state: [
+            each for each in events if state.pending is None or not isinstance(each, quorum.QuorumSend)
+        ],
+        step_of=quorum.OPERATIONS.step_of,
+        shorthand=quorum.OPERATIONS.shorthand,
+        laws=(MAJORITY_APPLIES,),
+    )
+
+
 PLAYABLES = (
     Playable(
         name="features",
@@ -338,6 +404,41 @@ PLAYABLES = (
         dials={
             "brokers": Bound(2, "number of brokers", (1, 2, 3)),
             "writes": Bound(3, "the highest epoch from which the search goes on", (2, 3, 4)),
+        },
+    ),
+    Playable(
+        name="feature-commands",
+        about="Kafka's own tool for operators, as a release has it, on a cluster of one node",
+        editions=lambda edition: None if COMMANDS_HAVE(edition) else "apache or apache@RELEASE from 2.7.0 on",
+        world=_commands,
+        verbs=verbs(commands.OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "operator",
+            FeatureCommands(Rules.of_edition(edition) if KRAFT_HAS(edition) else None),
+            commands.OPERATIONS.event_of,
+            commands.OPERATIONS.parse_shorthand,
+        ),
+        dials={
+            "features": Bound(2, "number of features", (1, 2, 3)),
+            "updates": Bound(3, "number of applied updates", (1, 2, 3, 4)),
+            "dry": Bound(1, "whether commands may be dry runs", (0, 1)),
+        },
+    ),
+    Playable(
+        name="kraft-quorum",
+        about="three controllers in KRaft, as a release has them, that are paused, killed and started",
+        editions=lambda edition: None if KRAFT_HAS(edition) else "apache or apache@RELEASE from 3.3.0 on",
+        world=_quorum,
+        verbs=verbs(quorum.OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "quorum",
+            KraftQuorum(Rules.of_edition(edition)),
+            quorum.OPERATIONS.event_of,
+            quorum.OPERATIONS.parse_shorthand,
+        ),
+        dials={
+            "features": Bound(1, "number of features", (1, 2)),
+            "updates": Bound(2, "number of applied updates", (1, 2, 3)),
         },
     ),
 )

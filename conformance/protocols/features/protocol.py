@@ -22,5 +22,7 @@ PROTOCOL: Final = ProtocolPackage(
         "feature-client": either(KIP_584, released_since(since("feature-znode"))),
         "feature-app": lambda edition: True,
         "feature-tool": lambda edition: True,
+        "feature-commands": released_since(since("feature-znode")),
+        "kraft-quorum": released_since(since("java-controller-runs")),
     },
 )

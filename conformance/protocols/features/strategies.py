@@ -2,6 +2,7 @@
 
 from kipcheck.conformance.protocols.features.client_strategies import FEATURE_APPS, feature_clients
 from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
+from kipcheck.conformance.protocols.features.commands_strategies import feature_commands
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_brokers, kraft_updates
 from kipcheck.conformance.protocols.features.model.controller import FeatureController, State
 from kipcheck.conformance.protocols.features.ops.controller import (
@@ -13,6 +14,7 @@ from kipcheck.conformance.protocols.features.ops.controller import (
     Restart,
     Update,
 )
+from kipcheck.conformance.protocols.features.quorum_strategies import kraft_quorums
 from kipcheck.conformance.protocols.features.tool_strategies import feature_tools
 from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
 from kipcheck.strategies.events import Conversations
@@ -35,4 +37,6 @@ CONVERSATIONS = {
     "feature-client": feature_clients,
     "feature-app": lambda edition: FEATURE_APPS,
     "feature-tool": feature_tools,
+    "feature-commands": feature_commands,
+    "kraft-quorum": kraft_quorums,
 }

@@ -9,14 +9,26 @@ from kipcheck.conformance.protocols.declare.package import either, released_in, 
 from kipcheck.conformance.protocols.features.model.app import FeatureApp
 from kipcheck.conformance.protocols.features.model.client import FeatureClient
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster
+from kipcheck.conformance.protocols.features.model.commands import FeatureCommands
 from kipcheck.conformance.protocols.features.model.controller import FeatureController
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.model.quorum import KraftQuorum
 from kipcheck.conformance.protocols.features.model.released_tool import ReleasedTool
 from kipcheck.conformance.protocols.features.model.tool import FeatureTool
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
-from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, kraft_brokers, tool, zookeeper
+from kipcheck.conformance.protocols.features.ops import (
+    app,
+    client,
+    cluster,
+    commands,
+    kraft,
+    kraft_brokers,
+    quorum,
+    tool,
+    zookeeper,
+)
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
@@ -24,6 +36,7 @@ IN_ZOOKEEPER: Final = released_in(span("feature-znode"), span("zookeeper"))
 CLIENT: Final = either(KIP_584, released_since(since("feature-znode")))
 LAST_WITH_ZOOKEEPER: Final = "3.9.2"
 IN_KRAFT: Final = released_since(since("java-controller-runs"))
+HAS_COMMANDS: Final = released_since(since("feature-znode"))
 
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
@@ -67,6 +80,18 @@ def tool_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
     return adapter_of(tool.OPERATIONS, machine)
 
 
+def commands_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if not HAS_COMMANDS(edition):
+        return None
+    return adapter_of(commands.OPERATIONS, FeatureCommands(Rules.of_edition(edition) if IN_KRAFT(edition) else None))
+
+
+def quorum_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if not IN_KRAFT(edition):
+        return None
+    return adapter_of(quorum.OPERATIONS, KraftQuorum(Rules.of_edition(edition)))
+
+
 ADAPTERS = {
     OPERATIONS.machine: adapter,
     cluster.OPERATIONS.machine: cluster_adapter,
@@ -76,4 +101,6 @@ ADAPTERS = {
     client.OPERATIONS.machine: client_adapter,
     app.OPERATIONS.machine: app_adapter,
     tool.OPERATIONS.machine: tool_adapter,
+    commands.OPERATIONS.machine: commands_adapter,
+    quorum.OPERATIONS.machine: quorum_adapter,
 }

@@ -4,6 +4,8 @@ Nodes are started, stopped and upgraded one by one: a node keeps its data when i
 Everything is gone when the block ends, as with ``kafka_broker``.
 """
 
+import os
+import signal
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -93,6 +95,11 @@ class Nodes:
             sleep(0.1)
         return programs.ended, programs.log.read_text("utf-8", "replace")
 
+    def log_of(self, number: int) -> bytes:
+        """What the node has in the last segment of the log of metadata."""
+        segments = sorted((self.nodes[number].folder / "data" / "__cluster_metadata-0").glob("*.log"))
+        return segments[-1].read_bytes() if segments else b""
+
     @property
     def running(self) -> frozenset[int]:
         """The nodes that were started and not stopped."""
@@ -102,6 +109,21 @@ class Nodes:
         """Does nothing if the node does not run."""
         if number in self._running:
             self._running.pop(number)[0].close()
+
+    def pause(self, number: int) -> None:
+        """Stops a node in the middle of what it does; it keeps its connections."""
+        os.killpg(self._pid(number), signal.SIGSTOP)
+
+    def resume(self, number: int) -> None:
+        os.killpg(self._pid(number), signal.SIGCONT)
+
+    def kill(self, number: int) -> None:
+        """As kill -9: the node keeps what it wrote."""
+        os.killpg(self._pid(number), signal.SIGKILL)
+        self.stop(number)
+
+    def _pid(self, number: int) -> int:
+        return self._running[number][1].started[-1].pid
 
     def _settings(self, node: Node, registers_ms: int) -> dict[str, object]:
         voters = [each for each in self.nodes.values() if CONTROLLER in each.roles]

@@ -21,6 +21,7 @@ from kipcheck.conformance.clients.java.programs import tool
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.releases_table import rocksdb
 from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.live.controller.tool import command_of
 from kipcheck.conformance.live.coordinator.compatible_brokers import LIBRARIES, Process
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -49,6 +50,8 @@ def row(page: str, name: str) -> str:
 
 BROKERS = ("kafka-group-coordinator", "kafka-metadata")
 """The targets whose reproductions are programs in Python that use a broker of their release."""
+TOOL = "kafka-features"
+"""The target whose reproductions are programs in Python that start it, on a broker of its release."""
 QUORUM = "| quorum |"
 """The row of a page whose reproduction needs several nodes, which take long to start."""
 SERVED = ("tansu-broker",)
@@ -70,7 +73,7 @@ def marked(path: Path) -> Any:
     text = path.read_text("utf-8")
     marks = [mark for language, mark in MARKS.items() if f"\n```{language}\n" in text.partition(WITHOUT)[0]]
     name = row(text, "target").split()[0]
-    if name in BROKERS:
+    if name in (*BROKERS, TOOL):
         marks.append(pytest.mark.jars)
     if name in SERVED:
         marks += [pytest.mark.long, pytest.mark.timeout(SERVED_S)]
@@ -100,8 +103,8 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
 
 
 @contextmanager
-def reached(page: str, name: str, release: str) -> Iterator[Sequence[int]]:
-    """The ports that a reproduction is given."""
+def reached(page: str, name: str, release: str) -> Iterator[Sequence[int | str]]:
+    """The ports that a reproduction is given; one of the tool, its class path too."""
     if QUORUM in page:
         with kafka_broker.with_a_controller_behind(release) as ports:
             yield ports
@@ -109,6 +112,9 @@ def reached(page: str, name: str, release: str) -> Iterator[Sequence[int]]:
         level = row(page, "metadata.version") if "| metadata.version |" in page else None
         with kafka_broker.running(release, level) as port:
             yield (port,)
+    elif name == TOOL:
+        with kafka_broker.running(release, None) as port:
+            yield (port, command_of(release)[-2])
     elif name in SERVED:
         with served(name, release) as port:
             yield (port,)
@@ -174,7 +180,7 @@ def python(code: str, name: str, release: str, place: Path) -> list[str]:
         name = name.removeprefix(LIVE)
         assert imported == {{"kafka-python": "kafka"}.get(name, name.replace("-", "_"))}
         return [str(environments.interpreter(name, release)), "-c", code]
-    if name in (*BROKERS, *SERVED):
+    if name in (*BROKERS, *SERVED, TOOL):
         assert not imported
         return [sys.executable, "-c", code]
     assert imported == {{"kafka-python": "kafka"}.get(name, name)}

@@ -145,7 +145,7 @@ def test_a_mutant_is_found_by_its_check(name: str) -> None:
 
 
 OF_FEATURES: Final = ("feature-cluster", "feature-client", "feature-app", "feature-tool", "kraft-features",
-                      "kraft-brokers", "zookeeper-features")  # fmt: skip
+                      "kraft-brokers", "zookeeper-features", "feature-commands", "kraft-quorum")  # fmt: skip
 
 
 @pytest.mark.mutants

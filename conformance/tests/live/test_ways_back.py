@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli import way_back
-from kipcheck.conformance.live import ways_back
+from kipcheck.conformance.live import metadata_snapshots, ways_back
 from kipcheck.conformance.live.controller.tool import command_of
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA
 from kipcheck.conformance.protocols.features.model.upgrade_plan import plan
@@ -39,7 +39,7 @@ def typed(release: str, port: int, printed: str) -> str:
 @pytest.mark.jars
 def test_the_printed_commands_raise_lower_and_show_what_to_wait_for(tmp_path: Path) -> None:
     (step,) = plan(OLD, NEW).steps
-    with cluster("3.7-IV4", {1: BOTH}, settings=ways_back.SOON) as nodes:
+    with cluster("3.7-IV4", {1: BOTH}, settings=metadata_snapshots.SOON) as nodes:
         nodes.start(1, NEW)
         nodes.wait(1)
         node = nodes.nodes[1]

@@ -14,7 +14,8 @@ from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.controller import requests
-from kipcheck.conformance.live.controller.target import Form, form_of, release_of
+from kipcheck.conformance.live.controller.forms import Form, form_of
+from kipcheck.conformance.live.controller.target import release_of
 from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.features.invariants.kraft import UPDATES, error_changes_nothing
