@@ -151,7 +151,7 @@ class ShowsNoFeatures(Controller):
 
 
 @zookeeper_mutant("new-node-has-all", "declare 0 a:1-1; controller at 2.7; zk-node", UPDATES)
-class BeginsEmpty(Controller):
+class CreatesAnEmptyNode(Controller):
     """A controller creates the node without features."""
 
     def started(self, state: State, inter_broker: str) -> State:
@@ -159,7 +159,7 @@ class BeginsEmpty(Controller):
 
 
 @zookeeper_mutant("applies-legal-updates", "declare 0 a:1-1; controller at 2.7; zk-node; zk-update v0 a:0!", UPDATES)
-class RefusesEverything(Controller):
+class RefusesEachUpdate(Controller):
     """Every update is refused."""
 
     def error(self, update: TypedUpdate, version: int, finalized: Mapping[str, Range]) -> str:
