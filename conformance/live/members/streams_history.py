@@ -35,6 +35,7 @@ Observed: TypeAlias = Line | Begun | Killed | Exited | Request | Answered | Step
 PLACES: Final = (("performAssignment", "lead"), ("onAssignment", "assigned"), ("subscriptionUserData", "subscribe"),
                  ("PartitionAssignor.subscription", "subscribe"))  # fmt: skip
 """Methods in a stack trace -> what a thread was doing."""
+WORD: Final = "COOPERATIVE"
 NO_BYTES: Final = b""
 
 
@@ -98,7 +99,12 @@ class StreamsHistory:
         self.found: list[At] = []
         self._starts = starts
         self._step = 0
-        for each in sorted(observed, key=lambda one: one.at_ns):
+        given = sorted(observed, key=lambda one: one.at_ns)
+        self._cooperative = {
+            each.process for each in given if isinstance(each, Line) and each.what == "protocols" and WORD in each.rest
+        }
+        """Processes whose assignor supports cooperative rebalancing, which it does from its start on."""
+        for each in given:
             self.found += [At(self._step, event) for event in self._events(each)]
 
     @property
@@ -212,7 +218,8 @@ class StreamsHistory:
         joined = []
         for each in body["members"]:
             data, owned = subscribed(bytes(each["metadata"]))
-            joined.append(JoinMetadata(self._name(process_of(each["memberId"])), data, owned, bool(owned)))
+            name = process_of(each["memberId"])
+            joined.append(JoinMetadata(self._name(name), data, owned, name in self._cooperative))
         yield Formed(self.generation, self._name(process_of(body["leader"])), tuple(joined))
 
     def _name(self, process: str) -> str:

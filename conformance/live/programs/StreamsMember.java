@@ -10,7 +10,7 @@ import org.apache.kafka.streams.KafkaStreams;
 
 /**
  * An application of kafka-streams, any release, with a task for each partition of a topic. It prints when a processor of a
- * task is opened and closed, and the metadata version that its assignor uses, each with the time.
+ * task is opened and closed, what its assignor supports, and the metadata version that it uses, each with the time.
  */
 public final class StreamsMember {
     private static final String PACKAGE = "org.apache.kafka.streams.";
@@ -20,6 +20,7 @@ public final class StreamsMember {
     private static final List<String> WAY =
         List.of("threads", "consumer", "mainConsumer", "delegate", "coordinator", "assignors");
     private static volatile boolean closing;
+    private static boolean known;
 
     private static String given(String name) { return System.getenv().getOrDefault("KIPCHECK_" + name, ""); }
 
@@ -82,6 +83,12 @@ public final class StreamsMember {
             return null;
         }
         boolean there = from.getClass().getSimpleName().equals("StreamsPartitionAssignor");
+        if (there && !known)
+            for (Method each : from.getClass().getMethods())  // from 2.4 on
+                if (each.getName().equals("supportedProtocols")) {
+                    known = true;
+                    print("protocols", each.invoke(from));
+                }
         for (Class<?> type = from.getClass(); type != null && type.getName().startsWith("org.apache"); type = type.getSuperclass())
             for (Field each : type.getDeclaredFields()) {
                 if (!(there ? each.getName().equals("usedSubscriptionMetadataVersion") : WAY.contains(each.getName())))

@@ -280,6 +280,7 @@ OBSERVABLE: Final = (
     "streams/old-leader-fails", "streams/future-gets", "streams/others-get", "streams/restarts-afresh",
     "streams/upgrade-from", "streams/refuses-values", "streams/successive-differ", "streams/no-probing",
     "streams/probing-ends",
+    "streams/protocols",
 )  # fmt: skip
 """What processes on a broker show: what they send, and which tasks they run, not what a member makes of an assignment
 inside itself."""
