@@ -19,8 +19,11 @@ from kipcheck.strategies.edges import edges_drawn, values_drawn
 
 IN_REAL_TIME = "client"
 """Scripts of live clients take real time, so there are few: a campaign draws the other values."""
-EXPENSIVE = ("group", "member", "persistent_metadata", "upgrade", "streams", "store_upgrade", "feature-cluster")
-"""Drawing their default cases takes a second or more."""
+EXPENSIVE = (
+    "features", "feature-cluster", "kraft-features", "group", "member", "consumer_group", "upgrade", "streams",
+    "persistent_metadata", "store_upgrade", "streams_group",
+)  # fmt: skip
+"""Drawing their default cases takes about a second or more."""
 FAMILIES = [
     pytest.param(name, marks=pytest.mark.integration) if name in EXPENSIVE else name
     for name in registry.operations()

@@ -138,13 +138,14 @@ class Likely:
                 verb = "load" if group.standing is Standing.AWAY else "loaded"
                 yield 1, verb, partial(_broker, verb)
             return
+        if episode is not None and group.phase is Phase.PREPARING and group.initial:
+            yield from self._of_growth(scene, self._grows(scene, episode))
+            return
         match episode:
             case Episode.MOVE | Episode.SESSION | Episode.REFUSAL if group.phase is Phase.STABLE and scene.members:
                 yield from self._of_stable_group(scene, episode)
             case Episode.UNUSED if group.phase in (Phase.DEAD, Phase.EMPTY):
                 yield from self._of_unused_id(scene)
-            case Episode.UNUSED if group.phase is Phase.PREPARING and group.initial:
-                yield from self._of_growth(scene, grows=False)
             case Episode.UNUSED if scene.members:
                 yield from self._of_rejoins_beside_unused_id(scene)
             case Episode.ABSENCE if group.phase is Phase.PREPARING:
@@ -156,19 +157,8 @@ class Likely:
                 yield 1, "sync", partial(self._sync, scene, leading or [*scene.members])
             case Episode.ABSENCE if group.phase is Phase.STABLE and scene.newcomers:
                 yield 1, "join", partial(self._join_anew, scene, scene.newcomers)
-            case Episode.END if group.phase is Phase.STABLE and scene.members:
-                moves = self._leave if group.offsets else self._commit
-                yield 1, "leave" if group.offsets else "commit", partial(moves, scene, [*scene.members])
-            case Episode.END if group.phase is Phase.EMPTY and group.offsets:
-                yield 2, "delete-group", partial(self._look, scene, "delete-group")
-                yield 1, "heartbeat", partial(self._beat, scene, scene.participants.clients)
-            case Episode.END if group.phase is Phase.DEAD:
-                yield 1, "fetch", partial(self._look, scene, "fetch")
-                yield 1, "join", partial(self._join_anew, scene, scene.participants.clients)
-            case Episode.MOVE | Episode.END | Episode.SESSION | Episode.REFUSAL if (
-                group.phase is Phase.PREPARING and group.initial
-            ):
-                yield from self._of_growth(scene, grows=False)
+            case Episode.END:
+                yield from self._of_end(scene)
             case Episode.DEPARTURE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
                 parked = [client for client, each in scene.members.items() if each.sync is not None]
                 followers = [client for client, each in scene.members.items() if each.id != group.leader]
@@ -176,14 +166,6 @@ class Likely:
                     yield 1, "leave", partial(self._leave, scene, parked)
                 elif followers:
                     yield 1, "sync", partial(self._sync, scene, followers)
-            case Episode.GROWTH if group.initial:
-                yield from self._of_growth(scene, grows=not group.grown)
-            case Episode.SUCCESSION if group.phase is Phase.PREPARING and group.initial:
-                yield from self._of_growth(scene, grows=False)
-            case Episode.SILENCE | Episode.PREFERENCE | Episode.DEPARTURE if (
-                group.phase is Phase.PREPARING and group.initial
-            ):
-                yield from self._of_growth(scene, grows=len(group.members) < 2)
             case Episode.SILENCE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
                 followers = [client for client, each in scene.members.items() if each.id != group.leader]
                 if any(each.sync is not None for each in group.members):
@@ -201,6 +183,32 @@ class Likely:
                     yield 2, "join", partial(self._join_anew, scene, former)
                     yield from self._of_non_members(scene, former, 1)
                     yield 2, "leave", partial(self._leave, scene, former)
+
+    def _grows(self, scene: GroupView, episode: Episode) -> bool:
+        """Whether another member joins the initial rebalance."""
+        match episode:
+            case Episode.GROWTH:
+                return not scene.group.grown
+            case Episode.SILENCE | Episode.PREFERENCE | Episode.DEPARTURE:
+                return len(scene.group.members) < 2
+            case Episode.ABSENCE:
+                return not scene.members
+            case _:
+                return False
+
+    def _of_end(self, scene: GroupView) -> Iterator[Move]:
+        """A member commits, all leave, and the group is deleted."""
+        group, clients = scene.group, scene.participants.clients
+        match group.phase:
+            case Phase.STABLE if scene.members:
+                moves = self._leave if group.offsets else self._commit
+                yield 1, "leave" if group.offsets else "commit", partial(moves, scene, [*scene.members])
+            case Phase.EMPTY if group.offsets:
+                yield 2, "delete-group", partial(self._look, scene, "delete-group")
+                yield 1, "heartbeat", partial(self._beat, scene, clients)
+            case Phase.DEAD:
+                yield 1, "fetch", partial(self._look, scene, "fetch")
+                yield 1, "join", partial(self._join_anew, scene, clients)
 
     def _of_stable_group(self, scene: GroupView, episode: Episode) -> Iterator[Move]:
         members, describe = [*scene.members], partial(self._look, scene, "describe-group")
