@@ -139,6 +139,9 @@ def cluster_arrivals() -> Iterator[str]:
         begun = f"start 0 a:1-3,b:1-3; elect 0; {levels}"
         yield f"{begun}node; {starts}; features 1; handle 1; node"
         yield f"{starts}; {begun}node; watch 1; features 1; version 1"
+    for level, each in product((1, 2, 3), RANGES):  # a level rises before the registration of a broker is handled
+        begun = f"start 0 a:1-3,b:1-3; elect 0; update-features a:0!; start 1 a:{_span(each)},b:1-3; "
+        yield f"{begun}update-features a:{level}; node; watch 1; features 1; handle 1; node"
     for level, static, old in product((1, 2, 3), (1, 2, 3), ("", " old")):
         begun = f"start 0 ibp_feature:1-{level} static {static}{old}; "
         yield f"{begun}version 0; elect 0; node; watch 0; features 0; version 0"
