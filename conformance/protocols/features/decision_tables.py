@@ -94,6 +94,14 @@ def cluster_updates() -> Iterator[str]:
         yield from (f"{begun}update-features {text}; node" for text in (f"{one},{other}", f"{other},{one}"))
     for sender in (" at 0", " at 1", " unauthorized", " at 1 unauthorized", " at 0 unauthorized"):
         yield from (f"{begun}update-features {text}{sender}; node" for text in ("", " a:3", " a:3,b:2!"))
+    same = "start 0 a:1-2,b:1-2; elect 0; node; "
+    yield from (f"{same}update-features {text}; node" for text in ("a:0!", "b:0!", "a:1!", "c:0!", "c:0", "a:0!,c:0!"))
+    disabled = "start 0 a:1-2 old; start 1 a:1-2; elect 0; node; "
+    yield from (f"{disabled}update-features {text}; node" for text in ("a:0!", "a:1", "a:2", "a:1!"))
+    for span, text in product(("1-1", "3-3"), ("a:2", "a:1", "a:3")):  # a broker counts from its registration on
+        begun = f"start 0 a:1-3; elect 0; update-features a:0!; start 1 a:{span}; node; "
+        yield f"{begun}update-features {text}; node"
+        yield f"{begun}handle 1; node; update-features {text}; node"
     for text in ("a:3", "a:0!", "a:3,b:4", "a:4"):
         yield f"{begun}validate-features {text}; write 0; node"
         yield f"{begun}validate-features {text}; elect 1; write 0; node"
@@ -110,6 +118,11 @@ def cluster_life() -> Iterator[str]:
     }
     for before, brokers, number in product(befores.values(), (new, old), (0, 1)):
         yield f"{before}{brokers}node; elect {number}; node; watch 0; features 0; elect {number}; node"
+    for text in ("a:0!", "b:1!", "a:0!,b:0!", "a:1!,b:0!", "a:1!,b:1!", "c:0!", "a:9", ""):
+        yield f"{new}elect 0; watch 1; features 1; node; update-features {text}; node; features 1; watch 1; features 1"
+    for low, high in RANGES:  # a feature is added again
+        begun = f"start 0 a:{low}-{high}; start 1 a:1-3; elect 0; update-features a:0!; node; "
+        yield f"{begun}update-features a:{high}; node; update-features a:{high - 1}!; node"
     for each, number in product((new + "elect 0; ", old + "elect 0; "), (0, 1)):
         yield f"{each}node; stop {number}; node; start {number} a:1-3,b:1-3; node; handle {number}; node; elect 1; node"
 
@@ -126,6 +139,9 @@ def cluster_arrivals() -> Iterator[str]:
         begun = f"start 0 a:1-3,b:1-3; elect 0; {levels}"
         yield f"{begun}node; {starts}; features 1; handle 1; node"
         yield f"{starts}; {begun}node; watch 1; features 1; version 1"
+    for level, each in product((1, 2, 3), RANGES):  # a level rises before the registration of a broker is handled
+        begun = f"start 0 a:1-3,b:1-3; elect 0; update-features a:0!; start 1 a:{_span(each)},b:1-3; "
+        yield f"{begun}update-features a:{level}; node; watch 1; features 1; handle 1; node"
     for level, static, old in product((1, 2, 3), (1, 2, 3), ("", " old")):
         begun = f"start 0 ibp_feature:1-{level} static {static}{old}; "
         yield f"{begun}version 0; elect 0; node; watch 0; features 0; version 0"

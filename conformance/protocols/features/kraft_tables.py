@@ -16,7 +16,7 @@ NODES: Final = (1, 2, 3)
 
 def updates(subject: Any) -> Iterator[Conversation]:
     rules = Rules.of(edition(subject.edition).release)
-    tables = (_metadata, _features, _nodes, _controllers, _several)
+    tables = (_metadata, _steps, _features, _nodes, _controllers, _several)
     for text in dict.fromkeys(chain.from_iterable(each(rules) for each in tables)):
         yield Conversation(kraft.OPERATIONS.parse_shorthand(text))
 
@@ -46,6 +46,13 @@ def _metadata(rules: Rules) -> Iterator[str]:
             yield f"format {level}; kraft-update v{version} metadata.version:{each} validate; levels"
         for each, mark in product((level - 1, level, level + 1), UNKNOWN):
             yield f"format {level}; levels; kraft-update v1 metadata.version:{each}{mark}; levels"
+
+
+def _steps(rules: Rules) -> Iterator[str]:
+    """Down from each level to each lower one: along steps that change no record, and along those that do."""
+    for level in range(_first(rules) + 1, rules.newest + 1):
+        for lower in range(max(_first(rules), level - 4), level):
+            yield f"format {level}; levels; kraft-update v1 metadata.version:{lower}!; levels"
 
 
 def _features(rules: Rules) -> Iterator[str]:
@@ -90,6 +97,8 @@ def _nodes(rules: Rules) -> Iterator[str]:
             nodes = (declared(rules, **ranges) if number == behind else declared(rules) for number in NODES)
             brokers = "".join(f"broker {number} {each}; " for number, each in zip(NODES, nodes, strict=True))
             yield f"{begun}{brokers}levels; kraft-update v1 {update}; levels"
+            if behind is not None:  # it does not count any more
+                yield f"{begun}{brokers}broker {behind} gone; levels; kraft-update v1 {update}; levels"
 
 
 def _controllers(rules: Rules) -> Iterator[str]:
@@ -102,7 +111,7 @@ def _controllers(rules: Rules) -> Iterator[str]:
                 f"controller {number} {each}; "
                 for number, each in zip((1, 2), nodes, strict=True) if number != silent
             )  # fmt: skip
-            yield f"{begun}{others}levels; kraft-update v1 {update}; levels"
+            yield f"{begun}{others}levels; kraft-update v1 {update}; levels; fail-over; levels"
 
 
 def _several(rules: Rules) -> Iterator[str]:

@@ -35,6 +35,8 @@ class Known:
     highest: int = NO_EPOCH
     at: int = 0
     """The step with the highest epoch."""
+    finalized: Mapping[str, tuple[int, int]] | None = None
+    """Of the newest answer; None: there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,11 @@ class ClientStep(AnsweredStep[Step, Mapping[str, Any], Known]):
     def known_after(self) -> Known:
         if self.verb == "client-features":
             return Known({each["feature"]: each["level"] for each in self.request["needs"]})
-        if self.verb == "broker-answers" and self.request["epoch"] > self.before.highest:
-            return replace(self.before, highest=self.request["epoch"], at=self.op.index)
-        return self.before
+        epoch, highest = self.request.body.get("epoch", NO_EPOCH), self.before.highest
+        if self.verb != "broker-answers" or epoch < highest:
+            return self.before
+        at = self.op.index if epoch > highest else self.before.at
+        return replace(self.before, highest=epoch, at=at, finalized=_levels(self.request["finalized"]))
 
 
 @cached_on_history
@@ -74,6 +78,10 @@ def never_goes_back(history: History) -> Iterator[Violation]:
             why = f"epoch {step.before.highest} was seen, and an answer with epoch {step.request['epoch']} was taken"
             expected = f"epoch {step.before.highest}"
             yield Violation(why, (step.before.at, step.op.index), expected, f"epoch {epoch}", shape=("taken",))
+        found, newest = _levels(step.answer["finalized"]), step.before.finalized
+        if step.request["epoch"] < step.before.highest == epoch and newest is not None and found != newest:
+            why = f"an answer with epoch {step.request['epoch']} was to be ignored"
+            yield Violation(why, (step.before.at, step.op.index), str(dict(newest)), str(found), shape=("levels",))
 
 
 @impact("A client does not learn of newer features", "wrong data", "epochs", "stuck-upgrade", links=KIP)

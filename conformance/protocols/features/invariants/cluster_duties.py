@@ -15,6 +15,7 @@ from kipcheck.conformance.protocols.features.invariants.cluster import (
     WRITERS,
     ClusterStep,
     Contents,
+    Span,
     Spans,
     Update,
     breach,
@@ -188,20 +189,18 @@ def new_cluster_finalizes(history: History) -> Iterator[Violation]:
     for step, number, after, first in _elections(history):
         if not first or number in step.before.old or not after.enabled:
             continue
-        own = {name: span.high for name, span in step.brokers[number].items()}
         shared = _shared(step)
-        found = {name: span.high for name, span in after.finalized.items()}
-        if found not in (shared, own):
-            why = f"a new cluster begins, whose brokers support {shared}"
-            yield breach(step, why, str(shared), str(found), "finalized", at=after.at)
+        if dict(after.finalized) not in (shared, dict(step.brokers[number])):
+            why = f"a new cluster begins, whose brokers support {listed(shared)}"
+            yield breach(step, why, listed(shared), listed(after.finalized), "finalized", at=after.at)
 
 
-def _shared(step: ClusterStep) -> dict[str, int]:
-    """The highest level of each feature that all live brokers support."""
+def _shared(step: ClusterStep) -> dict[str, Span]:
+    """The levels of each feature that all live brokers support."""
     each = [*step.brokers.values()]
     names = set.intersection(*({*own} for own in each))
-    spans = {name: (max(own[name].low for own in each), min(own[name].high for own in each)) for name in names}
-    return {name: high for name, (low, high) in spans.items() if low <= high}
+    spans = {name: Span(max(own[name].low for own in each), min(own[name].high for own in each)) for name in names}
+    return {name: span for name, span in spans.items() if span.low <= span.high}
 
 
 @impact("An upgraded cluster finalizes features by itself", "wrong data", "gating", "unsafe-downgrade", links=KIP)

@@ -125,9 +125,9 @@ def one_roll(history: History) -> Iterator[Violation]:
 
 @impact("A dropped level stays finalized", "wrong data", "guards", "incompatible-broker", links=KIP)
 @node("feature-cluster/minimum-follows-brokers", "584-18",
-      applies_to=on("elect-controller", "handle-registration", "features-node"))  # fmt: skip
+      applies_to=on("elect-controller", "handle-registration", "update-features", "features-node"))  # fmt: skip
 def minimum_follows_brokers(history: History) -> Iterator[Violation]:
-    """A controller raises a finalized minimum to the highest supported minimum among registered brokers, no further."""
+    """A finalized minimum is, or is raised to, the highest supported minimum among registered brokers, no further."""
     for step, before, after in surrounded(history, "elect-controller", "handle-registration"):
         if after.at != step.op.index + 1 or not (before.enabled and after.enabled):
             continue
@@ -137,6 +137,14 @@ def minimum_follows_brokers(history: History) -> Iterator[Violation]:
             if found != expected:
                 why = f"the minimum of {name} was {before.finalized[name].low}; registered brokers support {lows}"
                 yield breach(step, why, str(expected), str(found), "minimum", at=after.at)
+    for step, before, after in surrounded(history, "update-features"):
+        for name in after.finalized.keys() - before.finalized.keys() if step.accepted and before.enabled else ():
+            lows = [
+                own[name].low for number, own in step.brokers.items() if number in before.registered and name in own
+            ]
+            if lows and after.finalized[name].low != max(lows):
+                why = f"{name} was added, and registered brokers support it from {lows} on"
+                yield breach(step, why, str(max(lows)), str(after.finalized[name].low), "added", at=after.at)
 
 
 @impact("Finalized levels are lost in a restart", "wrong data", "durability", "stuck-upgrade", links=KIP)

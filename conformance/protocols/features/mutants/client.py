@@ -138,3 +138,12 @@ class ShowsEpochMinusOne(Client):
 
     def view(self, state: State) -> View:
         return replace(super().view(state), epoch=state.epoch)
+
+
+@_mutant("never-goes-back", "answer 1 a:1-1; answer 0")
+class KeepsTheEpochAlone(Client):
+    """An answer with a lower epoch changes the finalized levels, under the epoch that was seen."""
+
+    def answered(self, state: State, answer: BrokerAnswers) -> State:
+        after = replace(state, finalized=answer.finalized, supported=answer.supported)
+        return replace(after, epoch=max(state.epoch, answer.epoch))

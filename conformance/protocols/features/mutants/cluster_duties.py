@@ -1,6 +1,6 @@
 """Clusters of KIP-584's draft that leave out what they must do. Least cases are in shorthand."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kipcheck.conformance.core.machine import Transition
@@ -11,7 +11,7 @@ from kipcheck.conformance.protocols.features.model.draft_rules import (
     FeatureUpdate,
     refusal,
 )
-from kipcheck.conformance.protocols.features.model.ranges import Range, common
+from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, common
 from kipcheck.conformance.protocols.features.mutants.cluster import ONE, Cluster, cluster_mutant
 from kipcheck.conformance.protocols.features.ops.cluster import (
     IBP,
@@ -236,3 +236,15 @@ class DecidesByWhatItSupports(Cluster):
     def deciding(self, broker: Broker | None) -> Deciding | TopLevel:
         own = dict(broker.declared).get(IBP) if broker is not None else None
         return super().deciding(broker) if own is None else Deciding(own.high, True)
+
+
+@cluster_mutant(
+    "node", "minimum-follows-brokers", "start 0 a:1-2; elect 0; update-features a:0!; node; update-features a:2; node"
+)
+class AddsAtItsLevel(Cluster):
+    """A feature that is added has the requested level as its minimum, too."""
+
+    def applied(self, state: State, updates: Iterable[Requested]) -> Ranges:
+        added = {each.feature for each in updates} - state.finalized().keys()
+        after = super().applied(state, updates)
+        return tuple((name, Range(span.high, span.high) if name in added else span) for name, span in after)
