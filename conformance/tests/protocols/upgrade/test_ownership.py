@@ -227,7 +227,8 @@ def test_every_step_has_an_effect_and_a_stopped_member_reads_no_more() -> None:
     silent = history("roll a cooperative; settle; streams b 6", (), [one, Took("a", 1, (T0,))])
     assert [each.shape for each in acts.search(silent)] == [("acts", "no end"), ("acts", "no rebalance")]
     assert not [*acts.search(history("roll a cooperative; settle", (), [one, rests(one)]))]
-    text, begun = "roll a cooperative; settle; stop a", ([], [one, Took("a", 1, (T0, T1, T2)), rests(one)])
+    text = "roll a cooperative; settle; stop a"
+    begun: tuple[Sequence[ObservedEvent], ...] = ((), (one, Took("a", 1, (T0, T1, T2)), rests(one)))
     assert broken(text, *begun, [Ended("a")]) == {"bounce/leaves": ("leaves", "keeps")}
     assert not broken(text, *begun, [Gave("a", (T0, T1, T2)), Ended("a")])
 
