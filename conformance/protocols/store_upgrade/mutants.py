@@ -471,6 +471,17 @@ class MirrorsNothing(Upgrading):
         return {}
 
 
+@group(
+    "mirrored",
+    "start a plain; start b plain; start r builder mode roll_over; start s builder mode roll_over; rebalance",
+)
+class MirrorsActiveTasksOnly(Upgrading):
+    """Roll-over instances restore the active tasks of the old ones, and not their standby tasks."""
+
+    def mirrored(self, active: Shares, marked: Sequence[Instance]) -> dict[str, TaskSet]:
+        return super().mirrored({name: (own, NO_TASKS) for name, (own, _) in active.items()}, marked)
+
+
 @group("one-owner", "start a plain; start b plain; rebalance")
 class AssignsTwice(Upgrading):
     """A standby task is active on its instance, too."""
