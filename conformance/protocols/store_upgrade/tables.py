@@ -148,6 +148,11 @@ def _swaps() -> Iterator[Life]:
             swap = Swap("a", 0), Get(0, KEY), Replay("a", 0), Swap("a", 0), Get(0, KEY)
             yield *begun, *log, *waits, *replays, *swap
             yield *begun, *log, *waits, *replays, Kill("a", 0), *waits, Get(0, KEY), Replay("a", 0), *swap
+    in_place = Start("a", "builder", "in_place"), Rebalance(), Replay("a", 0), Swap("a", 0), Get(0, KEY)
+    yield *begun, Append(0, KEY, "31", 5, OLD), *in_place
+    beside = Start("a", "plain"), Start("b", "plain"), Rebalance("a"), Start("a", "builder"), Rebalance("a")
+    for task in TASKS:
+        yield *beside, Append(task, KEY, "31", 5, OLD), Replay("a", task), Swap("a", task), Rebalance(), Get(task, KEY)
     for late in ("35", None):
         missing = Append(0, KEY, late, 9, OLD)
         yield *begun, *waits, Replay("a", 0), missing, Swap("a", 0), Get(0, KEY), Replay("a", 0), Swap("a", 0)
