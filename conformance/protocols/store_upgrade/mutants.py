@@ -175,6 +175,14 @@ class ForgetsTimestampsOfAggregations(Upgrading):
         return super().stored(replace(event, timestamp=-1) if event.operator == "aggregation" else event, place)
 
 
+@changelog("timestamps", "start a plain; rebalance; put 0 61=31 at 5; get 0 61")
+class InventsTimestamps(Upgrading):
+    """The proxy of an old store returns timestamp 0 for each value."""
+
+    def shown(self, stored: str, place: Place) -> tuple[str, int]:
+        return super().shown(stored, place) if place == "new" else (stored, 0)
+
+
 @changelog("absent-only", "start a plain; rebalance; put 0 61=31 at 5; put-if-absent 0 61=32 at 7; get 0 61")
 class PutsWhatIsThere(Upgrading):
     """A put for an absent key overwrites a value."""
@@ -304,6 +312,14 @@ class SwapsWithOneRecordMissing(Upgrading):
         return prepared.position >= end - 1
 
 
+@stores("serves-on", "start a builder mode in_place; rebalance; swap a 0")
+class SwapsBeforeTheSecondBounce(Upgrading):
+    """In the mode in_place a complete prepared store may replace the old one."""
+
+    def swappable(self, state: State, instance: Instance, task: int) -> bool:
+        return super().swappable(state, replace(instance, mode=None), task)
+
+
 @stores("prepares", "start a builder mode in_place; rebalance")
 class PreparesNothing(Upgrading):
     """In the mode in_place no new store is prepared."""
@@ -393,6 +409,17 @@ class NeedsAFreshStart(Upgrading):
         return state.kills == 0 and super().swappable(state, instance, task)
 
 
+@stores(
+    "taken-up",
+    "start a plain; start b plain; rebalance; start a builder; rebalance; replay a 1; swap a 1",
+)
+class SwapsActiveTasksOnly(Upgrading):
+    """The store of a standby task is never swapped."""
+
+    def swappable(self, state: State, instance: Instance, task: int) -> bool:
+        return task in instance.active and super().swappable(state, instance, task)
+
+
 # The group
 
 
@@ -469,6 +496,17 @@ class MirrorsNothing(Upgrading):
 
     def mirrored(self, active: Shares, marked: Sequence[Instance]) -> dict[str, TaskSet]:
         return {}
+
+
+@group(
+    "mirrored",
+    "start a plain; start b plain; start r builder mode roll_over; start s builder mode roll_over; rebalance",
+)
+class MirrorsActiveTasksOnly(Upgrading):
+    """Roll-over instances restore the active tasks of the old ones, and not their standby tasks."""
+
+    def mirrored(self, active: Shares, marked: Sequence[Instance]) -> dict[str, TaskSet]:
+        return super().mirrored({name: (own, NO_TASKS) for name, (own, _) in active.items()}, marked)
 
 
 @group("one-owner", "start a plain; start b plain; rebalance")

@@ -69,11 +69,12 @@ def _conversions() -> Iterator[Life]:
 
 
 def _restores() -> Iterator[Life]:
-    for version, timestamp, code in product((OLD, NEW), TIMESTAMPS, ("timestamped", "builder")):
+    restored: tuple[Code, ...] = ("timestamped", "builder", "plain")
+    for version, timestamp, code in product((OLD, NEW), TIMESTAMPS, restored[:2]):
         yield Append(0, KEY, "31", timestamp, version), Start("a", code), Rebalance(), Get(0, KEY)
-    for code in ("timestamped", "builder", "plain"):
-        log = Append(0, KEY, "32", 5, OLD), Append(0, KEY, "33", 6, UNKNOWN), Append(0, KEY, "34", 7, OLD)
-        yield Start("a", code), Rebalance(), *log, Replay("a", 0, 1), Replay("a", 0), Get(0, KEY)
+    for code in restored:
+        unread = Append(0, KEY, "32", 5, OLD), Append(0, KEY, "33", 6, UNKNOWN), Append(0, KEY, "34", 7, OLD)
+        yield Start("a", code), Rebalance(), *unread, Replay("a", 0, 1), Replay("a", 0), Get(0, KEY)
     for first, second, value in product((OLD, NEW), (OLD, NEW), (*VALUES, None)):
         log = Append(0, KEY, "32", 5, first), Append(0, KEY, value, 7, second)
         yield *log, Start("a", "timestamped"), Rebalance(), *READINGS
@@ -147,6 +148,11 @@ def _swaps() -> Iterator[Life]:
             swap = Swap("a", 0), Get(0, KEY), Replay("a", 0), Swap("a", 0), Get(0, KEY)
             yield *begun, *log, *waits, *replays, *swap
             yield *begun, *log, *waits, *replays, Kill("a", 0), *waits, Get(0, KEY), Replay("a", 0), *swap
+    in_place = Start("a", "builder", "in_place"), Rebalance(), Replay("a", 0), Swap("a", 0), Get(0, KEY)
+    yield *begun, Append(0, KEY, "31", 5, OLD), *in_place
+    beside = Start("a", "plain"), Start("b", "plain"), Rebalance("a"), Start("a", "builder"), Rebalance("a")
+    for task in TASKS:
+        yield *beside, Append(task, KEY, "31", 5, OLD), Replay("a", task), Swap("a", task), Rebalance(), Get(task, KEY)
     for late in ("35", None):
         missing = Append(0, KEY, late, 9, OLD)
         yield *begun, *waits, Replay("a", 0), missing, Swap("a", 0), Get(0, KEY), Replay("a", 0), Swap("a", 0)
@@ -180,3 +186,11 @@ def _pairs() -> Iterator[Life]:
     for (one, mode), (other, second), versions in product(CODES, CODES, ((3, 3), (3, 4), (4, 4))):
         started = Start("a", one, mode, versions[0]), Start("r", other, second, versions[1])
         yield *started, Rebalance("a"), Rebalance("r"), Stop("a"), Rebalance(), Start("a", one, mode), Rebalance()
+    codes: tuple[Code, ...] = ("old", "plain", "builder")
+    for code, version in product(codes, (3, 4)):
+        olds = Start("a", code), Start("b", code)
+        news = Start("r", "builder", "roll_over", version), Start("s", "builder", "roll_over", version)
+        yield (
+            *olds, Rebalance(), *news, Rebalance("a"), Rebalance("r"), Stop("a"), Rebalance("b"), Rebalance("s"),
+            Stop("b"), Rebalance("r"),
+        )  # fmt: skip

@@ -132,6 +132,12 @@ def mirrored(history: History) -> Iterator[Violation]:
         owed = {task for one in plain.values() for task in one.active | one.standby}
         if missing := sorted(owed - {task for one in new.values() for task in one.standby | one.upgrade}):
             yield breach(each, f"no roll-over instance restores task {missing[0]}", "each task", "not restored")
+        elif len(new) >= len(plain):
+            for task in sorted(owed):
+                old = sum(task in one.active | one.standby for one in plain.values())
+                if sum(task in one.standby | one.upgrade for one in new.values()) < old:
+                    yield breach(each, f"task {task} is not restored as often as old instances have it", f"{old} times",
+                                 "not mirrored")  # fmt: skip
 
 
 @impact("A task is processed twice, or not at all", "wrong data", "order", "wrong-data", links=LINKS)

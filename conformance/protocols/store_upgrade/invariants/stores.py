@@ -11,7 +11,7 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
-from kipcheck.conformance.protocols.store_upgrade.ops import IN_MEMORY, NEW, Logged
+from kipcheck.conformance.protocols.store_upgrade.ops import IN_MEMORY, NEW, NO_TIMESTAMP, Logged
 from kipcheck.conformance.protocols.store_upgrade.records import STAMP, for_new_store, unstamped
 from kipcheck.conformance.protocols.store_upgrade.trace import (
     READS,
@@ -89,8 +89,10 @@ def timestamps(history: History) -> Iterator[Violation]:
     """A new store has the timestamp of the record behind each value, whichever operator and format wrote it."""
     for each in accepted(history, *READS):
         had, found = each.had, shown(each)
-        if had is None or had.contents is None or found is None or each.answer["store"] != "new":
+        if had is None or had.contents is None or found is None:
             continue
+        if each.answer["store"] == "old" and found[1] == NO_TIMESTAMP:
+            continue  # the store does not know it
         if found[0] == had.contents[0] and found != had.contents and had.by != "kept":
             why = f"key {each.request['key']} reads as {text(found)}, and has {text(had.contents)}"
             by = had.by if had.by not in ("put", "processor") else "record"
@@ -160,6 +162,10 @@ def serves_on(history: History) -> Iterator[Violation]:
     A store that has no unfinished upgrade serves in every mode.
     """
     for each in trace(history):
+        swaps = each.before.live.get(each.request["instance"]) if each.verb == "swap-directories" else None
+        if swaps is not None and each.accepted and swaps.mode == "in_place" and swaps.code == "builder":
+            why = f"{each.request['instance']} swaps a store in the mode in_place"
+            yield breach(each, why, "refused until the second bounce", "swapped")
         if each.verb not in SERVICES or each.owner is None or each.request["task"] in each.before.unreadable:
             continue
         name, member = each.owner
@@ -294,7 +300,9 @@ def taken_up(history: History) -> Iterator[Violation]:
             continue
         name, task = each.request["instance"], each.request["task"]
         member = each.before.live.get(name)
-        if member is None or task not in member.active or not each.before.waits(name, task):
+        if member is None or member.mirrored or not each.before.waits(name, task):
+            continue
+        if task not in member.active | member.standby:
             continue
         if task in each.before.unreadable:
             continue
