@@ -70,6 +70,14 @@ def test_the_classes_do_what_the_machine_does(release: str) -> None:
 
 
 @pytest.mark.jars
+def test_a_broker_that_saw_the_node_deleted_is_not_notified_of_a_new_one() -> None:
+    """As brokers of 3.9.2 do: they read it again only when they are started."""
+    text = "controller at 2.7; delete node; write node a:1-1; controller at 2.7"
+    found, expected = played("java:kafka_2.13:2.8.2", "2.8.2", text)
+    assert found[2] == Replied(()) and expected[2] == found[3] == Refused("FEATURE_CACHE_UPDATE")
+
+
+@pytest.mark.jars
 def test_what_the_server_of_a_broker_does_is_not_played_by_the_classes() -> None:
     found, _ = played("java:kafka_2.13:2.8.2", "2.8.2", "controller at 2.6; zk-update v0 a:1")
     assert isinstance(found[1], Unsupported) and found[1].limit == "broker-api"
