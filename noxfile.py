@@ -189,6 +189,9 @@ def _mutants(session: nox.Session, long: bool) -> Iterator[Unit]:
     checks = str(session.run("kipcheck", "checks", silent=True, log=False))
     for family in dict.fromkeys(re.findall(r"^([a-z-]+)/", checks, re.MULTILINE)):
         yield Unit(f"{family} with all checks", ("kipcheck", "mutants", "--check", f"{family}/*"))
+    counting = ("python", "-m", "kipcheck.conformance.benchmarks.thin", "--record")
+    for family in dict.fromkeys(re.findall(r"^([a-z-]+)/", checks, re.MULTILINE)):
+        yield Unit(f"{family} counted with ten seeds", (*counting, "--check", f"{family}/*"))
 
 
 def _matrix(session: nox.Session, long: bool) -> Iterator[Unit]:

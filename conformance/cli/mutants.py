@@ -44,12 +44,21 @@ def _mutants(options: argparse.Namespace) -> int:
             rows.append(each)
             print(line, flush=True)
     wrong = [each for each in rows if each.trouble]
-    caught = [each for each in rows if each.caught_by]
     if not options.json:
-        same = sum(bool(each.equivalent) for each in rows)
-        behaves = f"; {same} answer as the reference, as declared" if same else ""
-        print(f"{len(caught)} of {len(rows) - same} planted defects are caught{behaves}")
+        print(*_counts(rows), sep="\n")
     return complain(_summary(wrong), FAILED) if wrong else OK
+
+
+def _counts(rows: Sequence["MutationResult"]) -> Iterator[str]:
+    """Planted defects, and mutants that fit every family, apart."""
+    from kipcheck.conformance.engine.generic_mutation_test import AT
+
+    for name, generic in (("planted defects", False), ("mutants of every family", True)):
+        of = [each for each in rows if (AT in each.id) is generic and not each.equivalent]
+        same = sum(bool(each.equivalent) for each in rows) if generic else 0
+        if of or not generic:
+            answers = f"; {same} more answer as the reference, as declared" if same else ""
+            yield f"{sum(bool(each.caught_by) for each in of)} of {len(of)} {name} are caught{answers}"
 
 
 def _summary(wrong: Sequence["MutationResult"]) -> str:

@@ -2,11 +2,14 @@
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
+from kipcheck.conformance.benchmarks import thin
 from kipcheck.conformance.cli.main import run as command
 from kipcheck.conformance.engine import strength
+from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.strength import MODEL, REAL, TEST, Found, strengths, table
 from kipcheck.conformance.protocols.mutants import MUTANTS
 
@@ -49,3 +52,27 @@ def test_the_page_has_the_table() -> None:
     page = (files("kipcheck.conformance") / "docs" / "metadata.md").read_text("utf-8")
     shown = page.partition(strength.BEGIN)[2].partition(strength.END)[0]
     assert shown.strip().splitlines() == [*table(strengths())]
+
+
+def test_mutants_of_codecs_are_counted_over_several_messages() -> None:
+    codec, machine = "forgets-the-sign", next(n for n, each in MUTANTS.items() if each.subject == "kraft-features")
+    several = thin.subjects_of(codec)
+    assert several[0] == subject_of(MUTANTS[codec]) and len({*several}) == len(several) == thin.OTHER_SUBJECTS + 1
+    assert thin.subjects_of(machine) == (subject_of(MUTANTS[machine]),)
+
+
+def test_counts_are_recorded_in_place_of_those_of_the_same_mutants(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one, other = [*MUTANTS][:2]
+    before = {"mutants": {one: {"by_seed": [1], "enumerated": False}, "gone": {}}, "asked": {"a": ["real"]}}
+    monkeypatch.setattr(thin, "recorded", lambda: before)
+    monkeypatch.setattr(thin, "PATH", tmp_path / strength.FILE)
+    thin.write(thin.Thickness(other, (3, 4), 14, True))
+    found = json.loads((tmp_path / strength.FILE).read_text("utf-8"))
+    assert found == {
+        "mutants": {one: {"by_seed": [1], "enumerated": False}, other: {"by_seed": [3, 4], "enumerated": True}},
+        "asked": {"a": ["real"]},
+    }
+    thin.write(asked={"b": ["client:x"]})
+    assert json.loads((tmp_path / strength.FILE).read_text("utf-8"))["asked"] == {"b": ["client:x"]}
