@@ -164,6 +164,9 @@ def _replicas() -> Iterator[tuple[Event, ...]]:
         yield Start(0, "2.2"), start, Write(0, store), Read(1, store), Read(0, store)
         yield Start(0, "2.2"), Write(0, store), start, Read(1, store), Write(1, store), Read(0, store)
         yield Start(0, "2.2"), start, Write(0, store), Stop(0), Write(1, store), Read(1, store)
+    for store in TOPICS:
+        older = Start(0, "2.2", None, LAST_OLD, LAST_OLD)
+        yield older, Start(1, "2.2"), Write(0, store), Read(1, store), Read(0, store)
 
 
 def _lowered() -> Iterator[tuple[Event, ...]]:
