@@ -22,6 +22,7 @@ ARTIFACTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """The name of the jar -> its releases."""
 STREAMS: Final = "kafka-streams"
+SCALA_2_13: Final = "kafka_2.13"
 COORDINATOR: Final = "kafka-group-coordinator"
 CONTROLLER: Final = "kafka-metadata"
 RUN: Final = releases(span("java-coordinator-runs"))
@@ -80,7 +81,8 @@ def _roles(artifact: str, version: str) -> list[str]:
     if artifact == "kafka-clients":
         return ["codec", "leader"]
     if artifact in broker_jars():
-        return ["codec"] if artifact == "kafka-storage" else ["codec", "broker"]
+        controls = artifact == SCALA_2_13 and Release.parse(version) in releases(span("feature-znode"))
+        return ["codec"] if artifact == "kafka-storage" else ["codec", *(["controller"] if controls else []), "broker"]
     if artifact == STREAMS:
         stored = _store(artifact, version)
         store = ["store"] if stored and maven.cached(stored) else []

@@ -225,7 +225,7 @@ def test_an_artifact_claims_what_is_in_its_own_jar(name: str, claims: dict[str, 
         machines = {
             "kafka-group-coordinator:4.3.1": {Role.COORDINATOR, Role.BROKER}, "kafka-metadata:4.3.1": {Role.CONTROLLER},
         }  # fmt: skip
-        plays = {Role.BROKER} if name.startswith("kafka_2.13") else machines.get(name, set())
+        plays = {Role.BROKER, Role.CONTROLLER} if name.startswith("kafka_2.13") else machines.get(name, set())
         if streams := name.startswith("kafka-streams"):
             plays = {Role.LEADER, Role.MEMBER, Role.OPERATOR_TOOL}
             plays |= set() if name.endswith(":2.0.1") else {Role.STORE}  # stores have timestamps since 2.3.0
