@@ -42,7 +42,7 @@ class LeaseStep(AnsweredStep[Step, Mapping[str, Any], Lease]):
 @impact("Two clients have the lease of a partition", "double processing", "ownership", "double-processing")
 @holders("leases/one-holder", "999-01", applies_to=steps_of("lease"))
 def one_holder(history: History) -> Iterator[Violation]:
-    """While a client has the lease, no other client is granted it."""
+    """A client is granted the lease unless another client has it."""
     for each in plain_steps(history, Lease(), LeaseStep):
         lease = each.before
         if each.verb == "lease" and each.accepted and lease.left_ms and each.request["client"] != lease.holder:
@@ -50,3 +50,6 @@ def one_holder(history: History) -> Iterator[Violation]:
                 f"client {each.request['client']} is granted the lease that client {lease.holder} has for "
                 f"{lease.left_ms} ms more", (lease.since, each.op.index), "an error", "accepted", shape=("granted",),
             )  # fmt: skip
+        elif each.verb == "lease" and each.error and not (lease.left_ms and each.request["client"] != lease.holder):
+            why = f"client {each.request['client']} is refused the lease, which no other client has"
+            yield Violation(why, (each.op.index,), "accepted", f"refused: {each.error}", shape=("refused",))
