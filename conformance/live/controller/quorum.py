@@ -56,7 +56,9 @@ ANSWERS_S: Final = 60.0
 """How long an update may take; a controller gives up after 15 s."""
 POLLS_S: Final = 0.1
 VERSION: Final = 1
-SETTINGS: Final = {"broker.session.timeout.ms": "60000", **metadata_snapshots.SOON}
+SETTINGS: Final = {"broker.session.timeout.ms": "6000", **metadata_snapshots.SOON}
+"""A node that was killed registers again only when its session has ended."""
+REGISTERS_MS: Final = 180_000
 T = TypeVar("T")
 
 
@@ -177,11 +179,11 @@ class Quorum:
         made = kafka_nodes.cluster(form.level, roles, form.options, form.dynamic, SETTINGS)
         self._nodes = self._stack.enter_context(made)
         for number in NODES[:-1]:
-            self._nodes.start(number, self.rules.release)
+            self._nodes.start(number, self.rules.release, REGISTERS_MS)
         for number in NODES[:-1]:
             self._nodes.wait(number)
         last = NODES[-1]  # one of another release follows
-        self._nodes.start(last, self._release(last), plain=self._beside is not None)
+        self._nodes.start(last, self._release(last), REGISTERS_MS, plain=self._beside is not None)
         self._nodes.wait(last)
 
     def _release(self, number: int) -> str:
@@ -207,7 +209,7 @@ class Quorum:
     async def _start(self) -> None:
         def start() -> None:
             for number in sorted(self._killed):
-                self.nodes.start(number, self._release(number))
+                self.nodes.start(number, self._release(number), REGISTERS_MS)
             for number in sorted(self._killed):
                 self.nodes.wait(number)
 

@@ -72,7 +72,7 @@ def _texts(rules: Rules) -> Iterator[str]:
         "disable group.version dry", "disable group.version", "upgrade group.version:1",
         "downgrade transaction.version:1 unsafe", "upgrade transaction.version:2", "upgrade transaction.version:1",
         "downgrade group.version:1", f"disable group.version,{UNKNOWN}", "disable group.version,group.version",
-        "upgrade group.version:1 unsafe", "upgrade group.version:0",
+        "upgrade group.version:1 unsafe", "upgrade group.version:0", f"upgrade group.version:1 metadata {newest}",
     )  # fmt: skip
     yield _read(
         "mapping", f"mapping {newest - 1}", f"downgrade release {newest - 1} dry", f"downgrade release {newest - 1}",

@@ -229,8 +229,6 @@ def a_line_for_each(history: History) -> Iterator[Violation]:
                 expected = {
                     name: level for name, level in mapping.items() if name in named or level < levels.get(name, 0)
                 }
-        if step.verb == DISABLE:
-            lines = [(name, 0) for name, _ in lines]
         if lines != sorted(expected.items()):
             yield _breach(step, "the features of the command", sorted(expected.items()), lines, "lines")
 
@@ -332,6 +330,8 @@ def mapping(history: History) -> Iterator[Violation]:
             release = supported[METADATA][1]
         if release is not None and found.get(METADATA) != release:
             yield _breach(step, "the level of metadata.version", release, found.get(METADATA), "metadata")
+        if absent := sorted((supported or {}).keys() - found.keys()):
+            yield _breach(step, "the nodes support these features", "a level of each", f"none of {absent}", "missing")
         for name, level in found.items() if supported is not None else ():
             low, high = (supported or {}).get(name, (0, 0))
             if not low <= level <= high:

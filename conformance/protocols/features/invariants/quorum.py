@@ -109,6 +109,8 @@ class QuorumStep(AnsweredStep[Step, Mapping[str, Any], Known]):
             base = None if known.base is None else {**known.base, **asked}
             return replace(known, open=others, base=base, acknowledged={**known.acknowledged, **asked})
         pending = asked if outcome == PENDING else None
+        if self.verb == AWAIT:  # a reading may have shown meanwhile what became of it
+            return replace(known, pending=pending)
         return replace(known, open=(*others, asked), pending=pending)
 
     def _read(self, known: Known) -> Known:
@@ -123,7 +125,8 @@ class QuorumStep(AnsweredStep[Step, Mapping[str, Any], Known]):
             return known
         levels = next(iter(views.values()))
         highest = max(known.highest, *(nodes[number]["epoch"] for number in views))
-        return replace(known, base=levels, acknowledged={}, open=(), refused=(), highest=highest)
+        waits = () if known.pending is None else (known.pending,)
+        return replace(known, base=levels, acknowledged={}, open=waits, refused=(), highest=highest)
 
 
 @cached_on_history
@@ -255,10 +258,12 @@ def needs_a_majority(history: History) -> Iterator[Violation]:
         if alone and step.answer["outcome"] == APPLIED:
             why = f"nodes {sorted(known.active)} run, and do not pause"
             yield _breach(step, why, "no answer, or an error", "applied", "acknowledged")
-        if step.verb == VIEWS and known.base is not None:
+        if step.verb == VIEWS and known.base is not None and known.pending is not None and known.alone:
             shown = {level for each in step.views.values() for level in each.items()}
-            early = [name for each in known.open for name, level in each.items()
-                     if (name, level) in shown and known.base.get(name, 0) != level]  # fmt: skip
+            early = [
+                name for name, level in known.pending.items()
+                if (name, level) in shown and known.base.get(name, 0) != level
+            ]  # fmt: skip
             if early:
                 yield _breach(step, "the update has no answer", "the levels before it", f"{early[0]} is shown", "shown")
 
