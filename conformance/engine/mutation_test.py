@@ -9,12 +9,13 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
+from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.core.verdict import Grade, Result
 from kipcheck.conformance.engine import generic_mutation_test
 from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.engine.shrink import shrunk
-from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker
+from kipcheck.conformance.engine.worker import Finding, Unit, Worker
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Subject
@@ -26,6 +27,8 @@ from kipcheck.conformance.targets.protocol import NotPlayed, Target
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.testee import Limits
 
+PORTION = 30
+"""Cases that are run before those that violate an invariant are counted."""
 QUICK = Limits(cpu_s=0.3, batch_s=20)
 """Limits for mutants that end or hang their process: no correct codec needs as long."""
 
@@ -161,11 +164,24 @@ def reference_breaks(check: str, edition: str, subject: str, version: int | None
     return frozenset(id for _, _, by in result.cases for id, found in by.items() if found == Result.FAIL.name)
 
 
-def own_check(name: str, seed: int = 0, subject: Subject | None = None) -> UnitResult:
-    """Runs a mutant with the default cases of its own check alone. ``subject``: None: the one that shows its defect."""
+def violating(name: str, seed: int, enough: int, subject: Subject | None = None) -> tuple[int, bool]:
+    """Counts the default cases of a mutant's own check that violate its invariant, up to ``enough``.
+
+    And whether a case of an enumeration is among them: then no more are run. ``subject``: None: the one that shows its
+    defect.
+    """
     mutant = MUTANTS[name]
+    check, about = CHECKS[mutant.check], subject or subject_of(mutant)
+    law = next(each for each in all_invariants(check.role) if each.id == mutant.invariant)
+    enumerated = {Case(check.id, about.edition, check.role, steps).id for steps, _ in check.given(about)}
+    cases, found = (each.case for each in check.samples(about, seed)), 0
     with Worker(name, _target(name, mutant)) as worker:
-        return worker.run(_unit(name, CHECKS[mutant.check], subject or subject_of(mutant), seed, None))
+        while found < enough and (some := [*islice(cases, PORTION)]):
+            ids = [history.case.id for history, _ in worker.violations(some, law)]
+            found += len(ids)
+            if enumerated.intersection(ids):
+                return found, True
+    return found, False
 
 
 def subject_of(mutant: Mutant) -> Subject:

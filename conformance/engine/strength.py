@@ -22,6 +22,8 @@ REAL, MODEL, TEST, NOTHING = "real", "own model", "test", "nothing"
 """What stands behind a requirement: a real target that answered, the reference and mutants, or a test of kipcheck."""
 LEAST_SHARE: Final = 0.9
 LEAST_CASES: Final = 3
+ENOUGH: Final = 5
+"""No more violating cases of a seed are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,11 @@ class Found:
     def text(self) -> str:
         if not self.by_seed:
             return f"{self.id} (not counted)"
-        enumerated = ", enumerated" if self.enumerated else ""
-        return f"{self.id} ({self.seeds} of {len(self.by_seed)} seeds, {median(self.by_seed):g} cases{enumerated})"
+        if self.enumerated:
+            return f"{self.id} (enumerated)"
+        cases = median(self.by_seed)
+        most = " or more" if cases == ENOUGH else ""
+        return f"{self.id} ({self.seeds} of {len(self.by_seed)} seeds, {cases:g}{most} cases)"
 
 
 @dataclass(frozen=True, slots=True)

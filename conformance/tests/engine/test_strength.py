@@ -68,7 +68,7 @@ def test_counts_are_recorded_in_place_of_those_of_the_same_mutants(
     before = {"mutants": {one: {"by_seed": [1], "enumerated": False}, "gone": {}}, "asked": {"a": ["real"]}}
     monkeypatch.setattr(thin, "recorded", lambda: before)
     monkeypatch.setattr(thin, "PATH", tmp_path / strength.FILE)
-    thin.write(thin.Thickness(other, (3, 4), 14, True))
+    thin.write(strength.Found(other, (3, 4), enumerated=True))
     found = json.loads((tmp_path / strength.FILE).read_text("utf-8"))
     assert found == {
         "mutants": {one: {"by_seed": [1], "enumerated": False}, other: {"by_seed": [3, 4], "enumerated": True}},
