@@ -407,7 +407,7 @@ class ProbesVersions(Upgrading):
         return _Oldest()
 
 
-@upgrade_mutant("orders", "common-assignor", "roll b cooperative; settle; roll a old; settle")
+@upgrade_mutant("orders", "common-assignor", "roll a old; settle")
 class ListsForeignAssignors(Upgrading):
     """A member that is configured with an eager assignor alone lists the cooperative one of its release too."""
 

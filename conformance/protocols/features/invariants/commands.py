@@ -339,7 +339,7 @@ def mapping(history: History) -> Iterator[Violation]:
 
 
 @impact("The tool does not know what a level depends on", "wrong data", "answers", "stuck-upgrade", links=KIP)
-@commands("feature-commands/dependencies", "584-50", applies_to=on(NEEDS))
+@commands("feature-commands/dependencies", "584-50", grade=Grade.SHOULD, applies_to=on(NEEDS))
 def dependencies(history: History) -> Iterator[Violation]:
     """feature-dependencies prints an entry for each feature that is named, with the dependencies of its level."""
     needs = {(each["feature"], each["level"]): each["metadata"] for each in table()["feature-levels"]["needs"]}

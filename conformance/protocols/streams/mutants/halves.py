@@ -390,6 +390,28 @@ class MapsHostsToOthers(Streaming):
     member = _Rotated
 
 
+class _LeavesOneOut(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        assigned = [id for id, share in shares.items() if info_of(share).active]
+        if len(members) < len("abc") or not assigned:
+            return shares
+        share = shares[assigned[0]]
+        less = replace(share, partitions=share.partitions[:-1], data=shortened(info_of(share)))
+        return {**shares, assigned[0]: less}
+
+
+def shortened(info: AssignmentInfo) -> AssignmentInfo:
+    """Without the last active task."""
+    return replace(info, active=info.active[:-1])
+
+
+@streams_mutant("rolling", "all-owned", "start a own; start b own; start c own; settle")
+class LeavesATaskOfThreeOut(Streaming):
+    """A leader of three members assigns a task to none."""
+
+    member = _LeavesOneOut
+
+
 # Topologies
 
 

@@ -124,8 +124,9 @@ def upgraded() -> Group:
 
 
 def broken(group: Group, text: str = TEXT) -> set[str]:
-    """The invariants that the history of the group breaks."""
-    steps = OPERATIONS.parse_shorthand(text)
+    """The invariants that the history of the group breaks, up to the last step that was begun."""
+    last = max(each.index for each in group.seen if isinstance(each, StepBegun))
+    steps = OPERATIONS.parse_shorthand(text)[: last + 1]
     found = ConsumerHistory(group.seen).found
     answers = [
         observed(OPERATIONS.answer_of([each.event for each in found if each.step == at])) for at in range(len(steps))
