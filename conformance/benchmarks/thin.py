@@ -7,8 +7,8 @@ then pass. A case of an enumeration (``given`` of the check) is enough, since it
 than five cases are counted. Scripts of live clients take real time and are left out.
 
 ``--check GLOB`` selects the checks, ``--seeds N`` the number of seeds, ``--all`` prints the others, too. ``--record``
-writes the counts into ``strength.json``, in place of those of the same mutants; ``--asked DIR`` writes which real
-targets the run in DIR asked, and counts nothing. Exit code 1 if a mutant is thin.
+writes the counts into ``strength.json``, in place of those of the same mutants; ``--asked DIR ...`` writes which real
+targets the runs in these folders asked, and counts nothing. Exit code 1 if a mutant is thin.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,16 +82,22 @@ def _entries(found: Mapping[str, Any], end: str) -> Iterator[str]:
     yield end
 
 
+def asked_in_all(runs: Sequence[Path]) -> dict[str, list[str]]:
+    """Requirement -> the real targets that answered it in one of the runs."""
+    found = [asked_in(each) for each in runs]
+    return {id: sorted({name for each in found for name in each.get(id, ())}) for id in {*chain(*found)}}
+
+
 def main(arguments: Sequence[str]) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--check", default="*", metavar="GLOB")
     options.add_argument("--seeds", type=int, default=SEEDS)
     options.add_argument("--all", action="store_true")
     options.add_argument("--record", action="store_true")
-    options.add_argument("--asked", type=Path, metavar="DIR")
+    options.add_argument("--asked", type=Path, metavar="DIR", nargs="+")
     given = options.parse_args(arguments)
     if given.asked is not None:
-        write(asked=asked_in(given.asked))
+        write(asked=asked_in_all(given.asked))
         return 0
     names = [
         name
