@@ -197,6 +197,8 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(zookeeper.LIFE, laws),
+        given=decision_tables.ZOOKEEPER_LIFE,
+        given_is_large=True,
     ),
     Check(
         kraft_brokers.BROKERS,
@@ -257,6 +259,8 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=400,
         invariants=invariants_of(zookeeper_laws.UPDATES, laws),
+        given=decision_tables.ZOOKEEPER_UPDATES,
+        given_is_large=True,
     ),
     Check(
         commands.COMMANDS,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.operations import Operations
 from kipcheck.conformance.protocols.declare.check import Conversation
-from kipcheck.conformance.protocols.features.ops import app, client, cluster, controller, tool
+from kipcheck.conformance.protocols.features.ops import app, client, cluster, controller, tool, zookeeper
 
 Given = Callable[[Any], Iterable[Conversation]]
 LEVELS: Final = (0, 1, 2, 3)
@@ -203,6 +203,32 @@ def tool_commands() -> Iterator[str]:
         yield f"{''.join(spans)}tool knows a:3,b:3; tool {text}; tool describe; tool {text}; tool describe"
 
 
+# Controllers with ZooKeeper
+
+
+def zookeeper_life() -> Iterator[str]:
+    """What the node is before a controller starts, below and above the migration version, and is lost or not."""
+    nodes = ("", "write node; ", "write node disabled; ", "write node disabled a:1-1; ", "write node a:1-1; ")
+    shown = "zk-node; read 0; zk-features 0; zk-registration 0; "
+    for node, first, second in product(nodes, ("2.6", "2.7"), ("2.6", "2.7")):
+        begun = f"{node}controller at {first}; {shown}zk-update v0 a:1; controller at {second}; {shown}"
+        yield f"{begun}zk-update v0; zk-node"
+        yield f"{begun}delete node; {shown}controller at {second}; {shown}"
+        yield f"{begun}delete node; controller at {second}; {shown}"
+
+
+def zookeeper_updates() -> Iterator[str]:
+    """X, Y and the flag, with another broker that forbids some levels or all; and requests for several features."""
+    others = ("", "declare 1; ", *(f"declare 1 a:{low}-{high}; " for low, high in RANGES))
+    shown = "zk-node; read 0; zk-features 0"
+    for other, (x, y, flag) in product(others, product(LEVELS, REQUESTED, ("", "!"))):
+        node = f"write node a:1-{x}; " if x else "write node; "
+        yield f"declare 0 a:1-3; controller at 2.7; {node}{other}zk-update v0 a:{y}{flag}; {shown}"
+    for levels in ("a:0!,b:0!", "b:0!,a:0!", "a:0!,b:9", "b:9,a:0!", "a:1,b:0!", "a:1!,b:1!"):
+        yield f"declare 0 a:1-2,b:1-2; controller at 2.7; zk-node; zk-update v0 {levels}; {shown}"
+    yield f"declare 0 a:1-2; controller at 2.7; {shown}; controller at 2.6; {shown}; controller at 2.7; {shown}"
+
+
 UPDATES_OF_ONE: Final = table(controller.OPERATIONS, updates_of_one)
 ARRIVALS_OF_ONE: Final = table(controller.OPERATIONS, arrivals_of_one)
 CLUSTER_UPDATES: Final = table(cluster.OPERATIONS, cluster_updates)
@@ -211,3 +237,5 @@ CLUSTER_ARRIVALS: Final = table(cluster.OPERATIONS, cluster_arrivals)
 DISCOVERY: Final = table(client.OPERATIONS, discovery)
 APP_UPGRADES: Final = table(app.OPERATIONS, app_upgrades)
 TOOL_COMMANDS: Final = table(tool.OPERATIONS, tool_commands)
+ZOOKEEPER_LIFE: Final = table(zookeeper.OPERATIONS, zookeeper_life)
+ZOOKEEPER_UPDATES: Final = table(zookeeper.OPERATIONS, zookeeper_updates)
