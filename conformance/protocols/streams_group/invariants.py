@@ -16,6 +16,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import partition
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_INSTANCE_ID,
     LEFT,
+    UNAVAILABLE,
     UNRELEASED_INSTANCE_ID,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
@@ -542,3 +543,43 @@ def not_ready_without_topics(history: History) -> Iterator[Violation]:
         known = each.before
         if not known.tasks and any(client.surely for client in known.members):
             yield from differs(each, "the state of a group without its topics", NOT_READY, each.described.state)
+
+
+# What is granted
+
+
+def _is_legal(step: GroupStep) -> bool:
+    """Whether a heartbeat without an instance id is one that joins with the topology of the group, or one of a member
+    with its own epoch, which has no task to revoke and is in time.
+    """
+    known, beat, own = step.before, step.beat, step.client
+    if beat.instance is not None or beat.flaw is not None or _faults(step) or known.form not in ("none", "streams"):
+        return False
+    if step.epoch == 0:
+        is_new = not (own.member or own.away or own.expired)
+        return is_new and (known.form == "none" or not _other_topology(step))
+    is_current = own.surely and step.epoch == own.memory.epoch > 0 and not own.revoking_ms
+    return is_current and own.silent_ms < known.config.session_ms
+
+
+@impact("A Streams application cannot join its group, or stay in it", "stuck group", "guards", "refused-peer",
+        "unread-partition", links=("KIP-1071",))  # fmt: skip
+@rule("streams-group/admits-members", "grp-165", checks=(EPOCHS,), applies_to=sends)
+def admits_members(history: History) -> Iterator[Violation]:
+    """A valid heartbeat of a client that joins with the group's topology, or of a member in its epoch, is accepted."""
+    for each in beats(history):
+        if not each.accepted and each.error not in UNAVAILABLE and _is_legal(each):
+            joins = each.epoch == 0
+            why = f"{each.client.name} joins" if joins else f"{each.client.name} sends its epoch {each.epoch}"
+            yield breach(each, why, "accepted", "joins" if joins else "stays", each.error)
+
+
+@impact("Tools cannot show a group", "trivia", "answers", "misled-operator", links=("KIP-1071",))
+@rule("streams-group/describes", "grp-145", checks=(DESCRIBE,), applies_to=asks)
+def describes_groups(history: History) -> Iterator[Violation]:
+    """A describe of a streams group with members is answered."""
+    for each in group_steps(history):
+        describes_one = each.verb == "streams-group-describe" and each.before.form == "streams"
+        sure = any(client.surely for client in each.before.members)
+        if describes_one and sure and not each.accepted and each.error not in UNAVAILABLE:
+            yield Violation("the group has members", (each.op.index,), "a description", f"refused: {each.error}")
