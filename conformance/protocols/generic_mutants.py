@@ -11,6 +11,7 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.operations import declared
 from kipcheck.conformance.protocols import registry
@@ -28,6 +29,8 @@ LEARNED_CASES_OF_A_MESSAGE: Final = 6
 FIRST_STEPS: Final = 3
 """After these the mutant that stops does nothing."""
 NONE: Final = "NONE"
+WAITS: Final = "pending"
+"""In place of an answer that is still to come."""
 OWN: Final = -1
 """In a form, in place of the number of the request that it answers."""
 AnyMachine: TypeAlias = MachineAdapter[Any, Any, Any]
@@ -124,11 +127,13 @@ class Learned(NamedTuple):
         return with_errors(right, self.keys, error) if any(errors(right, self.keys)) else right
 
     def acceptance(self, verb: str, right: Answer) -> Answer:
-        """What an accepted operation is answered, in place of a refusal."""
+        """What an accepted operation is answered, in place of a refusal; that itself if none was accepted whose fields
+        could be learned.
+        """
         if right["status"] != "rejected":
             return with_errors(right, self.keys, NONE)
-        accepted = self.by_verb.get(verb, Forms()).accepted
-        return accepted or {"status": "accepted"}
+        accepted, fields = self.by_verb.get(verb, Forms()).accepted, verbs.fields_of_answer(verb)
+        return accepted or (right if fields is not None and fields.needed else {"status": "accepted"})
 
 
 @cache
@@ -145,9 +150,15 @@ def learned(subject: str, version: int | None, edition: str) -> Learned:
         forms = by_verb.setdefault(step.verb, Forms())
         if is_refusal(answer, keys):
             forms.refused = forms.refused or answer
-        elif forms.accepted is None or not any(value for key, value in forms.accepted.items() if key != "status"):
+        elif forms.accepted is None or not _is_full(forms.accepted):
             forms.accepted = answer
     return Learned(by_verb, keys)
+
+
+def _is_full(answer: Answer) -> bool:
+    """Whether an accepted answer has content, other than that the right answer is still to come."""
+    content = [value for key, value in answer.items() if key != "status"]
+    return any(content) and WAITS not in content
 
 
 def _played(name: str, version: int | None, edition: str) -> Iterator[tuple[object, tuple[int, Step]]]:
@@ -395,7 +406,9 @@ EQUIVALENT: Final[Mapping[tuple[str, str], str]] = {
             "streams",
             "streams:kip-268",
             "streams-mixed",
+            "streams-mixed:kip-268",
             "bounce",
+            "bounce:kip-429",
         )
     },
 }

@@ -22,6 +22,7 @@ from kipcheck.conformance.protocols.consumer_group.model import (
     REFRESH_MS,
     SERVER_ASSIGNORS,
     TOPICS,
+    UNAVAILABLE,
     UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
     UNSUPPORTED_ASSIGNOR,
@@ -216,7 +217,10 @@ def _fault(heartbeat: AnsweredHeartbeat) -> tuple[str, ...]:
         return (UNKNOWN_MEMBER_ID, *(error for error, possible in others.items() if possible))
     client = heartbeat.client
     joins = sent == 0 and not client.member and not client.away and heartbeat.holder is None
-    return (INVALID_REGULAR_EXPRESSION,) if joins and beat.regex and not is_regex(beat.regex) else ()
+    if not (joins and beat.regex) or is_regex(beat.regex):
+        return ()
+    # A member that joins again with another instance id keeps the first one, too.
+    return (INVALID_REGULAR_EXPRESSION, *((UNRELEASED_INSTANCE_ID,) if beat.instance is not None else ()))
 
 
 @impact(
@@ -360,3 +364,43 @@ def regex_is_followed(history: History) -> Iterator[Violation]:
             why = f"{client.name} subscribes to {client.regex}, and does not get {partition_name(partition)}"
             yield breach(each, why, f"{partition_name(partition)} to {client.name}", "not followed")
             break
+
+
+# What is granted
+
+
+def _may_join(heartbeat: AnsweredHeartbeat) -> bool:
+    """Whether a valid heartbeat is the first one of a client, of which the group has no trace and for which it has
+    room.
+    """
+    own, clients = heartbeat.client, heartbeat.clients.values()
+    others = sum(each.member or each.away for each in clients if each.name != own.name)
+    return not (own.member or own.away or own.expired) and others < heartbeat.before.config.max_size
+
+
+def _may_stay(heartbeat: AnsweredHeartbeat) -> bool:
+    """Whether a valid heartbeat is one of a member with its own epoch, which has nothing to revoke and is in time."""
+    own, holder = heartbeat.client, heartbeat.holder
+    is_well = own.member and not (own.fenced or own.expired or own.revoking_ms)
+    as_itself = heartbeat.beat.instance is None or (holder is not None and holder.client == own.name)
+    in_time = own.silent_ms < heartbeat.before.config.session_ms
+    return is_well and as_itself and in_time and heartbeat.epoch == own.memory.epoch > 0
+
+
+@impact(
+    "A consumer cannot join its group, or stay in it", "stuck group", "guards", "refused-peer", "unread-partition",
+    links=("KIP-848",),
+)  # fmt: skip
+@epochs("consumer-group/admits-members", "grp-164", applies_to=beats, after=())
+def admits_members(history: History) -> Iterator[Violation]:
+    """A valid heartbeat of a client that joins a group with room, or of a member with its own epoch, is accepted."""
+    stated = set[str | None]()
+    for each in answered_heartbeats(history):
+        beat, joins = each.beat, each.epoch == 0
+        new_instance = beat.instance is None or beat.instance not in stated
+        stated.add(beat.instance)
+        if each.accepted or each.error in UNAVAILABLE or _fault(each) or (beat.regex and not is_regex(beat.regex)):
+            continue
+        if (new_instance and _may_join(each)) if joins else _may_stay(each):
+            why = f"{beat.client} joins" if joins else f"{beat.client} is a member, and sends its epoch {each.epoch}"
+            yield breach(each, why, "accepted", "joins" if joins else "stays", each.error)

@@ -303,3 +303,19 @@ class IgnoresRegexes(Playing):
 
     def topics_of(self, state: State, member: Member) -> frozenset[str]:
         return super().topics_of(state, member._replace(regex=""))
+
+
+@epochs("admits-members", "join a on t none; join b on t none")
+class AdmitsOneMember(Playing):
+    """A group with a member is full."""
+
+    def is_full(self, state: State, id: str, instance: str | None) -> bool:
+        return bool(state.members) and state.member(id) is None and state.holder(instance) is None
+
+
+@epochs("admits-members", "join a on t none; beat a told")
+class FencesCurrentEpochs(Playing):
+    """A member is fenced when it sends the epoch that it has."""
+
+    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
+        return epoch == member.epoch or super().is_stale(member, epoch, owned)

@@ -12,6 +12,7 @@ from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
     SERVER_ASSIGNORS,
+    UNAVAILABLE,
     UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
     is_invalid,
@@ -21,9 +22,10 @@ from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 from kipcheck.conformance.protocols.migration.classic_members import MEMBER_ID_REQUIRED
-from kipcheck.conformance.protocols.migration.conversions import UPGRADES
+from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES, UPGRADES
 from kipcheck.conformance.protocols.migration.ops import (
     ASKING_VERSION,
+    BUSY,
     NONE,
     OPERATOR,
     PARKED,
@@ -379,3 +381,51 @@ def downgrades(history: History) -> Iterator[Violation]:
         joined = found is not None and isinstance(found.request, ClassicJoin) and each.received == NONE
         if joined and not each.answer.get("led"):
             yield breach(each, f"only classic members are left, {each.name} joins", "a leader", "none", "leader")
+
+
+# What is granted
+
+
+def _makes_id(step: MixedStep) -> bool:
+    """Whether the coordinator may count a new member from this step on. A client that was reset may be two of them."""
+    if isinstance(step.request, ClassicJoin):
+        return step.name not in step.before.ids
+    return is_join(step) and step.name not in step.before.members
+
+
+def _is_new(step: MixedStep) -> bool:
+    """Whether the group has no trace of a client."""
+    known = step.before
+    traces = (known.members, known.gone, known.ids, known.instances, known.pending, known.removed, known.fenced)
+    return not any(step.name in each for each in traces)
+
+
+def _may_join(step: MixedStep) -> bool:
+    """Whether the group and the policy of its broker allow the join of a new client, without an instance id."""
+    request, policy = step.request, step.before.config.policy
+    if isinstance(request, ClassicJoin):
+        asks_now = request.instance is not None or request.sent_version >= ASKING_VERSION
+        return not asks_now and policy in UPGRADES and policy in DOWNGRADES
+    return joining(step) is not None and in_consumer_group(step)
+
+
+@impact("A client cannot join its group", "stuck group", "guards", "refused-peer", "unread-partition",
+        links=("KIP-848",))  # fmt: skip
+@rule("migration/admits-members", "grp-164", applies_to=asks)
+def admits_members(history: History) -> Iterator[Violation]:
+    """A new client joins a group with room: a consumer one with consumers; one of the classic protocol, any.
+
+    The latter if the policy of the broker allows groups of both protocols in both directions.
+    """
+    ids = 0
+    for each in mixed_steps(history):
+        has_room = ids < each.before.config.max_size
+        ids += _makes_id(each)
+        if not (has_room and _may_join(each) and _is_new(each)):
+            continue
+        joins = isinstance(each.request, Beat)
+        granted = each.accepted if joins else each.received in (NONE, PARKED, BUSY)
+        refusal = each.error or each.received
+        if not granted and refusal not in UNAVAILABLE:
+            kind = "consumer" if joins else "classic"
+            yield breach(each, f"{each.name} joins", "accepted", f"refused: {refusal}", kind, refusal)

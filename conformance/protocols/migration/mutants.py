@@ -7,7 +7,7 @@ from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import Beat, Partitions
+from kipcheck.conformance.protocols.consumer_group.ops import Beat, Partitions, Rejected, Says
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
 from kipcheck.conformance.protocols.migration.invariants import MEMBERS
@@ -221,3 +221,23 @@ class StaysAConsumerGroup(Playing):
 
     def may_downgrade(self, state: State, leaving: str) -> bool:
         return False
+
+
+@defect("admits-members", ...)
+class KeepsOutClassicClients(Playing):
+    """A consumer group takes no new client of the classic protocol."""
+
+    def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
+        is_new = state.group.member(client.id) is None and state.group.holder(join.instance) is None
+        return "INCONSISTENT_GROUP_PROTOCOL" if is_new else super().join_fault(state, client, join)
+
+
+@defect("admits-members", ...)
+class KeepsOutConsumers(Playing):
+    """A consumer group with members of the classic protocol takes no new consumer."""
+
+    def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
+        is_new = beat.says is Says.JOIN and state.group.member(beat.client) is None
+        if is_new and beat.instance is None and state.is_consumer and state.members:
+            return Transition(state, (Rejected(beat.client, consumer.GROUP_ID_NOT_FOUND),))
+        return super().beat(state, beat)

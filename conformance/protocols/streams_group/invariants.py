@@ -16,11 +16,13 @@ from kipcheck.conformance.protocols.assignment.model.assignment import partition
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_INSTANCE_ID,
     LEFT,
+    UNAVAILABLE,
     UNRELEASED_INSTANCE_ID,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 from kipcheck.conformance.protocols.streams_group.described import differs, lists_differ
+from kipcheck.conformance.protocols.streams_group.legality import faults, is_legal, other_topology
 from kipcheck.conformance.protocols.streams_group.model import (
     EMPTY,
     FENCED_MEMBER_EPOCH,
@@ -32,10 +34,8 @@ from kipcheck.conformance.protocols.streams_group.model import (
     NOT_READY,
     STABLE,
     STALE_TOPOLOGY,
-    STREAMS_INVALID_TOPOLOGY,
     STREAMS_INVALID_TOPOLOGY_EPOCH,
     UNKNOWN_MEMBER_ID,
-    is_invalid,
 )
 from kipcheck.conformance.protocols.streams_group.ops import Consume
 from kipcheck.conformance.protocols.streams_group.topology import WRONG
@@ -45,8 +45,6 @@ TASKS: Final = "streams-group/tasks"
 EPOCHS: Final = "streams-group/epochs"
 DESCRIBE: Final = "streams-group/describe"
 HEARTBEAT: Final = "streams-group-heartbeat"
-OF_INSTANCES: Final = (INVALID_REQUEST, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID)
-"""How a heartbeat with an instance id may be refused: as the first one where members cannot be static."""
 
 
 def sends(case: Case, step: Step) -> bool:
@@ -271,7 +269,7 @@ def stale_epoch_fenced(history: History) -> Iterator[Violation]:
     """An epoch above the member's, or below it and no repetition, is refused as FENCED_MEMBER_EPOCH."""
     for each in beats(history):
         last = each.client.memory.epoch
-        if not each.client.surely or each.epoch <= 0 or each.epoch == last or _faults(each):
+        if not each.client.surely or each.epoch <= 0 or each.epoch == last or faults(each):
             continue
         if each.error != FENCED_MEMBER_EPOCH and not _may_be_a_repetition(each):
             why = f"{each.client.name} has epoch {last}, and sends {each.epoch}"
@@ -294,19 +292,10 @@ def repetition_taken(history: History) -> Iterator[Violation]:
 def strangers_refused(history: History) -> Iterator[Violation]:
     """A heartbeat of a client that is no member, and does not join, is refused as UNKNOWN_MEMBER_ID."""
     for each in beats(history):
-        strange = each.before.form == "streams" and each.epoch != 0 and not each.client.member and not _faults(each)
+        strange = each.before.form == "streams" and each.epoch != 0 and not each.client.member and not faults(each)
         if strange and each.error != UNKNOWN_MEMBER_ID:
             why = f"{each.client.name} is no member, and sends epoch {each.epoch}"
             yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "accepted" if each.accepted else each.error)
-
-
-def _faults(step: GroupStep) -> tuple[str, ...]:
-    """The expected errors of a heartbeat that is invalid whatever the group is; none for another one."""
-    if is_invalid(step.beat, step.epoch, step.owned):
-        return (INVALID_REQUEST,)
-    if step.beat.instance is not None and step.error in OF_INSTANCES:
-        return (step.error,)
-    return (STREAMS_INVALID_TOPOLOGY,) if step.beat.flaw == "changelog" and step.epoch == 0 else ()
 
 
 @impact("An invalid heartbeat is accepted, or refused with another error", "trivia", "error-codes", "misled-operator",
@@ -315,7 +304,7 @@ def _faults(step: GroupStep) -> tuple[str, ...]:
 def invalid_refused(history: History) -> Iterator[Violation]:
     """An invalid heartbeat is refused as INVALID_REQUEST; an invalid topology as STREAMS_INVALID_TOPOLOGY."""
     for each in beats(history):
-        expected = _faults(each)
+        expected = faults(each)
         known = each.before.form == "streams" and each.before.tasks and each.client.surely
         if not expected and known and each.beat.flaw == "task" and each.epoch == each.client.memory.epoch:
             expected = (INVALID_REQUEST,)
@@ -335,7 +324,7 @@ def one_type(history: History) -> Iterator[Violation]:
         form, consumes = each.before.form, isinstance(each.request, Consume)
         wrong = form == "streams" if consumes else form == "consumer"
         absent = form == "none" and not consumes and (each.verb != HEARTBEAT or each.epoch != 0)
-        if not (wrong or absent) or each.error == GROUP_ID_NOT_FOUND or (each.verb == HEARTBEAT and _faults(each)):
+        if not (wrong or absent) or each.error == GROUP_ID_NOT_FOUND or (each.verb == HEARTBEAT and faults(each)):
             continue
         sent = each.verb.removeprefix("streams-group-")
         why = f"{sent}, and the group is {'not there' if absent else f'a {form} group'}"
@@ -351,7 +340,7 @@ def silent_are_removed(history: History) -> Iterator[Violation]:
     """A member that was silent for its session timeout is unknown; one that was not, and need not revoke, is known."""
     for each in beats(history):
         client = each.client
-        if not client.member or each.epoch == 0 or _faults(each):
+        if not client.member or each.epoch == 0 or faults(each):
             continue
         if each.accepted and client.silent_ms >= each.before.config.session_ms:
             why = f"{client.name} was silent for {client.silent_ms} ms, and is accepted as a member"
@@ -393,20 +382,13 @@ def stale_topology_reported(history: History) -> Iterator[Violation]:
             yield breach(each, why, expected, "hidden" if own < group else "made up")
 
 
-def _other_topology(step: GroupStep) -> bool:
-    """Does it join a streams group with a topology that is not the group's?"""
-    known, topology = step.before, tuple(sorted(step.beat.topology or ()))
-    joins = known.form == "streams" and step.epoch == 0 and not _faults(step)
-    return joins and (topology, step.beat.topology_epoch) != (known.topology, known.topology_epoch)
-
-
 @impact("Members run different topologies, and do not know it", "wrong data", "guards", "wrong-data",
         links=("KIP-1071", "KAFKA-21370"))  # fmt: skip
 @epochs("streams-group/one-topology", "grp-143")
 def one_topology(history: History) -> Iterator[Violation]:
     """A member does not join with another topology of the same epoch."""
     for each in beats(history):
-        same_epoch = _other_topology(each) and each.beat.topology_epoch == each.before.topology_epoch
+        same_epoch = other_topology(each) and each.beat.topology_epoch == each.before.topology_epoch
         if same_epoch and each.error not in (INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY_EPOCH):
             why = f"{each.client.name} joins with {each.beat.topology}, the group has {each.before.topology}"
             yield breach(each, why, f"refused: {INVALID_REQUEST} or {STREAMS_INVALID_TOPOLOGY_EPOCH}")
@@ -418,7 +400,7 @@ def one_topology(history: History) -> Iterator[Violation]:
 def no_update_yet(history: History) -> Iterator[Violation]:
     """A join with a newer topology epoch is refused as INVALID_REQUEST: releases do not update topologies."""
     for each in beats(history):
-        newer = _other_topology(each) and each.beat.topology_epoch > each.before.topology_epoch
+        newer = other_topology(each) and each.beat.topology_epoch > each.before.topology_epoch
         if newer and each.error != INVALID_REQUEST:
             why = f"{each.client.name} joins with topology epoch {each.beat.topology_epoch}"
             yield breach(each, why, f"refused: {INVALID_REQUEST}", "accepted" if each.accepted else each.error)
@@ -542,3 +524,26 @@ def not_ready_without_topics(history: History) -> Iterator[Violation]:
         known = each.before
         if not known.tasks and any(client.surely for client in known.members):
             yield from differs(each, "the state of a group without its topics", NOT_READY, each.described.state)
+
+
+@impact("A Streams application cannot join its group, or stay in it", "stuck group", "guards", "refused-peer",
+        "unread-partition", links=("KIP-1071",))  # fmt: skip
+@rule("streams-group/admits-members", "grp-165", checks=(EPOCHS,), applies_to=sends)
+def admits_members(history: History) -> Iterator[Violation]:
+    """A valid heartbeat of a client that joins with the group's topology, or of a member in its epoch, is accepted."""
+    for each in beats(history):
+        if not each.accepted and each.error not in UNAVAILABLE and is_legal(each):
+            joins = each.epoch == 0
+            why = f"{each.client.name} joins" if joins else f"{each.client.name} sends its epoch {each.epoch}"
+            yield breach(each, why, "accepted", "joins" if joins else "stays", each.error)
+
+
+@impact("Tools cannot show a group", "trivia", "answers", "misled-operator", links=("KIP-1071",))
+@rule("streams-group/describes", "grp-145", checks=(DESCRIBE,), applies_to=asks)
+def describes_groups(history: History) -> Iterator[Violation]:
+    """A describe of a streams group with members is answered."""
+    for each in group_steps(history):
+        describes_one = each.verb == "streams-group-describe" and each.before.form == "streams"
+        sure = any(client.surely for client in each.before.members)
+        if describes_one and sure and not each.accepted and each.error not in UNAVAILABLE:
+            yield Violation("the group has members", (each.op.index,), "a description", f"refused: {each.error}")

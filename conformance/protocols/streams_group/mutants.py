@@ -7,11 +7,13 @@ from typing import TypeVar
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, Memory
+from kipcheck.conformance.protocols.consumer_group.ops import Rejected
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
 from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, TASKS
 from kipcheck.conformance.protocols.streams_group.model import (
     EMPTY,
     FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
     INCORRECTLY_PARTITIONED_TOPICS,
     MISSING_INTERNAL_TOPICS,
     MISSING_SOURCE_TOPICS,
@@ -477,3 +479,30 @@ class ReadyWithoutTopics(Playing):
 
     def phase(self, state: State) -> str:
         return STABLE if state.members and not state.validated else super().phase(state)
+
+
+@epochs("admits-members", ...)
+class AdmitsNoSecondProcess(Playing):
+    """A group with a member takes no other one."""
+
+    def fault(
+        self, state: State, beat: Beat, epoch: int, owned: Tasks | None, standby: Tasks | None = ()
+    ) -> str | None:
+        full = epoch == 0 and bool(state.members) and state.member(beat.client) is None
+        return "GROUP_MAX_SIZE_REACHED" if full else super().fault(state, beat, epoch, owned, standby)
+
+
+@epochs("admits-members", ...)
+class FencesOwnEpochs(Playing):
+    """A member is fenced when it sends the epoch that it has."""
+
+    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
+        return epoch == member.epoch > 0 or super().is_stale(member, epoch, owned, standby)
+
+
+@described("describes", ...)
+class DescribesNothing(Playing):
+    """A describe finds no group."""
+
+    def described(self, state: State) -> Action:
+        return Rejected("", GROUP_ID_NOT_FOUND)

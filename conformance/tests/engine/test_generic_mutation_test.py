@@ -5,8 +5,14 @@ from importlib.resources import files
 
 import pytest
 
+from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.engine.generic_mutation_test import AT, differs, families, ids, run_generic
+from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.engine.worker import invariants_of
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.generic_mutants import EQUIVALENT, GENERIC
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
+from kipcheck.conformance.tests.support.sessions import history_of
 
 SLOW = ("wire", "assign", "group", "group:kip-429", "member", "bounce", "bounce:kip-429")
 """Families whose default cases take more than some seconds for each mutant: the nightly part ``mutants`` has them."""
@@ -61,3 +67,12 @@ def test_the_recorded_table_is_what_the_families_find(family: str) -> None:
     assert recorded()[family] == {
         mutant: json.loads(json.dumps(cell(run_generic(f"{mutant}{AT}{family}")))) for mutant in GENERIC
     }
+
+
+@pytest.mark.parametrize("text", ["unload; join a", "unload; load; join a", "unload; load; rejoin a; join a"])
+@pytest.mark.parametrize("edition", ["apache", "kip-429"])
+def test_an_answer_that_cannot_be_right_is_judged(edition: str, text: str) -> None:
+    """A coordinator without its groups puts a client into a generation that no JoinGroup began."""
+    case = Case("group/generations", edition, Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
+    history = history_of(GENERIC["answers-the-same-always"].made(), case)
+    assert any(each.violations for each in judge(history, invariants_of(CHECKS["group/generations"])))

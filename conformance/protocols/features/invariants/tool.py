@@ -20,6 +20,7 @@ commands = partial(invariant, role=Role.CONTROLLER, checks=(COMMANDS,))
 ALL: Final = ("tool-upgrade-all", "tool-downgrade-all")
 RUNS: Final = (*ALL, "tool-update")
 NONE: Final = "NONE"
+DRAFT: Final = "kip-584"
 KIP: Final = ("KIP-584",)
 
 
@@ -98,15 +99,18 @@ def _breach(step: ToolStep, why: str, expected: object, observed: object, shape:
 
 
 @impact("The tool shows other levels than the cluster has", "wrong data", "answers", "misled-operator", links=KIP)
-@commands("feature-tool/describes", "584-27", applies_to=on("tool-describe"))
+@commands("feature-tool/describes", "584-27", checks=(COMMANDS, RELEASED), applies_to=on("tool-describe"))
 def describes(history: History) -> Iterator[Violation]:
     """describe has each supported or finalized feature: its range, its finalized level or a dash, and one epoch."""
     for step in _ran(history, "tool-describe"):
         supported, finalized = step.before.supported, step.before.finalized
-        expected = {
-            name: (*supported.get(name, (None, None)), finalized.get(name)) for name in {*supported, *finalized}
-        }
         found = {each["feature"]: (each["low"], each["high"], each["finalized_high"]) for each in step.answer["rows"]}
+        names = {*supported, *finalized}
+        if history.case.edition != DRAFT:  # a released cluster begins with levels
+            names = {*finalized}
+            found = {name: each for name, each in found.items() if name in names}
+            supported = {name: each[:2] for name, each in found.items()}
+        expected = {name: (*supported.get(name, (None, None)), finalized.get(name)) for name in names}
         if found != expected:
             yield _breach(step, "supported and finalized levels", dict(sorted(expected.items())), found, "levels")
         for each in step.answer["rows"]:
@@ -151,7 +155,7 @@ def dry_run(history: History) -> Iterator[Violation]:
 
 
 @impact("An update does another thing than it lists", "wrong data", "answers", "misled-operator", links=KIP)
-@commands("feature-tool/lists", "584-29", applies_to=on("tool-update"))
+@commands("feature-tool/lists", "584-29", checks=(COMMANDS, RELEASED), applies_to=on("tool-update"))
 def lists(history: History) -> Iterator[Violation]:
     """update sends the changes of its three lists in one request, and refuses a feature that is listed twice."""
     for step in _ran(history, "tool-update"):
@@ -199,7 +203,8 @@ def exit_code(history: History) -> Iterator[Violation]:
 
 
 @impact("The tool cannot be used", "refused peer", "answers", "stuck-upgrade", links=KIP)
-@commands("feature-tool/runs", "584-27", "584-28", "584-29", "584-84", applies_to=on("tool-describe", *RUNS))
+@commands("feature-tool/runs", "584-27", "584-28", "584-29", "584-84", checks=(COMMANDS, RELEASED),
+          applies_to=on("tool-describe", *RUNS))  # fmt: skip
 def runs(history: History) -> Iterator[Violation]:
     """A command runs; update alone may refuse its lists: empty ones, an unknown feature, one that is named twice."""
     for step in trace(history):

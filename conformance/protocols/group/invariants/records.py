@@ -212,10 +212,9 @@ def goes_on_after_moves(history: History) -> Iterator[Violation]:
         last = group.last_grant(request.member, request.generation, each.index)
         if last is None or not _only_moved(group, last, each):
             continue
-        given = next(
-            g for g in reversed(group.sync_results) if g.request.member == request.member and g.by <= (last.by or 0)
-        )
-        if not _repeats(request, given.request):
+        handed = (g for g in reversed(group.sync_results) if g.request.member == request.member)
+        given = next((g for g in handed if g.by <= (last.by or 0)), None)
+        if given is None or not _repeats(request, given.request):
             continue
         error = error_of(each)
         if error != Error.NONE:

@@ -335,11 +335,14 @@ def initial_delay(history: History) -> Iterator[Violation]:
     results = [each for each in group.join_results if not each.exchange.nameless]
     if not in_force("grp-42", group.edition) or not results:
         return
-    begun = next(  # a parked JoinGroup began it, whatever error it gets when its member leaves
-        each for each in group.served_requests
-        if isinstance(each.request, Join) and (each.parked or error_of(each) not in NOT_LET_IN)
-    )  # fmt: skip
     result = results[0]
+    begun = next(  # a parked JoinGroup began it, whatever error it gets when its member leaves
+        (
+            each for each in group.served_requests
+            if isinstance(each.request, Join) and (each.parked or error_of(each) not in NOT_LET_IN)
+        ),
+        result.exchange,
+    )  # fmt: skip
     assert result.exchange.to_ms is not None
     waited = result.exchange.to_ms - begun.at_ms
     delay_ms = group.settings.initial_delay_ms
