@@ -279,8 +279,18 @@ class Quorum:
     async def _known_leader(self) -> int:
         """The leader; without a majority the last known one."""
         if len(self.active) >= MAJORITY:
-            return await self._until(self._leading, "no controller leads")
+            return await self._until(self._ready, "no controller leads")
         return self._leader
+
+    async def _ready(self) -> int | None:
+        """The leader, once its controller is active: one that was just elected refuses what it is asked."""
+        if (leader := await self._leading()) is None:
+            return None
+        nothing = requests.update(self._connected(leader, controller=True), VERSION, (), validate_only=True)
+        with suppress(Closed, Garbled, OSError, TimeoutError):
+            if (await asyncio.wait_for(nothing, 5)).error != "NOT_CONTROLLER":
+                return leader
+        return None
 
     async def _send(self, updates: Sequence[TypedUpdate]) -> Observation:
         """Errors: ``Broken``, ``Closed``, ``Garbled``."""

@@ -24,7 +24,7 @@ def has_zookeeper(release: str) -> bool:
 
 def claims(release: str) -> Claims:
     """Of both modes, as far as the release has them."""
-    found = [kraft.CLAIMS] if Release.parse(release) in kafka_broker.KRAFT else []
+    found = [kraft.STARTED_CLAIMS] if Release.parse(release) in kafka_broker.KRAFT else []
     found += [ZOOKEEPER_CLAIMS] if has_zookeeper(release) else []
     return Claims(
         machines=tuple(machine for each in found for machine in each.machines),

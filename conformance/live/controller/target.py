@@ -50,6 +50,9 @@ from kipcheck.conformance.targets.protocol import Broken, Claims, NotPlayed, Ses
 from kipcheck.conformance.targets.toolchains import kafka_broker, kafka_nodes
 
 CLAIMS: Final = Claims(machines=(OPERATIONS.machine,), limits=LIMITS)
+"""Of a cluster that runs already."""
+STARTED_CLAIMS: Final = replace(CLAIMS, machines=(*CLAIMS.machines, QUORUM_OPERATIONS.machine))
+"""Of kipcheck's own clusters."""
 STARTS: Final = {"broker.session.timeout.ms": "60000"}
 """Brokers that do not exist stay registered, and the one that runs is not fenced on a busy machine."""
 
@@ -85,8 +88,7 @@ def started_session(info: TargetInfo, release: str) -> Iterator[Session]:
         stack.callback(nodes.stop)
         quorum = Quorum(nodes.rules)
         stack.callback(lambda: runner.run(quorum.close()))
-        claims = replace(CLAIMS, machines=(*CLAIMS.machines, QUORUM_OPERATIONS.machine))
-        found = StartedSession(replace(info, claims=claims), nodes, runner, quorum=quorum)
+        found = StartedSession(replace(info, claims=STARTED_CLAIMS), nodes, runner, quorum=quorum)
         yield found
         found.report()
 

@@ -58,10 +58,11 @@ def given(subject: Subject) -> Iterator[Conversation]:
         yield _conversation(f"{start}; {each.format(first=first, second=second)}")
     if (older := _older(rules)) is not None:
         release, level = older
-        yield _conversation(
-            f"quorum {level - 1} beside {release}; views; send metadata.version:{level + 1}; views; "
-            f"send metadata.version:{level}; views"
-        )
+        if _asks_others(rules, level - 1):
+            yield _conversation(
+                f"quorum {level - 1} beside {release}; views; send metadata.version:{level + 1}; views; "
+                f"send metadata.version:{level}; views"
+            )
 
 
 def _conversation(text: str) -> Conversation:
@@ -83,6 +84,13 @@ def _older(rules: Rules) -> tuple[str, int] | None:
         if Release.parse(release) < Release.parse(rules.release) and other.newest < rules.newest:
             return (release, other.newest) if other.newest > rules.first_bootstrap else None
     return None
+
+
+def _asks_others(rules: Rules, level: int) -> bool:
+    """Whether a leader knows what the other controllers support: from 3.7 on not at levels without registrations,
+    where ``kraft-features/asks-unregistered`` describes what is finalized (584-77).
+    """
+    return not rules.controllers_register or rules.registers_controllers(level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,8 @@ class Likely:
         newest, least = self.rules.newest, self.rules.first_bootstrap
         if random.random() < 0.15 and (older := _older(self.rules)) is not None:
             release, level = older
-            return QuorumFormat(random.randint(max(least, level - 2), level), (), release)
+            beside = QuorumFormat(random.randint(max(least, level - 2), level), (), release)
+            return beside if self.can_be_beside(beside) else QuorumFormat(newest)
         level = newest if GROUP in self.rules.supported and random.random() < 0.8 else random.randint(least, newest)
         names = [name for name in self.rules.supported if name not in (METADATA, "kraft.version")]
         chosen = random.sample(names, random.randint(0, min(2, len(names)))) if level == newest else []
@@ -155,7 +164,10 @@ class Likely:
 
     def can_be_beside(self, event: QuorumFormat) -> bool:
         older = _older(self.rules)
-        return event.beside is None or (older is not None and event.beside == older[0] and event.level <= older[1])
+        if event.beside is None:
+            return True
+        fits = older is not None and event.beside == older[0] and event.level <= older[1]
+        return fits and _asks_others(self.rules, event.level)
 
 
 @cache

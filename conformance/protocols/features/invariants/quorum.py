@@ -13,7 +13,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Refused
 from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 
@@ -201,9 +201,14 @@ def whole_or_not_at_all(history: History) -> Iterator[Violation]:
 
 
 @impact("An update that was answered with an error is applied", "wrong data", "atomicity", "misled-operator", links=KIP)
-@quorum("kraft-quorum/refused-changes-nothing", "584-13", applies_to=on(SEND, AWAIT, VIEWS))
+@quorum("kraft-quorum/refused-changes-nothing", "584-13", grade=Grade.SHOULD, applies_to=on(SEND, AWAIT, VIEWS))
 def refused_changes_nothing(history: History) -> Iterator[Violation]:
-    """An update that was answered with an error is not applied, whichever node leads later (section Guarantees)."""
+    """An update that was answered with an error is not applied, whichever node leads later (section Guarantees).
+
+    A warning only: a leader that resigns cannot know what becomes of its log. KIP-584 leaves the outcome open for a
+    server that dies meanwhile, and says nothing of one that lives on. ``kraft-features/error-changes-nothing`` is the
+    law for errors of a controller that has judged an update.
+    """
     for step in _readings(history):
         known = step.before
         if known.base is None:

@@ -10,7 +10,16 @@ from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.features.invariants.quorum import QUORUM
 from kipcheck.conformance.protocols.features.ops.quorum import OPERATIONS
+from kipcheck.conformance.protocols.features.quorum_strategies import given
 from kipcheck.conformance.targets import registry
+
+
+@pytest.mark.parametrize(("release", "beside"), [("3.6.2", "3.5.2"), ("3.7.2", None), ("3.9.2", "3.8.1")])
+def test_a_controller_of_another_release_runs_where_a_leader_knows_its_levels(release: str, beside: str | None) -> None:
+    """3.7.2 passes over one of 3.6.2, which does not register."""
+    (subject,) = CHECKS[QUORUM].family.subjects(f"apache@{release}")
+    starts = {each.steps[0].body.get("beside") for each in given(subject)}
+    assert starts - {None} == {beside} - {None}
 
 
 @pytest.mark.jars

@@ -86,8 +86,8 @@ def test_what_the_server_of_a_broker_does_is_not_played_by_the_classes() -> None
 @pytest.mark.parametrize(
     ("release", "machines"),
     [
-        ("2.6.3", ()), ("2.8.2", ("zookeeper-features",)), ("3.9.2", ("kraft-features", "zookeeper-features")),
-        ("4.0.2", ("kraft-features",)),
+        ("2.6.3", ()), ("2.8.2", ("zookeeper-features",)), ("4.0.2", ("kraft-features", "kraft-quorum")),
+        ("3.9.2", ("kraft-features", "kraft-quorum", "zookeeper-features")),
     ],
 )  # fmt: skip
 def test_a_release_plays_the_modes_that_it_has(release: str, machines: tuple[str, ...]) -> None:
