@@ -169,7 +169,7 @@ def applies_legal_updates(history: History) -> Iterator[Violation]:
     """A level that every broker supports is finalized, raised, lowered with the flag, or deleted with it."""
     for step, update, expected, found in judged(history):
         if expected == NONE and found != NONE:
-            yield breach(step, f"{update['feature']}:{update['level']} is legal", NONE, found, "refused")
+            yield breach(step, f"{update['feature']}:{update['level']} is legal", NONE, found, f"refused {found}")
 
 
 @impact("An illegal update is applied", "wrong data", "gating", "incompatible-broker", links=KIP)
@@ -199,7 +199,8 @@ def results_are_applied(history: History) -> Iterator[Violation]:
                     expected[each["feature"]] = each["level"]
         applied = NONE in found.values()
         if highs(after.finalized) != (expected if applied or node.enabled else highs(node.finalized)):
-            yield breach(step, "the node was read after the request", expected, highs(after.finalized), "applied")
+            shape = "success" if applied else "refusal"
+            yield breach(step, "the node was read after the request", expected, highs(after.finalized), shape)
 
 
 @impact("A broker shows features that the cluster does not have", "wrong data", "epochs", "stale-view", links=KIP)
