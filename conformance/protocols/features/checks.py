@@ -47,6 +47,7 @@ from kipcheck.conformance.protocols.features.target import HAS_COMMANDS, IN_ZOOK
 from kipcheck.conformance.protocols.features.tool_strategies import FEATURE_TOOLS, released_tools
 from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_declared, zookeeper_updates
 from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.strategies.nodes import Node
 
 
 def editions(name: str) -> Iterable[str]:
@@ -98,6 +99,13 @@ def releases_with_zookeeper(name: str) -> Iterable[str]:
 ZOOKEEPER: Family[Subject] = operations_family(
     ZOOKEEPER_OPERATIONS, releases_with_zookeeper, zookeeper_updates, "controller"
 )
+
+
+def declared_features(subject: Subject) -> Node:
+    """The steps of conversations with brokers that declare features, which are not all of the machine."""
+    return zookeeper_declared(subject.edition).declaration
+
+
 ZOOKEEPER_DECLARED: Family[Subject] = replace(
     operations_family(ZOOKEEPER_OPERATIONS, releases_with_zookeeper, zookeeper_declared, "controller"),
     sample_ops=no_operations,
@@ -260,6 +268,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=400,
         invariants=invariants_of(zookeeper_laws.UPDATES, laws),
         given=decision_tables.ZOOKEEPER_UPDATES,
+        node=declared_features,
         given_is_large=True,
     ),
     Check(

@@ -31,7 +31,7 @@ from kipcheck.strategies.operations import nodes
 
 VERSIONS: Final[tuple[InterBroker, ...]] = ("2.7", "2.7", "2.7", "2.6", "3.3")
 UPDATES: Final = Seq(
-    record(feature=Pick(("a", "b", "")), level=Integer(-1, 3), upgrade_type=Pick((1, 2, 3, 0, 99))), 0, 3
+    record(feature=Pick(("a", "b", "")), level=Integer(-1, 4), upgrade_type=Pick((1, 2, 3, 0, 99))), 0, 3
 )
 
 
@@ -125,7 +125,7 @@ def _update(state: State, random: Random) -> ZkUpdate:
     finalized = dict(state.finalized)
     spans = [span for _, each in state.declared for span in each]
     updates = []
-    for name in random.choice((("a",), ("a",), ("b",), ("a", "b"), ("a", "b", "c"))):
+    for name in random.choice((("a",), ("a",), ("b",), ("a", "b"), ("a", "b", ""))):
         current = finalized[name].high if name in finalized else 0
         edges = [each for of, (low, high) in spans if of == name for each in (low - 1, low, high, high + 1)]
         level = random.choice((current, current - 1, current + 1, current - 1, 0, -1, *edges))

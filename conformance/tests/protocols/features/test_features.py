@@ -174,6 +174,7 @@ def test_every_invariant_has_a_vice_and_a_check() -> None:
         "feature-app/crashes-rather", "feature-tool/exit-code", "kraft-features/v0-flag-is-ignored",
         "kraft-features/asks-unregistered", "zookeeper-features/nothing-is-finalized",
         "feature-cluster/lowers-with-the-flag", "feature-commands/exit-code", "feature-commands/words",
+        "feature-commands/dependencies", "kraft-quorum/refused-changes-nothing",
     }  # fmt: skip
 
 
