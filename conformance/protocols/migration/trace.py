@@ -71,6 +71,8 @@ class Pending:
     """Of the group when it was sent."""
     conversions: int
     """Of the group until then."""
+    age_ms: int = 0
+    """The time since it was sent: its answer may be as old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +392,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
             # They may have taken over the instance since the answer.
             return known.stated(self.name, instance).without(self.name, surely=False)
         known = self._after_stating(known, instance)
-        known = known.having(replace(member, epoch=generation, silent_ms=0, late_ms=0))
+        known = known.having(replace(member, epoch=generation, silent_ms=found.age_ms, late_ms=found.age_ms))
         if known.form != CLASSIC and any(each in known.memories for each in former):
             known = _as_classic(known)
             known = replace(known, taken_over=known.form == CLASSIC)
@@ -400,10 +402,11 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
             for each in [*known.members.values()]:
                 if each.name != self.name and each.epoch < generation and each.name not in known.pending:
                     known = known.without(each.name, surely=False)
-        return replace(
+        known = replace(
             known, generations={**known.generations, self.name: generation}, highest=max(known.highest, generation),
             changed=False,
         )  # fmt: skip
+        return _without_late(known)
 
 
 def _without_claims(known: Group) -> Group:
@@ -446,20 +449,22 @@ def _as_classic(known: Group) -> Group:
 
 
 def _later(known: Group, ms: int) -> Group:
-    config = known.config
     known = replace(known, asked=frozenset())
     if known.gone and not any(each.is_consumer for each in known.members.values()):
         # One of those that are gone may be removed only now.
         known = replace(known, form=UNKNOWN)
     for each in [*known.members.values()]:
-        session = config.session_ms if each.is_consumer else SESSION_MS
-        aged = replace(each, silent_ms=each.silent_ms + ms, late_ms=each.late_ms + ms)
-        may_be_late = aged.late_ms > REBALANCE_MS - NEAR_MS
-        if aged.silent_ms > session - NEAR_MS or may_be_late:
-            known = known.without(each.name, surely=False)
-            known = replace(known, form=UNKNOWN, assigned=False, changed=False)
-        else:
-            known = known.having(aged)
+        known = known.having(replace(each, silent_ms=each.silent_ms + ms, late_ms=each.late_ms + ms))
+    pending = {name: replace(each, age_ms=each.age_ms + ms) for name, each in known.pending.items()}
+    return _without_late(replace(known, pending=pending))
+
+
+def _without_late(known: Group) -> Group:
+    """Without those that the coordinator may have removed, because of a session or a timeout that may have ended."""
+    for each in [*known.members.values()]:
+        session = known.config.session_ms if each.is_consumer else SESSION_MS
+        if each.silent_ms > session - NEAR_MS or each.late_ms > REBALANCE_MS - NEAR_MS:
+            known = replace(known.without(each.name, surely=False), form=UNKNOWN, assigned=False, changed=False)
     return known
 
 

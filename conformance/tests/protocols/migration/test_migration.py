@@ -3,12 +3,16 @@
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.operations import declared
 from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.protocols.consumer_group.rules import Config, Rules
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.migration.checks import BACK, FORMED, RESTED, TAKEN_OVER
 from kipcheck.conformance.protocols.migration.invariants import MEMBERS, takeover_without_rebalance
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.mutants import RebalancesForClassicSuccessors
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Received
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.tests.support.sessions import history_of
 
@@ -140,3 +144,18 @@ def test_only_an_unchanged_successor_in_a_group_at_rest_owes_the_epoch(end: str,
     case = Case(MEMBERS, "apache", Role.COORDINATOR, OPERATIONS.parse_shorthand(f"{RESTED}{end}"))
     history = history_of(RebalancesForClassicSuccessors(), case)
     assert [each.expected for each in takeover_without_rebalance(history)] == owed
+
+
+@for_each(
+    [
+        "classic-join y on t,u; pass 30000; receive y; join b on t none; classic-join x on t,u told; join a on t none",
+        "classic-join x on t,u told; pass 30000; receive x; join b on u none as i; classic-join y; join a on u none",
+    ],
+)
+def test_an_answer_that_is_read_late_makes_no_member_certain(text: str) -> None:
+    """The coordinator may have removed the client since it answered its JoinGroup."""
+    steps = tuple(OPERATIONS.parse_shorthand(text))
+    case = Case("migration/members", "apache", Role.COORDINATOR, steps)
+    laws = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("migration/")]
+    found = judge(history_of(Reference(), case), laws)
+    assert [each.invariant for each in found if each.result is Result.FAIL] == []
