@@ -14,8 +14,8 @@ ABOUT = "run the checks against every planted defect and print which check catch
 
 def add(commands: Commands) -> None:
     codes = (
-        "exit codes: 0 every mutant is caught, 1 a mutant survives, the reference breaks the invariant of one, or a "
-        "least case is longer than declared, 2 usage"
+        "exit codes: 0 every mutant is caught, 1 a mutant survives, or the reference breaks the invariant of "
+        "one, 2 usage"
     )
     planted = commands.add("mutants", _mutants, ABOUT, codes, aliases=("vices",))
     planted.add_argument(
@@ -77,6 +77,6 @@ def _lines(found: Iterable["MutationResult"]) -> Iterator[tuple["MutationResult"
     print(f"{'mutant':<{width}}  {'cases':>5}  {'cpu s':>6}  {'steps':>5}  caught by")
     for each in found:
         by = ", ".join(each.caught_by) or (f"declared: {each.equivalent}" if each.equivalent else "NOTHING")
-        by += f" - {each.trouble}" if each.caught_by and each.trouble else ""
+        by += "".join(f" - {why}" for why in (each.trouble, each.remark) if each.caught_by and why)
         cases, steps = ("-" if number is None else str(number) for number in (each.cases, each.least_steps))
         yield each, f"{each.id:<{width}}  {cases:>5}  {each.cpu_s:>6.3f}  {steps:>5}  {by}"
