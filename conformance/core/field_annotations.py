@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final, get_type_hints
 
-from kipcheck.conformance.core.field_kinds import Edges, Kind, around, edges, kind_of
+from kipcheck.conformance.core.field_kinds import Edges, Kind, edges, kind_of
 
 __all__ = [
-    "About", "Edges", "Field", "Named", "Size", "Typical", "about", "around", "edges", "fields_of", "hidden", "named",
+    "About", "Edges", "Field", "Named", "Size", "Typical", "about", "edges", "fields_of", "hidden", "named",
     "omissible", "optional", "size", "typical",
 ]  # fmt: skip
 

@@ -78,11 +78,6 @@ def edges(*values: Any) -> Edges:
     return Edges(values)
 
 
-def around(*bounds: int) -> Edges:
-    """The last integer before each bound, and the bound."""
-    return Edges(tuple(each for bound in bounds for each in (bound - 1, bound)))
-
-
 NOTHING = "(?!)"
 """A pattern that matches no text."""
 
