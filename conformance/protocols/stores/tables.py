@@ -60,7 +60,7 @@ def _contents(has_headers: bool) -> tuple[Conversation, ...]:
 
 @cache
 def _upgrades(has_headers: bool) -> tuple[Conversation, ...]:
-    return _given("crash", _crashes(has_headers))
+    return (*_given("crash", _crashes(has_headers)), *_given("mixed", _mixed() if has_headers else ()))
 
 
 def _given(kind: str, lives: Iterable[Iterable[Event]]) -> tuple[Conversation, ...]:
@@ -96,6 +96,15 @@ def _timestamps(has_headers: bool) -> Iterator[tuple[Event, ...]]:
                 Open(format), put(KEY, "31", timestamp, headers), Get(KEY), Range(), PutIfAbsent(KEY, "32", 8),
                 Close(), Open(format), Get(KEY), Delete(KEY), Get(KEY),
             )  # fmt: skip
+
+
+def _mixed() -> Iterator[tuple[Event, ...]]:
+    """A directory with values of both older formats: a store with headers opens it, and then one of each format."""
+    formats: tuple[Format, ...] = ("plain", "timestamped", "headers")
+    touches: tuple[Event, ...] = Get(KEY), Put(KEY, "32", 6), Put(KEY, "32", -1)
+    for touched, then in product(touches, formats):
+        written = Open("plain"), Put(KEY, "31", 5), Put(OTHER, "", 6), Close(), Open("timestamped"), touched, Close()
+        yield *written, Open("headers"), Open(then), Get(OTHER), Range()
 
 
 def _crashes(has_headers: bool) -> Iterator[tuple[Event, ...]]:
