@@ -74,7 +74,7 @@ def test_every_entry_names_its_releases_and_says_why() -> None:
     entries = [entry for known in everything(["default"]) for entry in known.entries]
     assert PYTHON_CLIENTS.keys() <= {entry.target for entry in entries}
     for entry in entries:
-        has_spans = entry.target.startswith(("java:kafka-", "client:")) or entry.target == "kafka"
+        has_spans = entry.target.startswith(("java:kafka-", "java:kafka_", "client:")) or entry.target == "kafka"
         ends = re.split(", |-", entry.versions) if has_spans else [entry.versions]
         if entry.target in WITHOUT_RELEASES:
             assert entry.versions == "all", entry.at

@@ -15,7 +15,7 @@ from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.releases_table import table
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
 PLACE = 90
@@ -157,7 +157,9 @@ def words(history: History) -> Iterator[Violation]:
 
 
 @impact("The tool shows other levels than the cluster has", "wrong data", "answers", "misled-operator", links=KIP)
-@commands("feature-commands/describes", "584-27", "584-50", applies_to=on(DESCRIBE, LEVELS))
+@commands(
+    "feature-commands/describes", "584-27", "584-50", applies_to=on(DESCRIBE, LEVELS), right_answer=RightAnswer.SEVERAL
+)
 def describes(history: History) -> Iterator[Violation]:
     """describe shows the range and the level of each supported feature, and the epoch, as the cluster has them."""
     steps = trace(history)

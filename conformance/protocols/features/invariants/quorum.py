@@ -14,7 +14,7 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Refused
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 
 PLACE = 100
@@ -201,7 +201,13 @@ def whole_or_not_at_all(history: History) -> Iterator[Violation]:
 
 
 @impact("An update that was answered with an error is applied", "wrong data", "atomicity", "misled-operator", links=KIP)
-@quorum("kraft-quorum/refused-changes-nothing", "584-13", grade=Grade.SHOULD, applies_to=on(SEND, AWAIT, VIEWS))
+@quorum(
+    "kraft-quorum/refused-changes-nothing",
+    "584-13",
+    grade=Grade.SHOULD,
+    applies_to=on(SEND, AWAIT, VIEWS),
+    right_answer=RightAnswer.SEVERAL,
+)
 def refused_changes_nothing(history: History) -> Iterator[Violation]:
     """An update that was answered with an error is not applied, whichever node leads later (section Guarantees).
 

@@ -10,7 +10,7 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 
 PLACE = 40
@@ -170,7 +170,7 @@ def status_follows_version(history: History) -> Iterator[Violation]:
 
 @impact("The epoch of the features falls", "wrong data", "epochs", "stale-view", links=KIP)
 @life("zookeeper-features/epoch-counts-writes", "584-20", "584-21",
-      applies_to=on("zk-controller", "zk-update", "zk-node"))  # fmt: skip
+      applies_to=on("zk-controller", "zk-update", "zk-node"), right_answer=RightAnswer.SEVERAL)  # fmt: skip
 def epoch_counts_writes(history: History) -> Iterator[Violation]:
     """A start of a controller, or a request, raises the epoch by one if it changes the node, and else leaves it."""
     for step, node, after in _writes(history, "zk-controller", "zk-update"):

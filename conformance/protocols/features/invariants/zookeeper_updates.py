@@ -8,7 +8,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.features.invariants.zookeeper import (
     BELOW,
     INVALID,
@@ -65,7 +65,13 @@ def incompatible_broker_stops(history: History) -> Iterator[Violation]:
 
 @impact("Features stay finalized in a cluster that cannot have them", "wrong data", "gating", "incompatible-broker",
         links=KIP)  # fmt: skip
-@both("zookeeper-features/disabled-is-empty", "584-20", "584-21", applies_to=on("zk-controller", "zk-node"))
+@both(
+    "zookeeper-features/disabled-is-empty",
+    "584-20",
+    "584-21",
+    applies_to=on("zk-controller", "zk-node"),
+    right_answer=RightAnswer.SEVERAL,
+)
 def disabled_is_empty(history: History) -> Iterator[Violation]:
     """A controller below the migration version leaves no features; one that enables the node finalizes none."""
     for step, node, after in writes(history, "zk-controller"):
@@ -82,7 +88,12 @@ def disabled_is_empty(history: History) -> Iterator[Violation]:
 
 
 @impact("A new cluster begins without its features", "refused peer", "gating", "stuck-upgrade", links=KIP)
-@updates("zookeeper-features/new-node-has-all", "584-19", applies_to=on("zk-controller", "zk-node"))
+@updates(
+    "zookeeper-features/new-node-has-all",
+    "584-19",
+    applies_to=on("zk-controller", "zk-node"),
+    right_answer=RightAnswer.SEVERAL,
+)
 def new_node_has_all(history: History) -> Iterator[Violation]:
     """A controller at the migration version that finds no node finalizes all that it supports at its latest level."""
     for step, node, after in writes(history, "zk-controller"):
@@ -183,7 +194,12 @@ def refuses_illegal_updates(history: History) -> Iterator[Violation]:
 
 
 @impact("The node differs from the results", "wrong data", "atomicity", "misled-operator", links=KIP)
-@updates("zookeeper-features/results-are-applied", "584-12", applies_to=on("zk-update", "zk-node"))
+@updates(
+    "zookeeper-features/results-are-applied",
+    "584-12",
+    applies_to=on("zk-update", "zk-node"),
+    right_answer=RightAnswer.SEVERAL,
+)
 def results_are_applied(history: History) -> Iterator[Violation]:
     """After a request, the node has the levels of the successful updates, and else what it had."""
     for step, node, after in writes(history, "zk-update"):
