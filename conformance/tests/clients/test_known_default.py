@@ -69,12 +69,16 @@ WITHOUT_RELEASES = ("kfake",)
 """Go modules that have pseudo-versions only, which no list can name."""
 
 
+STARTED = ("kafka", "kafka-features")
+"""Released software that kipcheck starts, of any release."""
+
+
 def test_every_entry_names_its_releases_and_says_why() -> None:
     """One; or spans with both their ends, of jars and live clients: what is to come is not excused beforehand."""
     entries = [entry for known in everything(["default"]) for entry in known.entries]
     assert PYTHON_CLIENTS.keys() <= {entry.target for entry in entries}
     for entry in entries:
-        has_spans = entry.target.startswith(("java:kafka-", "java:kafka_", "client:")) or entry.target == "kafka"
+        has_spans = entry.target.startswith(("java:", "client:")) or entry.target in STARTED
         ends = re.split(", |-", entry.versions) if has_spans else [entry.versions]
         if entry.target in WITHOUT_RELEASES:
             assert entry.versions == "all", entry.at
