@@ -132,7 +132,7 @@ def test_what_brokers_write_and_load_keeps_to_the_invariants_of_stored_records(r
     known = ["stored-records/way-back"] if Release.parse(release) >= Release.parse("4.1.0") else []
     assert broken == known, "docs/findings/kafka-coordinator-writes-offsets-that-3-3-cannot-read.md"
     assert len(verdicts) == 9, "all but those of transactions and of consumer groups"
-    assert sum(isinstance(each.observation, Replied) for each in ops) > 20
+    assert sum(isinstance(each.observation, Replied) for each in ops) > 10, "an old release knows few of the names"
 
 
 class Stored:
