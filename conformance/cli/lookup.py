@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
         "--strength",
         action="store_true",
         help="show the halves of each requirement, its invariants, in how many cases and seeds its mutants are found, "
-        "and the real targets that answered it in the last full run, or in the run of --out",
+        "and the real targets that answered it in the recorded runs, or in the run of --out",
     )
     there = commands.add("targets", _targets, "list the targets, and whether each is available")
     there.add_argument("--json", action="store_true")

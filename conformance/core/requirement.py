@@ -60,6 +60,13 @@ class Half:
     absent: str = ""
     """Why the requirement has no such half."""
 
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As ``requirements --json`` has it."""
+        if self.absent:
+            return {"absent": self.absent}
+        return {"text": self.text, "invariants": [*self.invariants], "mutants": [*self.mutants]}
+
 
 def applies(id: str, stated: str, releases: str, where: str) -> bool:
     """Whether a case judged in the edition ``where`` can reach a requirement.

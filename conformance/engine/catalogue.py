@@ -8,7 +8,7 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.core.remedy import remedies
-from kipcheck.conformance.core.requirement import DRAFT, RELEASED, SIDES, Half, Requirement, requirements, side
+from kipcheck.conformance.core.requirement import DRAFT, RELEASED, SIDES, Requirement, requirements, side
 from kipcheck.conformance.core.tags import Tags
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.invariant import Invariant
@@ -82,17 +82,9 @@ def _row(found: Requirement) -> dict[str, Any]:
         "covered": {by: parts_covered(found, by) for by in SIDES[found.edition]},
         "checks": list(dict.fromkeys(check for id, check, _, _ in coverage() if id == found.id)),
         "invariants": sorted({each for id, _, each, _ in coverage() if id == found.id}),
-        "does": _half(found.does),
-        "never": _half(found.never),
+        "does": found.does and found.does.plain,
+        "never": found.never and found.never.plain,
     }
-
-
-def _half(found: Half | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    if found.absent:
-        return {"absent": found.absent}
-    return {"text": found.text, "invariants": [*found.invariants], "mutants": [*found.mutants]}
 
 
 @cache
@@ -142,4 +134,4 @@ def _shown(check: Check[Any]) -> Iterator[Invariant]:
 
 
 def _covered(each: Invariant) -> set[str]:
-    return {*each.requirements, *(id for more in each.extra_requirements.values() for id in more)}
+    return {*each.all_requirements}

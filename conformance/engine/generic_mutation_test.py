@@ -57,7 +57,7 @@ def families() -> Mapping[str, tuple[Asked, ...]]:
     found: dict[str, list[Asked]] = {}
     played = {*registry.machines()} - _in_real_time()
     for check in CHECKS.values():
-        area = check.id.partition("/")[0]
+        area = _area(check.id)
         of_mutants = {(each.subject, each.version) for each in MUTANTS.values() if _area(each.check) == area}
         editions = {each.edition for each in MUTANTS.values() if _area(each.check) == area and each.edition}
         for subject in _subjects(check):
@@ -167,12 +167,10 @@ def unfound(stated: Mapping[str, Requirement], seed: int = 0) -> Iterator[str]:
     """The halves that name a mutant of this module which none of their invariants finds."""
     for id, each in stated.items():
         for name, half in (("does", each.does), ("never", each.never)):
-            for mutant in half.mutants if half is not None else ():
-                if (
-                    half is not None
-                    and mutant in GENERIC
-                    and not any(_finds(mutant, invariant, seed) for invariant in half.invariants)
-                ):
+            if half is None:
+                continue
+            for mutant in filter(GENERIC.__contains__, half.mutants):
+                if not any(_finds(mutant, invariant, seed) for invariant in half.invariants):
                     yield f"{id}: {name} names {mutant}, which none of its invariants finds"
 
 

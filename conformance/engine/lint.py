@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.resources import files
-from itertools import chain
 from typing import Any
 
 from kipcheck.conformance.core.case import Role
@@ -89,9 +88,7 @@ def _parts(of: LintInput, known: Mapping[str, Invariant]) -> Iterator[str]:
             yield f"{id}: tests of kipcheck show it, and an invariant covers it"
         for part in each.parts:
             for name in part.invariants:
-                found = known.get(name)
-                within = () if found is None else (*found.requirements, *chain(*found.extra_requirements.values()))
-                if id not in within:
+                if name not in known or id not in known[name].all_requirements:
                     yield f"{id}: the part {part.text!r} names {name}, which does not cover the requirement"
 
 
@@ -120,9 +117,7 @@ def _half(id: str, half: Half, known: Mapping[str, Invariant], mutants: Mapping[
     if not half.invariants or not half.mutants:
         yield "needs invariants and mutants"
     for name in half.invariants:
-        found = known.get(name)
-        within = () if found is None else (*found.requirements, *chain(*found.extra_requirements.values()))
-        if id not in within:
+        if name not in known or id not in known[name].all_requirements:
             yield f"names {name}, which does not cover the requirement"
     for name in half.mutants:
         if mutants.get(name) not in (*half.invariants, "*"):
@@ -163,7 +158,7 @@ def _invariant(invariant: Invariant, of: LintInput) -> Iterator[str]:
         yield f"{invariant.id}: its statement must end with a full stop"
     if not (invariant.requirements or invariant.extra_requirements):
         yield f"{invariant.id}: it covers no requirement"
-    for id in (*invariant.requirements, *(id for ids in invariant.extra_requirements.values() for id in ids)):
+    for id in invariant.all_requirements:
         if id not in of.requirements:
             yield f"{invariant.id}: unknown requirement {id!r}"
     for name, _ in invariant.extra_requirements:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
@@ -103,6 +104,11 @@ class Invariant:
     @property
     def statement(self) -> str:
         return (self.search.__doc__ or "").strip().splitlines()[0]
+
+    @property
+    def all_requirements(self) -> tuple[str, ...]:
+        """Those that it covers on any message."""
+        return (*self.requirements, *chain(*self.extra_requirements.values()))
 
     def covers(self, edition: str, message: str) -> tuple[str, ...]:
         """The requirements that a violation on this message breaks."""
