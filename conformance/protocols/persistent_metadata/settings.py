@@ -7,15 +7,17 @@ each store. The names are those of ApiVersion in 2.2.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final, Literal, TypeAlias
+
+from kipcheck.conformance.wire.stored_records import version_counts
 
 Binary: TypeAlias = Literal["2.0", "2.1", "2.2"]
 """The line of a broker's release."""
-STEPS: Final[dict[str, int]] = {
-    "0.8.0": 0, "0.8.1": 0, "0.8.2": 0, "0.9.0": 0, "0.10.0": 2, "0.10.1": 3, "0.10.2": 1, "0.11.0": 3, "1.0": 1,
-    "1.1": 1, "2.0": 2, "2.1": 3, "2.2": 2,
-}  # fmt: skip
-"""Line -> the number of its versions, ``-IV0`` and on; 0: the line alone is a name."""
+NO_LINE: Final = "2.3"
+"""The line after that of the newest binary."""
+STEPS: Final = dict(takewhile(lambda each: each[0] != NO_LINE, version_counts().items()))
+"""Line -> the number of its versions, up to that of the newest binary; 0: the line alone is a name."""
 LINES: Final = (*STEPS,)
 BRINGS_SETTING: Final = LINES.index("2.1")
 NEW_FORMAT: Final = LINES.index("2.2")
@@ -27,7 +29,6 @@ def edge_names() -> tuple[str, ...]:
     return (*LINES, *(f"{line}-IV{step}" for line, step in steps), NO_LINE, f"{NO_LINE}-IV0")
 
 
-NO_LINE: Final = "2.3"
 Rank: TypeAlias = tuple[int, int]
 """The line's place in ``LINES``, and the step in it."""
 

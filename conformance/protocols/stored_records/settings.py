@@ -5,7 +5,7 @@ from typing import Final
 
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import patches, since
-from kipcheck.conformance.wire.stored_records import LAST, InterBroker, thresholds
+from kipcheck.conformance.wire.stored_records import LAST, InterBroker, thresholds, version_counts
 
 FEATURES_SINCE: Final = Release.parse(since("kip-848"))
 """From here on levels of features gate records (384-22), and a broker has metadata.version."""
@@ -35,14 +35,8 @@ def before(version: InterBroker) -> InterBroker:
     )
 
 
-STEPS: Final = {
-    "0.10.0": 2, "0.10.1": 3, "0.10.2": 1, "0.11.0": 3, "1.0": 1, "1.1": 1, "2.0": 2, "2.1": 3, "2.2": 2, "2.3": 2,
-    "2.4": 2, "2.5": 1, "2.6": 1, "2.7": 3, "2.8": 2, "3.0": 2, "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3,
-    "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1, "4.0": 4, "4.1": 2, "4.2": 2, "4.3": 1, "4.4": 3,
-}  # fmt: skip
-"""Line -> the number of its versions, ``-IV0`` and on (``ApiVersion``, ``MetadataVersion``).
-
-Some releases know versions of later lines, too, which are for tests."""
+STEPS: Final = {line: steps for line, steps in version_counts().items() if steps}
+"""Line -> the number of its versions; earlier lines have none with a step."""
 
 
 def is_named(text: str) -> bool | None:
