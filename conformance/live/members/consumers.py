@@ -6,7 +6,6 @@ edition. A member is a process, and each script has a group of its own.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,12 +13,12 @@ from typing import Any, Final, assert_never, final
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import KIP_429, edition as edition_of
-from kipcheck.conformance.core.history import Observation, Replied, Unsupported
+from kipcheck.conformance.core.history import Observation
 from kipcheck.conformance.live.client import built_in, compiled
 from kipcheck.conformance.live.members import group as groups
 from kipcheck.conformance.live.members.consumer_history import ConsumerHistory, Observed, Settled, StepBegun
 from kipcheck.conformance.live.members.group import Group
-from kipcheck.conformance.live.members.session import ScriptSession, at_rest
+from kipcheck.conformance.live.members.session import ScriptSession, play
 from kipcheck.conformance.protocols.cluster.kinds import KINDS, OLD, TOPICS
 from kipcheck.conformance.protocols.upgrade.model.upgrade import COOPERATES_SINCE, has_upgrade
 from kipcheck.conformance.protocols.upgrade.ops import (
@@ -29,7 +28,6 @@ from kipcheck.conformance.protocols.upgrade.ops import (
     Expire,
     Lose,
     Move,
-    ObservedEvent,
     OldBrokers,
     Restart,
     Roll,
@@ -108,23 +106,6 @@ def _command(client: str) -> tuple[str, ...]:
     return PROGRAMS[name](release)
 
 
-def limit_of(event: Event) -> str | None:
-    """The limit that keeps a step from being played."""
-    match event:
-        case Move():
-            return TURNS
-        case Expire():
-            return TIMERS
-        case Lose():
-            return CONNECTIONS
-        case OldBrokers() | RollStreams():
-            return DRAFT
-        case Roll() | Stop() | Crash() | Restart() | Settle():
-            return None
-        case _:
-            assert_never(event)
-
-
 @final
 @dataclass(slots=True)
 class Script:
@@ -138,22 +119,27 @@ class Script:
     """How each member was started last."""
 
     async def played(self, case: Case) -> tuple[Observation, ...]:
-        """A script with a step that processes cannot take is not played."""
-        events = [OPERATIONS.event_of(each) for each in case.steps]
-        if limit := next(filter(None, map(limit_of, events)), ""):
-            return (Unsupported(LIMITS[limit], limit),) * len(events)
-        for index, event in enumerate(events):
-            self.marks.append(StepBegun(time.monotonic_ns(), index))
-            await self._step(event)
-        end_ns = time.monotonic_ns()
-        await self.group.close()
-        found = ConsumerHistory([each for each in self._observed() if each.at_ns <= end_ns]).found
-        return tuple(_replied([each.event for each in found if each.step == at]) for at in range(len(events)))
+        return await play(self, case, OPERATIONS, LIMITS)
 
-    def _observed(self) -> list[Observed]:
-        return [*self.group.observed, *self.marks]
+    def limit_of(self, event: Event) -> str | None:
+        match event:
+            case Move():
+                return TURNS
+            case Expire():
+                return TIMERS
+            case Lose():
+                return CONNECTIONS
+            case OldBrokers() | RollStreams():
+                return DRAFT
+            case Roll() | Stop() | Crash() | Restart() | Settle():
+                return None
+            case _:
+                assert_never(event)
 
-    async def _step(self, event: Event) -> None:
+    def history(self, observed: Sequence[Observed]) -> ConsumerHistory:
+        return ConsumerHistory([*observed])
+
+    async def take(self, event: Event) -> None:
         match event:
             case Roll(member):
                 await self.group.stop(member)
@@ -161,13 +147,9 @@ class Script:
                 await self._start(event)
             case Stop(member):
                 await self.group.stop(member)
-            case Crash(member):
-                await self.group.kill(member)
             case Restart(member):
                 if not self.group.runs(member) and member in self.kinds:
                     await self._start(self.kinds[member])
-            case Settle():
-                self.marks.append(await at_rest(lambda: ConsumerHistory(self._observed()), self.marks))
 
     async def _start(self, roll: Roll) -> None:
         command = self.old if roll.kind == OLD else self.new
@@ -179,8 +161,3 @@ class Script:
         await self.group.start(
             roll.member, lambda name: (command, {**environment, f"{built_in.PREFIX}CLIENT_ID": name})
         )
-
-
-def _replied(events: Sequence[ObservedEvent]) -> Replied:
-    fields = OPERATIONS.answer_of(events)
-    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))

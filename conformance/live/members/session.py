@@ -4,14 +4,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, final
+from typing import Any, Final, Protocol, final
 
 from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.core.history import Observation, Replied, Unsupported
+from kipcheck.conformance.core.operations import Operations
 from kipcheck.conformance.live.connections.connections import Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
-from kipcheck.conformance.live.members.consumer_history import Settled
+from kipcheck.conformance.live.members.consumer_history import Settled, StepBegun
 from kipcheck.conformance.live.members.group import Cluster, Group, behind_proxy
+from kipcheck.conformance.protocols.upgrade.ops import Crash, Settle
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
@@ -55,6 +57,62 @@ async def at_rest(look: Callable[[], Look], before: Sequence[object]) -> Settled
             if quiet_s >= (QUIET_S if found.is_complete() else INCOMPLETE_S):
                 return Settled(time.monotonic_ns(), None)
     return Settled(time.monotonic_ns(), turns)
+
+
+class GroupHistory(Look, Protocol):
+    """What was observed of a group, in the order of time."""
+
+    @property
+    def found(self) -> Sequence[Any]:
+        """Events, each with the step during which it was observed."""
+        ...
+
+
+class Script(Protocol):
+    """A script of an operator that is being played with the processes of a group."""
+
+    group: Group
+    marks: list[StepBegun | Settled]
+
+    def limit_of(self, event: Any) -> str | None:
+        """The limit that keeps a step from being played."""
+        ...
+
+    def history(self, observed: Sequence[Any]) -> GroupHistory: ...
+
+    async def take(self, event: Any) -> None:
+        """A step that starts or stops a process."""
+        ...
+
+
+async def play(
+    script: Script, case: Case, operations: Operations[Any, Any], limits: Mapping[str, str]
+) -> tuple[Observation, ...]:
+    """What was observed during each step. A script with a step that processes cannot take is not played."""
+    events = [operations.event_of(each) for each in case.steps]
+    if limit := next(filter(None, map(script.limit_of, events)), ""):
+        return (Unsupported(limits[limit], limit),) * len(events)
+    look = lambda: script.history([*script.group.observed, *script.marks])
+    for index, event in enumerate(events):
+        script.marks.append(StepBegun(time.monotonic_ns(), index))
+        match event:
+            case Crash(member):
+                await script.group.kill(member)
+            case Settle():
+                script.marks.append(await at_rest(look, script.marks))
+            case _:
+                await script.take(event)
+    end_ns = time.monotonic_ns()
+    await script.group.close()
+    seen = [each for each in (*script.group.observed, *script.marks) if each.at_ns <= end_ns]
+    found = script.history(seen).found
+    return tuple(
+        _replied(operations.answer_of([each.event for each in found if each.step == at])) for at in range(len(events))
+    )
+
+
+def _replied(fields: Mapping[str, Any]) -> Replied:
+    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))
 
 
 @final

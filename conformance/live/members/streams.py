@@ -6,7 +6,6 @@ its own.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,13 +15,13 @@ from typing import Any, Final, assert_never, final
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import APACHE, edition as edition_of
-from kipcheck.conformance.core.history import Observation, Replied, Unsupported
+from kipcheck.conformance.core.history import Observation
 from kipcheck.conformance.core.release import Release, known_release
 from kipcheck.conformance.live.client import built_in, compiled
 from kipcheck.conformance.live.members import group as groups
 from kipcheck.conformance.live.members.consumer_history import Settled, StepBegun
 from kipcheck.conformance.live.members.group import Group
-from kipcheck.conformance.live.members.session import ScriptSession, at_rest
+from kipcheck.conformance.live.members.session import ScriptSession, play
 from kipcheck.conformance.live.members.streams_history import TOPIC, Observed, StreamsHistory
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN
 from kipcheck.conformance.protocols.streams.ops import (
@@ -32,7 +31,6 @@ from kipcheck.conformance.protocols.streams.ops import (
     TOPICS,
     Deploy,
     Event,
-    ObservedEvent,
     ShutDown,
     Start,
 )
@@ -97,28 +95,6 @@ def command(release: str) -> tuple[str, ...]:
     return compiled.streams(release, built_in.program("StreamsMember.java"))
 
 
-def limit_of(event: Event) -> str | None:
-    """The limit that keeps a step from being played."""
-    match event:
-        case Deploy():
-            return None if (event.topology, event.topics) == (STATELESS, TOPICS) else APPLICATION
-        case Start(member, release, _, instance):
-            unlike = APPLICATION if instance not in (None, member) else None
-            return RELEASES if release in (OWN, FUTURE) else unlike
-        case Move():
-            return TURNS
-        case Expire():
-            return TIMERS
-        case Lose():
-            return CONNECTIONS
-        case ShutDown():
-            return APPLICATION
-        case Crash() | Restart() | Settle():
-            return None
-        case _:
-            assert_never(event)
-
-
 @final
 @dataclass(slots=True)
 class Script:
@@ -133,33 +109,39 @@ class Script:
     """By member."""
 
     async def played(self, case: Case) -> tuple[Observation, ...]:
-        """A script with a step that processes cannot take is not played."""
-        events = [OPERATIONS.event_of(each) for each in case.steps]
-        if limit := next(filter(None, map(limit_of, events)), ""):
-            return (Unsupported(LIMITS[limit], limit),) * len(events)
-        for index, event in enumerate(events):
-            self.marks.append(StepBegun(time.monotonic_ns(), index))
-            await self._step(event)
-        end_ns = time.monotonic_ns()
-        await self.group.close()
-        found = StreamsHistory([each for each in self._observed() if each.at_ns <= end_ns], self.starts).found
-        return tuple(_replied([each.event for each in found if each.step == at]) for at in range(len(events)))
+        return await play(self, case, OPERATIONS, LIMITS)
 
-    def _observed(self) -> list[Observed]:
-        return [*self.group.observed, *self.marks]
+    def limit_of(self, event: Event) -> str | None:
+        match event:
+            case Deploy():
+                return None if (event.topology, event.topics) == (STATELESS, TOPICS) else APPLICATION
+            case Start(member, release, _, instance):
+                unlike = APPLICATION if instance not in (None, member) else None
+                return RELEASES if release in (OWN, FUTURE) else unlike
+            case Move():
+                return TURNS
+            case Expire():
+                return TIMERS
+            case Lose():
+                return CONNECTIONS
+            case ShutDown():
+                return APPLICATION
+            case Crash() | Restart() | Settle():
+                return None
+            case _:
+                assert_never(event)
 
-    async def _step(self, event: Event) -> None:
+    def history(self, observed: Sequence[Observed]) -> StreamsHistory:
+        return StreamsHistory([*observed], self.starts)
+
+    async def take(self, event: Event) -> None:
         match event:
             case Start(member):
                 await self.group.stop(member)
                 await self._start(event)
-            case Crash(member):
-                await self.group.kill(member)
             case Restart(member):
                 if not self.group.runs(member) and member in self.last:
                     await self._start(self.last[member])
-            case Settle():
-                self.marks.append(await at_rest(lambda: StreamsHistory(self._observed(), self.starts), self.marks))
 
     async def _start(self, start: Start) -> None:
         self.last[start.member] = start
@@ -180,8 +162,3 @@ class Script:
             return argv, {**environment, **{built_in.PREFIX + key: value for key, value in own.items()}}
 
         await self.group.start(start.member, made)
-
-
-def _replied(events: Sequence[ObservedEvent]) -> Replied:
-    fields = OPERATIONS.answer_of(events)
-    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))
