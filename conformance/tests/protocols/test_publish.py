@@ -6,6 +6,7 @@ from importlib.resources import files
 import pytest
 
 from kipcheck.conformance.protocols import publish, registry
+from kipcheck.conformance.targets.protocol import PAYLOAD
 
 DECLARED = registry.operations()
 
@@ -48,3 +49,10 @@ def test_a_file_without_a_place_for_a_line_is_an_error() -> None:
         publish._table(DECLARED["features"], ["# a page"])
     with pytest.raises(ValueError, match="no line begins with"):
         publish._case_schema(DECLARED["features"], ["{", "}"])
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_every_field_of_an_answer_is_kept(name: str) -> None:
+    """A field that observations leave out is seen by no invariant."""
+    fields = {key for each in DECLARED[name].declared for key in DECLARED[name].answer_keys(each)}
+    assert fields <= {*PAYLOAD}
