@@ -14,12 +14,13 @@ from functools import partial
 from typing import Final, assert_never
 
 from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied
+from kipcheck.conformance.core.history import Died, Lost, Observation, Refused
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import table
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.controller import requests
+from kipcheck.conformance.live.controller.forms import level_of
 from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.live.server.features import Picture
 from kipcheck.conformance.protocols.features.model.kraft import NONE
@@ -45,7 +46,7 @@ from kipcheck.conformance.protocols.features.ops.commands import (
     Event,
 )
 from kipcheck.conformance.protocols.features.ops.kraft import UNSAFE_DOWNGRADE, UPGRADE, Declared, Level, TypedUpdate
-from kipcheck.conformance.targets.protocol import Broken
+from kipcheck.conformance.targets.protocol import Broken, observed
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.targets.transport import process_tree
 
@@ -69,12 +70,6 @@ WORDS: Final = {"upgraded": "upgrade", "downgraded": "downgrade", "disabled": "d
 def level_name(level: int) -> str:
     names: list[str] = table()["feature-levels"]["metadata-names"]
     return names[level - 1] if 0 < level <= len(names) else NO_NAME
-
-
-def level_of(text: str) -> int:
-    """A number; of metadata.version, its name."""
-    names: list[str] = table()["feature-levels"]["metadata-names"]
-    return int(text) if text.isdigit() else names.index(text) + 1
 
 
 def options_of(event: Event, kraft: bool) -> tuple[str, ...]:
@@ -174,9 +169,8 @@ def _needs(lines: Sequence[str], code: int) -> CommandNeeds:
     return CommandNeeds(tuple(sorted(rows, key=lambda row: row.feature)), tuple(unread), code)
 
 
-def replied(answer: Action) -> Replied:
-    fields = OPERATIONS.answer_of([answer])
-    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))
+def replied(answer: Action) -> Observation:
+    return observed(OPERATIONS.answer_of([answer]))
 
 
 # On a cluster

@@ -1,4 +1,4 @@
-"""How a cluster in KRaft mode is formatted so that it has given levels."""
+"""How a cluster in KRaft mode is formatted so that it has given levels, and how levels that a tool prints are read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,3 +26,9 @@ def form_of(rules: Rules, level: int, levels: Mapping[str, int]) -> Form:
     dynamic = levels.get(KRAFT, 0) > 0
     names = table()["feature-levels"]["metadata-names"]
     return Form(names[level - 1], (*options, *(["--feature", f"{KRAFT}=1"] if dynamic else [])), dynamic)
+
+
+def level_of(text: str) -> int:
+    """A number; of metadata.version, its name."""
+    names: list[str] = table()["feature-levels"]["metadata-names"]
+    return int(text) if text.isdigit() else names.index(text) + 1

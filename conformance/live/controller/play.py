@@ -25,6 +25,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     ReadLevels,
     Results,
 )
+from kipcheck.conformance.targets.protocol import observed
 from kipcheck.conformance.targets.toolchains.kafka_nodes import NotFormatted
 from kipcheck.conformance.wire.errors import Refused as Inexpressible
 
@@ -218,6 +219,5 @@ def levels_of(picture: Picture) -> Levels:
     return Levels(picture.epoch, tuple(Level(*each) for each in sorted(found.items())))
 
 
-def _replied(answer: Results | Levels | Leads) -> Replied:
-    fields = OPERATIONS.answer_of([answer])
-    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))
+def _replied(answer: Results | Levels | Leads) -> Observation:
+    return observed(OPERATIONS.answer_of([answer]))

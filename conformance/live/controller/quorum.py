@@ -43,7 +43,7 @@ from kipcheck.conformance.protocols.features.ops.quorum import (
     QuorumStart,
     QuorumViews,
 )
-from kipcheck.conformance.targets.protocol import Broken
+from kipcheck.conformance.targets.protocol import Broken, observed
 from kipcheck.conformance.targets.toolchains import kafka_broker, kafka_nodes
 from kipcheck.conformance.wire.errors import Refused as Inexpressible
 
@@ -394,6 +394,5 @@ class Quorum:
         self._killed.clear()
 
 
-def replied(answer: Action) -> Replied:
-    fields = OPERATIONS.answer_of([answer])
-    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))
+def replied(answer: Action) -> Observation:
+    return observed(OPERATIONS.answer_of([answer]))

@@ -17,10 +17,11 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition as edition_of
-from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.history import Observation, Refused, Unsupported
 from kipcheck.conformance.core.release import Release, known_release
-from kipcheck.conformance.core.releases_table import since, table
+from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.live.controller.commands import CommandsSession, commands_session
+from kipcheck.conformance.live.controller.forms import level_of
 from kipcheck.conformance.live.controller.requests import name_of
 from kipcheck.conformance.live.server.feature_broker import FeatureBroker
 from kipcheck.conformance.live.server.features import Controller, Picture
@@ -39,7 +40,7 @@ from kipcheck.conformance.protocols.features.ops.tool import (
     ToolDescribe,
     ToolUpdate,
 )
-from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable, observed
 from kipcheck.conformance.targets.testee import Limits
 from kipcheck.conformance.targets.toolchains import kafka_broker, maven
 from kipcheck.conformance.targets.transport import process_tree
@@ -207,12 +208,5 @@ def rows_of(output: str) -> tuple[Row, ...]:
 COLUMNS: Final = ("SupportedMinVersion", "SupportedMaxVersion", "FinalizedVersionLevel", "Epoch")
 
 
-def level_of(text: str) -> int:
-    """A number; of metadata.version, its name."""
-    names: list[str] = table()["feature-levels"]["metadata-names"]
-    return int(text) if text.isdigit() else names.index(text) + 1
-
-
-def _replied(answer: Described | Ran) -> Replied:
-    fields = OPERATIONS.answer_of([answer])
-    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))
+def _replied(answer: Described | Ran) -> Observation:
+    return observed(OPERATIONS.answer_of([answer]))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, assert_never
 
 from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Unsupported
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.live.clock import now
@@ -45,7 +45,7 @@ from kipcheck.conformance.protocols.features.ops.zookeeper import (
     ZkResults,
     ZkUpdate,
 )
-from kipcheck.conformance.targets.protocol import Broken, Claims, TargetInfo
+from kipcheck.conformance.targets.protocol import Broken, Claims, TargetInfo, observed
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.targets.toolchains.kafka_broker import HOST, Programs
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
@@ -61,7 +61,8 @@ LIMITS: Final = {
 CLAIMS: Final = Claims(machines=(OPERATIONS.machine,), limits=LIMITS)
 CONTROLLER: Final = 2
 """The number of the broker that is the controller; 0 and 1 read."""
-NOBODY: Final = 99
+ANOTHER_CONTROLLER: Final = 99
+"""No broker has this number."""
 FEATURE, ELECTED = "/feature", "/controller"
 STOPS: Final = "FEATURE_CACHE_UPDATE"
 """How an exit with a non-zero code is shown."""
@@ -172,8 +173,7 @@ class Conversation:
             return Refused(STOPS, str(why)) if why.code > 0 else Died("crashed", str(why))
         except TopLevelError as why:
             return Refused(why.error, why.why)
-        fields = OPERATIONS.answer_of([] if answer is None else [answer])
-        return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))
+        return observed(OPERATIONS.answer_of([] if answer is None else [answer]))
 
     async def _step(self, step: Step) -> Action | None:
         event = OPERATIONS.event_of(step)
@@ -277,7 +277,7 @@ class Conversation:
         controller = self.processes.get(CONTROLLER)
         wanted = "2.7" if controller is None else controller.inter_broker
         if controller is None:
-            data = {"version": 1, "brokerid": NOBODY, "timestamp": "0"}
+            data = {"version": 1, "brokerid": ANOTHER_CONTROLLER, "timestamp": "0"}
             self.zookeeper.put(self.root + ELECTED, json.dumps(data).encode())
         process = self.processes.get(broker)
         try:

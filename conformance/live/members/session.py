@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
 from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.history import Observation, Replied, Unsupported
+from kipcheck.conformance.core.history import Observation, Unsupported
 from kipcheck.conformance.core.operations import Operations
 from kipcheck.conformance.live.connections.connections import Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.members.consumer_history import Settled, StepBegun
 from kipcheck.conformance.live.members.group import Cluster, Group, behind_proxy
 from kipcheck.conformance.protocols.upgrade.ops import Crash, Settle
-from kipcheck.conformance.targets.protocol import Broken, TargetInfo
+from kipcheck.conformance.targets.protocol import Broken, TargetInfo, observed
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
 AT_ONCE: Final = 3
@@ -107,12 +107,8 @@ async def play(
     seen = [each for each in (*script.group.observed, *script.marks) if each.at_ns <= end_ns]
     found = script.history(seen).found
     return tuple(
-        _replied(operations.answer_of([each.event for each in found if each.step == at])) for at in range(len(events))
+        observed(operations.answer_of([each.event for each in found if each.step == at])) for at in range(len(events))
     )
-
-
-def _replied(fields: Mapping[str, Any]) -> Replied:
-    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))
 
 
 @final
