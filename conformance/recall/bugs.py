@@ -1,0 +1,110 @@
+"""Released bugs of clients, coordinators, Streams and stores that were reported and fixed, as the tables ``[[bug]]`` of
+the files beside this module. Each is written from its report before the suite is tried on it.
+"""
+
+import hashlib
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.failure_pattern import FailurePattern
+
+KINDS: Final = ("live", "codec", "assignor", "member", "coordinator", "streams", "features", "formats", "stores")
+"""What a bug is about: a live client, its codec, assignor or membership in process, a broker's coordinator, Streams'
+rebalance metadata, feature versions, persisted formats, or stores with timestamps.
+"""
+RESULTS: Final = ("found", "missed", "false alarm", "skipped")
+"""Of a measurement. ``skipped``: a release cannot be installed here."""
+NEEDED: Final = ("id", "link", "observed", "affected", "fixed", "role", "kind", "requirements", "counts")
+OPTIONAL: Final = ("edition", "defect", "first", "today", "explained")
+GUARDS: Final = 3
+"""One of so many bugs, by a hash of its id, is a guard: laws and draws are not written for it."""
+
+
+class InvalidEntry(ValueError):
+    """An entry does not have the form of its table. The message names the file and the entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    id: str
+    """The project and the number or commit of the report."""
+    link: str
+    observed: str
+    """What a user observes, in a sentence."""
+    affected: str
+    """A target with the bug."""
+    fixed: str
+    """The same target in the release that fixed it."""
+    role: Role
+    kind: str
+    requirements: tuple[str, ...]
+    """Which it breaks; empty: it breaks none that is stated."""
+    counts: tuple[FailurePattern, ...]
+    """The failures that a reader would call this bug; empty: no invariant is about it."""
+    edition: str = "apache"
+    defect: tuple[str, ...] = ()
+    """``FILE:FUNCTION`` in the package of the affected release: where the defect is."""
+    first: str = ""
+    """The result of the first measurement; empty: there is none."""
+    today: str = ""
+    """The result of the last one."""
+    explained: str = ""
+    """Why the fixed release fails in a way that counts, where it does."""
+
+    @property
+    def is_guard(self) -> bool:
+        return int(hashlib.sha256(self.id.encode()).hexdigest(), 16) % GUARDS == 0
+
+
+@cache
+def bugs() -> Mapping[str, Bug]:
+    """By id, in the order of the files and their tables. Errors: ``InvalidEntry``."""
+    found: dict[str, Bug] = {}
+    for path, table in tables("bug"):
+        bug = _bug(path, table)
+        if bug.id in found:
+            raise InvalidEntry(f"{path}: the bug {bug.id} is entered twice")
+        found[bug.id] = bug
+    return found
+
+
+def folder() -> Path:
+    """The folder of the files."""
+    return Path(str(files("kipcheck.conformance.recall")))
+
+
+def tables(name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The tables ``[[name]]`` of all files, each with its file. Errors: ``InvalidEntry``."""
+    for path in sorted(folder().glob("*.toml")):
+        try:
+            found = tomllib.loads(path.read_text("utf-8"))
+        except tomllib.TOMLDecodeError as wrong:
+            raise InvalidEntry(f"{path}: {wrong}") from None
+        yield from ((path, each) for each in found.get(name, ()))
+
+
+def checked(path: Path, table: Mapping[str, Any], needed: tuple[str, ...], optional: tuple[str, ...]) -> str:
+    """How errors name an entry. Errors: ``InvalidEntry`` for a key that is missing or unknown."""
+    about = f"{path}: the entry {table.get('id', '(without id)')}"
+    if missing := [each for each in needed if each not in table]:
+        raise InvalidEntry(f"{about} lacks {', '.join(missing)}")
+    if unknown := [each for each in table if each not in (*needed, *optional)]:
+        raise InvalidEntry(f"{about} has unknown keys {', '.join(unknown)}: use {', '.join((*needed, *optional))}")
+    return about
+
+
+def _bug(path: Path, table: dict[str, Any]) -> Bug:
+    about = checked(path, table, NEEDED, OPTIONAL)
+    roles = [each.value for each in Role]
+    for key, known in (("kind", KINDS), ("role", roles), ("first", RESULTS), ("today", RESULTS)):
+        if key in table and table[key] not in known:
+            raise InvalidEntry(f"{about} has {key} {table[key]!r}: use {', '.join(known)}")
+    lists = {key: tuple(table.get(key, ())) for key in ("requirements", "defect")}
+    counts = tuple(map(FailurePattern.of, table["counts"]))
+    return Bug(**{**table, **lists, "role": Role(table["role"]), "counts": counts})
