@@ -2,20 +2,18 @@
 
 import os
 import signal
+from importlib import import_module
 from typing import Any
 
 from kafka import KafkaConsumer
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 ASSIGNORS = {
-    "range": RangePartitionAssignor,
-    "roundrobin": RoundRobinPartitionAssignor,
-    "sticky": StickyPartitionAssignor,
-    "cooperative-sticky": CooperativeStickyAssignor,
+    "range": ("range", "RangePartitionAssignor"),
+    "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
+    "sticky": ("sticky.sticky_assignor", "StickyPartitionAssignor"),
+    "cooperative-sticky": ("cooperative_sticky", "CooperativeStickyAssignor"),
 }
+"""Modules and classes. Not every release has all of them: one is imported where it is wanted."""
 TIMES = {
     "SESSION_MS": "session_timeout_ms",
     "HEARTBEAT_MS": "heartbeat_interval_ms",
@@ -28,11 +26,16 @@ def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
 
 
+def assignor(name: str) -> Any:
+    module, cls = ASSIGNORS[name]
+    return getattr(import_module(f"kafka.coordinator.assignors.{module}"), cls)
+
+
 def settings() -> dict[str, Any]:
     found: dict[str, Any] = {key: int(given(name)) for name, key in TIMES.items() if given(name)}
     found |= {key: given(name) for name, key in TEXTS.items() if given(name)}
     if given("ASSIGNORS"):
-        found["partition_assignment_strategy"] = [ASSIGNORS[name] for name in given("ASSIGNORS").split(",")]
+        found["partition_assignment_strategy"] = [assignor(name) for name in given("ASSIGNORS").split(",")]
     return found
 
 
