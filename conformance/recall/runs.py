@@ -28,7 +28,6 @@ from kipcheck.conformance.core.ledger import (
     Failure,
     Footer,
     Ledger,
-    Malformed,
     Record,
     SequenceExhibit,
     SequenceStep,
@@ -165,7 +164,8 @@ class KeptRuns:
         if run.can_be_kept:
             self.folder.mkdir(parents=True, exist_ok=True)
             staged = path.with_suffix(f".{os.getpid()}.part")
-            staged.write_text(json.dumps({"run": " ".join(job.words), **run.plain}, ensure_ascii=False) + "\n", "utf-8")
+            content = {"command": " ".join(job.words), "run": run.plain}
+            staged.write_text(json.dumps(content, ensure_ascii=False) + "\n", "utf-8")
             os.replace(staged, path)
         return run
 
@@ -181,8 +181,8 @@ def _file(job: Job, of: str) -> str:
 
 def _kept(path: Path) -> Run | None:
     try:
-        return Run.of(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, Malformed):
+        return Run.of(json.loads(path.read_text("utf-8"))["run"])
+    except (OSError, ValueError, LookupError, TypeError):
         return None
 
 
