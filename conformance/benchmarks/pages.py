@@ -1,7 +1,8 @@
 """Writes the generated tables of the docs again: ``python -m kipcheck.conformance.benchmarks.pages``.
 
 ``docs/mutants.md`` has the mutants of every family, from ``generic_mutants.json``; ``docs/metadata.md`` the strength of
-the documents, from ``strength.json`` and the declarations.
+the documents, from ``strength.json`` and the declarations; ``docs/power.md`` the released bugs and the mutants of
+clients, from the files of ``recall``.
 """
 
 from collections.abc import Iterable
@@ -10,6 +11,8 @@ from typing import Final
 
 from kipcheck.conformance.benchmarks import generic
 from kipcheck.conformance.engine.strength import BEGIN, END, strengths, table
+from kipcheck.conformance.recall import power, record
+from kipcheck.conformance.recall.bugs import bugs
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
@@ -23,3 +26,5 @@ def write(page: str, begin: str, end: str, lines: Iterable[str]) -> None:
 if __name__ == "__main__":
     write("mutants.md", generic.BEGIN, generic.END, generic.table())
     write("metadata.md", BEGIN, END, table(strengths()))
+    for (begin, end), lines in power.sections(bugs().values(), record.results()):
+        write("power.md", begin, end, lines)

@@ -22,6 +22,7 @@ from kipcheck.conformance.cli import (
     matrix,
     mutants,
     play,
+    recall,
     reports as telling,
     roll,
     run as running,
@@ -40,7 +41,7 @@ from kipcheck.conformance.engine.interrupts import handled
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
     lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, storedir, export,
-    corpus,
+    corpus, recall,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

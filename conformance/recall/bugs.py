@@ -19,10 +19,13 @@ KINDS: Final = ("live", "codec", "assignor", "member", "coordinator", "streams",
 """What a bug is about: a live client, its codec, assignor or membership in process, a broker's coordinator, Streams'
 rebalance metadata, feature versions, persisted formats, or stores with timestamps.
 """
-RESULTS: Final = ("found", "missed", "false alarm", "skipped")
-"""Of a measurement. ``skipped``: a release cannot be installed here."""
+RESULTS: Final = ("found", "missed", "false alarm", "skipped", "found with budget", "undecided")
+"""Of a measurement. ``skipped``: a release cannot be installed here; ``found with budget``: not in the default cases;
+``undecided``: a run ended in a way that shows nothing.
+"""
 NEEDED: Final = ("id", "link", "observed", "affected", "fixed", "role", "kind", "requirements", "counts")
 OPTIONAL: Final = ("edition", "defect", "first", "today", "explained")
+LISTS: Final = ("requirements", "defect")
 GUARDS: Final = 3
 """One of so many bugs, by a hash of its id, is a guard: laws and draws are not written for it."""
 
@@ -80,6 +83,12 @@ def bugs() -> Mapping[str, Bug]:
     return found
 
 
+def place_of(id: str) -> str:
+    """How errors name a bug: its file and its id. Errors: ``InvalidEntry``."""
+    found = (f"{path}: " for path, table in tables("bug") if table.get("id") == id)
+    return f"{next(found, '')}the entry {id}"
+
+
 def folder() -> Path:
     """The folder of the files."""
     return Path(str(files("kipcheck.conformance.recall")))
@@ -111,6 +120,15 @@ def _bug(path: Path, table: dict[str, Any]) -> Bug:
     for key, known in (("kind", KINDS), ("role", roles), ("first", RESULTS), ("today", RESULTS)):
         if key in table and table[key] not in known:
             raise InvalidEntry(f"{about} has {key} {table[key]!r}: use {', '.join(known)}")
-    lists = {key: tuple(table.get(key, ())) for key in ("requirements", "defect")}
-    counts = tuple(map(FailurePattern.of, table["counts"]))
+    for key, value in table.items():
+        wanted = "a list" if key in (*LISTS, "counts") else "a text"
+        if not isinstance(value, list if wanted == "a list" else str):
+            raise InvalidEntry(f"{about} has {key} = {value!r}: use {wanted}")
+    lists = {key: tuple(table.get(key, ())) for key in LISTS}
+    try:
+        counts = tuple(map(FailurePattern.of, table["counts"]))
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidEntry(
+            f'{about}: write counts = [{{invariant = "client/beats"}}], with shape and subject if needed'
+        ) from None
     return Bug(**{**table, **lists, "role": Role(table["role"]), "counts": counts})

@@ -1,0 +1,209 @@
+"""The command ``recall``: which released bugs the ordinary checks find."""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    NOT_STARTED,
+    OK,
+    USAGE,
+    Commands,
+    complain,
+    duration,
+    positive,
+    print_harmless,
+    print_json,
+)
+from kipcheck.conformance.core.foreign import one_line
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.recall.bugs import Bug
+    from kipcheck.conformance.recall.measure import Budget, Measured
+    from kipcheck.conformance.recall.runs import Job
+
+ABOUT = "run the checks against released bugs, and against the releases that fixed them, and print which are found"
+EPILOG: Final = """\
+Each bug is run with the checks of its role, which know of no bug, on the affected and the fixed release, with the
+default cases of seeds 0 to 2; where these miss it, with those of further seeds, within the budget. It is found if the
+affected release fails in a way that the entry counts, and the fixed one does not. Runs are kept in DIR: the same
+command continues after an interrupt, and runs nothing twice as long as the sources of kipcheck are the same.
+
+exit codes: 0 done, 1 a total is below recall/floor.toml, or a fixed release fails in a way that counts and is not
+explained, 2 usage or an invalid entry, 3 no release could be installed"""
+WORST: Final = ("false alarm", "missed", "undecided", "skipped", "found with budget", "found")
+BUDGET: Final = "5x"
+
+
+def add(commands: Commands) -> None:
+    recall = commands.add("recall", _recall, ABOUT, EPILOG)
+    recall.add_argument("--id", action="append", metavar="GLOB", help="only these bugs; default all; may be repeated")
+    recall.add_argument("--kind", action="append", metavar="K", help="only bugs of this kind; may be repeated")
+    recall.add_argument("--seeds", type=positive, default=None, metavar="N", help="seeds 0 to N-1 (default 3)")
+    recall.add_argument(
+        "--budget",
+        type=_budget,
+        metavar="TIME|Nx",
+        help=f"where the default cases miss a bug: up to N times the default cases (default {BUDGET}; 1x: no more), or "
+        "a time such as 10m for each bug, within which they are run",
+    )
+    recall.add_argument(
+        "--record", action="store_true", help="write the results into the entries, results.json and the floor"
+    )
+    recall.add_argument("--list", action="store_true", help="print the entries, and run nothing")
+    recall.add_argument("--json", action="store_true")
+    recall.add_argument("--out", type=Path, metavar="DIR", help="where runs are kept (default: in kipcheck's cache)")
+
+
+def _budget(text: str) -> tuple[float | None, float | None]:
+    """How many times the default cases, and seconds; None: the default."""
+    if times := re.fullmatch(r"([1-9]\d*)x", text, re.ASCII):
+        return float(times[1]), None
+    try:
+        return None, duration(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"invalid budget {text!r}: use 5x, 90s, 5m or 8h") from None
+
+
+def _recall(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.recall.bugs import InvalidEntry
+
+    if options.record and (options.seeds or options.budget):
+        return complain("--record takes the default seeds and budget, so that results are comparable", USAGE)
+    try:
+        chosen = _chosen(options)
+        return _listed(chosen, options.json) if options.list else _run(chosen, options)
+    except (InvalidEntry, LookupError) as wrong:
+        return complain(wrong.args[0], USAGE)
+    except OSError as denied:
+        return complain(f"{denied.filename or options.out}: {denied.strerror}", USAGE)
+
+
+def _chosen(options: argparse.Namespace) -> list["Bug"]:
+    """Errors: LookupError for a glob or a kind without a bug; ``InvalidEntry``."""
+    from kipcheck.conformance.core.nearest import hint
+    from kipcheck.conformance.recall.bugs import KINDS, bugs
+
+    entered = bugs()
+    for glob in options.id or ():
+        if not any(fnmatchcase(id, glob) for id in entered):
+            near = hint(glob, entered) or "; kipcheck recall --list prints all"
+            raise LookupError(f"--id: no bug matches {glob!r}{near}")
+    if unknown := [each for each in options.kind or () if each not in KINDS]:
+        raise LookupError(f"--kind: unknown kind {', '.join(unknown)}: use {', '.join(KINDS)}")
+    found = [
+        bug
+        for id, bug in entered.items()
+        if any(fnmatchcase(id, glob) for glob in options.id or ("*",)) and bug.kind in (options.kind or KINDS)
+    ]
+    if not found:
+        raise LookupError("no bug is selected: kipcheck recall --list prints all")
+    return found
+
+
+def _listed(chosen: Sequence["Bug"], as_json: bool) -> int:
+    if as_json:
+        return print_json({"bugs": [_plain(each) for each in chosen]})
+    width = max(len(each.id) for each in chosen)
+    for bug in chosen:
+        results = f"  first {bug.first or '-'}, today {bug.today or '-'}"
+        guard = "  guard" if bug.is_guard else ""
+        print_harmless(
+            one_line(
+                f"{bug.id:<{width}}  {bug.kind:<11}  {bug.affected} -> {bug.fixed}  {bug.role.value}{guard}{results}"
+            )
+        )
+    print(f"{len(chosen)} bugs; nothing was run")
+    return OK
+
+
+def _plain(bug: "Bug") -> dict[str, object]:
+    return {
+        "id": bug.id, "link": bug.link, "observed": bug.observed, "affected": bug.affected, "fixed": bug.fixed,
+        "edition": bug.edition, "role": bug.role.value, "kind": bug.kind, "requirements": [*bug.requirements],
+        "counts": [
+            {"invariant": each.invariant, "shape": [*each.shape], "subject": each.subject} for each in bug.counts
+        ],
+        "guard": bug.is_guard, "first": bug.first, "today": bug.today, "explained": bug.explained,
+    }  # fmt: skip
+
+
+def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
+    from kipcheck.conformance.recall import measure, record, runs
+    from kipcheck.conformance.recall.bugs import bugs, folder
+
+    for bug in chosen:
+        measure.families(bug)  # an invalid entry is an error before anything runs
+    times, seconds = options.budget or (None, None)
+    budget = measure.Budget(times or measure.TIMES, seconds)
+    measured: dict[str, Measured] = {}
+    for number, bug in enumerate(chosen, 1):
+        begins = _progress(f"{number}/{len(chosen)} {bug.id}")
+        runner = runs.KeptRuns(options.out or runs.default_folder(), begins)
+        measured[bug.id] = measure.measure(bug, options.seeds or measure.SEEDS, budget, runner)
+        print(f"{number}/{len(chosen)} {bug.id}: {measured[bug.id].result}", file=sys.stderr, flush=True)
+        if options.record:
+            record.record([measured[bug.id]])
+    unexplained = [bug for bug in chosen if measured[bug.id].alarms and not bug.explained]
+    fallen = record.below(record.totals(bugs().values(), measured))
+    if options.json:
+        print_json({"bugs": [measured[bug.id].plain for bug in chosen], "below": fallen})
+    else:
+        _print(chosen, measured, budget)
+    for line in fallen:
+        complain(f"a total is below {folder() / record.FLOOR}: {line}", FAILED)
+    for bug in unexplained:
+        complain(
+            f"{bug.id}: {bug.fixed} fails in a way that counts; read it, and narrow counts or write explained", FAILED
+        )
+    if all(each.result == "skipped" for each in measured.values()):
+        return complain("no release could be installed", NOT_STARTED)
+    return FAILED if fallen or unexplained else OK
+
+
+def _progress(about: str) -> Callable[["Job"], None]:
+    def begins(job: "Job") -> None:
+        print(one_line(f"{about}: {' '.join(job.words)}"), file=sys.stderr, flush=True)
+
+    return begins
+
+
+def _print(chosen: Sequence["Bug"], measured: dict[str, "Measured"], budget: "Budget") -> None:
+    """The worst results first."""
+    order = sorted(chosen, key=lambda bug: (WORST.index(measured[bug.id].result), not measured[bug.id].alarms))
+    for bug in order:
+        for line in _lines(bug, measured[bug.id]):
+            print_harmless(one_line(line))
+    counted = ((word, sum(each.result == word for each in measured.values())) for word in reversed(WORST))
+    print(f"{len(chosen)} bugs: {', '.join(f'{number} {word}' for word, number in counted if number)}")
+
+
+def _lines(bug: "Bug", found: "Measured") -> Iterator[str]:
+    guard = ", guard" if bug.is_guard else ""
+    yield f"{found.result.upper():<12} {bug.id}  {bug.affected} -> {bug.fixed}  ({bug.kind}{guard})"
+    yield f"    {bug.observed}"
+    if found.seeds:
+        seeds = ", ".join(
+            f"seed {seed}: {cases} cases, {cpu_s:g} s"
+            for seed, cases, cpu_s in zip(found.seeds, found.cases, found.cpu_s, strict=True)
+        )
+        shape = f" ({', '.join(found.shape)})" if found.shape else ""
+        failure = f"{found.grade} {found.invariant}{shape} on {found.subject}"
+        yield f"    {failure}, by {len(found.seeds)} of {found.of_seeds} seeds; {seeds}"
+        yield from (f"      {step}" for step in found.least)
+    if found.reason:
+        yield f"    why {found.result}: {found.reason}"
+    if found.why:
+        yield f"    why missed: {found.why}"
+    if found.budget:
+        yield f"    budget: {found.budget} more runs"
+    explained = f", explained: {bug.explained}" if bug.explained else ""
+    yield from (f"    the fixed release fails: {each}{explained}" for each in found.alarms)
+    yield from (f"    {each}" for each in found.remarks)
+    if found.result != "found":
+        yield f"    {bug.link}"

@@ -1,0 +1,99 @@
+"""Renders how strong the suite is, in Markdown: the tables of ``docs/power.md``."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any, Final
+
+from kipcheck.conformance.recall.bugs import KINDS, RESULTS, Bug, folder
+from kipcheck.conformance.recall.measure import NOT_COUNTED, Measured
+from kipcheck.conformance.recall.record import MUTATION
+
+BUGS: Final = "<!-- bugs -->\n", "<!-- end of bugs -->\n"
+TOTALS: Final = "<!-- totals of bugs -->\n", "<!-- end of totals of bugs -->\n"
+MUTANTS: Final = "<!-- mutants -->\n", "<!-- end of mutants -->\n"
+WHY: Final = "<!-- why missed -->\n", "<!-- end of why missed -->\n"
+"""The marks around the tables of the page."""
+WHYS: Final = ("not reached", "no difference", "no law", "in doubt", NOT_COUNTED)
+"""Why a bug was missed, or a mutant survived: the first that is so."""
+OUTCOMES: Final = ("killed", "masked", "survived", "hung", "equivalent")
+"""Of a mutant."""
+NOT_MEASURED: Final = "not measured"
+
+
+def sections(bugs: Iterable[Bug], results: Mapping[str, Measured]) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """The tables of the page, each with its marks."""
+    entered, rows = [*bugs], mutation_rows()
+    yield TOTALS, [*totals_table(entered)]
+    yield WHY, [*why_table(entered, results, rows)]
+    yield MUTANTS, [*mutation_table(rows)]
+    yield BUGS, [*bug_table(entered, results)]
+
+
+def bug_table(bugs: Iterable[Bug], results: Mapping[str, Measured]) -> Iterator[str]:
+    """A row for each bug, in the order of kinds."""
+    yield from _head("bug", "kind", "guard", "first", "today", "seeds", "cases", "why missed")
+    for bug in sorted(bugs, key=lambda each: (KINDS.index(each.kind), each.id)):
+        found = results.get(bug.id)
+        cells = (
+            f"[{bug.id}]({bug.link})", bug.kind, "guard" if bug.is_guard else "", bug.first, bug.today,
+            *(("", "", "") if found is None else _measured(found)),
+        )  # fmt: skip
+        yield _row(*cells)
+
+
+def _measured(found: Measured) -> tuple[str, str, str]:
+    """Seeds that found it, the median of the cases, and why it was missed."""
+    if not found.seeds:
+        return f"0 of {found.of_seeds}" if found.result == "missed" else "", "", found.why or found.reason
+    return f"{len(found.seeds)} of {found.of_seeds}", f"{median(found.cases):,.0f}", ""
+
+
+def totals_table(bugs: Iterable[Bug]) -> Iterator[str]:
+    """The bugs of each kind, by today's result."""
+    counted: dict[str, Counter[str]] = {}
+    for bug in bugs:
+        counted.setdefault(bug.kind, Counter())[bug.today or NOT_MEASURED] += 1
+    words = [*(each for each in RESULTS if any(by[each] for by in counted.values())), NOT_MEASURED]
+    yield from _head("kind", "bugs", *words)
+    for kind in (each for each in KINDS if each in counted):
+        yield _row(kind, counted[kind].total(), *(counted[kind][each] for each in words))
+    yield _row(
+        "all", *(sum(by.total() if each is None else by[each] for by in counted.values()) for each in (None, *words))
+    )
+
+
+def why_table(bugs: Iterable[Bug], results: Mapping[str, Measured], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """How many bugs were missed, and mutants survived, for each reason."""
+    missed = Counter(found.why for bug in bugs if (found := results.get(bug.id)) is not None and found.why)
+    survived: Counter[str] = Counter()
+    for row in rows:
+        survived.update(row.get("why", {}))
+    yield from _head("why", "bugs missed", "mutants that survived")
+    for each in (*WHYS, *sorted({*missed, *survived} - {*WHYS})):
+        yield _row(each, missed[each], survived[each])
+
+
+def mutation_rows() -> Sequence[Mapping[str, Any]]:
+    """The recorded rows of ``kipcheck mutate``, one for each client and part; none where there is no record."""
+    path = folder() / MUTATION
+    found: Sequence[Mapping[str, Any]] = json.loads(path.read_text("utf-8"))["rows"] if path.is_file() else ()
+    return found
+
+
+def mutation_table(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """A row for each client and part: ``client``, ``part``, and the number of mutants by outcome."""
+    yield from _head("client", "part", "mutants", *OUTCOMES)
+    for row in rows:
+        numbers = [row.get(each, 0) for each in OUTCOMES]
+        yield _row(row["client"], row["part"], sum(numbers), *numbers)
+
+
+def _head(*cells: str) -> tuple[str, str]:
+    return _row(*cells), f"|{'---|' * len(cells)}"
+
+
+def _row(*cells: object) -> str:
+    texts = (" ".join(str(each).split()).replace("|", "\\|") for each in cells)
+    return "|" + "".join(f" {each} |" if each else " |" for each in texts)
