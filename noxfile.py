@@ -282,6 +282,38 @@ def _kraft(session: nox.Session, long: bool) -> Iterator[Unit]:
             yield Unit(f"{target} {release}", ("kipcheck", "run", *asked, *settings, "--out", out), requires="jars")
 
 
+MUTATED: Final = {
+    "kafka-python": ("wire", "assign", "member"), "aiokafka": ("wire", "assign"), "client:kafka-python": ("client",),
+    "client:aiokafka": ("client",), "client:franz-go": ("client",), "client:sarama": ("client",),
+}  # fmt: skip
+"""Clients whose sources are changed, and the parts of each."""
+MUTANTS: Final = 100
+MUTANTS_AT_ONCE: Final = 10
+"""The mutants of a unit, so that it ends within an hour."""
+RECALL_BUDGET: Final = "15m"
+"""The time of each bug for what goes beyond the default cases."""
+
+
+def _recall(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """Each released bug. A total below conformance/recall/floor.toml and a false alarm fail the unit of the bug."""
+    listed = json.loads(str(session.run("kipcheck", "recall", "--list", "--json", silent=True, log=False)))
+    budget = () if long else ("--budget", RECALL_BUDGET)
+    for bug in listed["bugs"]:
+        run = ("kipcheck", "recall", "--id", bug["id"], *budget, "--out", str(NIGHT / "recall" / "runs"))
+        # 3: it was skipped, and no other bug is in the unit.
+        yield Unit(bug["id"], run, (0, 3))
+
+
+def _mutate(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """Mutants of real clients, and mistakes that people make in them: totals below the floor fail the unit."""
+    for target, parts in MUTATED.items():
+        for part in parts:
+            for seed in range(MUTANTS // MUTANTS_AT_ONCE):
+                begin = ("kipcheck", "mutate", "--target", target, "--part", part, "--n", str(MUTANTS_AT_ONCE))
+                out = str(NIGHT / "mutate" / target.replace(":", "-"))
+                yield Unit(f"{target} {part} seed {seed}", (*begin, "--seed", str(seed), "--out", out))
+
+
 PARTS: Final[dict[str, Part]] = {
     "jars": _of_tier("jars", "jars"),
     "seeds": _seeds,
@@ -295,6 +327,8 @@ PARTS: Final[dict[str, Part]] = {
     "bounces": _bounces,
     "zookeeper": _zookeeper,
     "kraft": _kraft,
+    "recall": _recall,
+    "mutate": _mutate,
 }
 
 

@@ -34,8 +34,8 @@ default cases of seeds 0 to 2; where these miss it, with those of further seeds,
 affected release fails in a way that the entry counts, and the fixed one does not. Runs are kept in DIR: the same
 command continues after an interrupt, and runs nothing twice as long as the sources of kipcheck are the same.
 
-exit codes: 0 done, 1 a total is below recall/floor.toml, or a fixed release fails in a way that counts and is not
-explained, 2 usage or an invalid entry, 3 no release could be installed"""
+exit codes: 0 done, 1 a total is below recall/floor.toml, or a false alarm is not explained, 2 usage or an
+invalid entry, 3 no release could be installed"""
 WORST: Final = ("false alarm", "missed", "undecided", "skipped", "found with budget", "found")
 BUDGET: Final = "5x"
 
@@ -149,7 +149,7 @@ def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
         print(f"{number}/{len(chosen)} {bug.id}: {measured[bug.id].result}", file=sys.stderr, flush=True)
         if options.record:
             record.record([measured[bug.id]])
-    unexplained = [bug for bug in chosen if measured[bug.id].alarms and not bug.explained]
+    unexplained = [bug for bug in chosen if measured[bug.id].result == "false alarm"]
     fallen = record.below(record.totals(bugs().values(), measured))
     if options.json:
         print_json({"bugs": [measured[bug.id].plain for bug in chosen], "below": fallen})
@@ -158,9 +158,8 @@ def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
     for line in fallen:
         complain(f"a total is below {folder() / record.FLOOR}: {line}", FAILED)
     for bug in unexplained:
-        complain(
-            f"{bug.id}: {bug.fixed} fails in a way that counts; read it, and narrow counts or write explained", FAILED
-        )
+        about = f"{bug.fixed} fails in each way in which {bug.affected} fails and that counts"
+        complain(f"{bug.id}: {about}: read the failures, and narrow counts or write explained", FAILED)
     if all(each.result == "skipped" for each in measured.values()):
         return complain("no release could be installed", NOT_STARTED)
     return FAILED if fallen or unexplained else OK
