@@ -77,8 +77,32 @@ def _listed(name: str) -> Entry:
     return target_entries()[name]
 
 
-def _go(module: str, file: str) -> Callable[[str], tuple[str, ...]]:
-    return lambda version: compiled.in_go({module: version}, program(file))
+def sources(stem: str, version: str) -> tuple[Path, ...]:
+    """The files of a program: its own, and one of those named ``STEM_from_RELEASE``, which contain what has to be done in
+    another way from that release on: that of the newest release up to this one.
+    """
+    own: list[Path] = []
+    parts: dict[tuple[int, ...], tuple[Path, ...]] = {(): ()}
+    for each in sorted(program("").iterdir()):
+        if each.stem == stem:
+            own.append(each)
+        elif since := re.fullmatch(rf"{stem}_from_(\d+_\d+_\d+)", each.stem):
+            parts[_numbers(since[1])] = (each,)
+    return (*own, *parts[max(each for each in parts if each <= _numbers(version))])
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+
+def _go(module: str, stem: str, before: Mapping[str, str] | None = None) -> Callable[[str], tuple[str, ...]]:
+    """``before``: the paths that the module had, by the release from which on it had the next one."""
+
+    def command(version: str) -> tuple[str, ...]:
+        earlier = (path for since, path in (before or {}).items() if _numbers(version) < _numbers(since))
+        return compiled.in_go({next(earlier, module): version}, *sources(stem, version), imported=module)
+
+    return command
 
 
 def _node(package: str, file: str) -> Callable[[str], tuple[str, ...]]:
@@ -90,22 +114,25 @@ BUILT_IN: Final[Mapping[str, BuiltIn]] = {
     "aiokafka": BuiltIn(lambda: "0.14.0", _python("aiokafka")),
     "confluent-kafka": BuiltIn(lambda: "2.16.1", _python("confluent-kafka")),
     "java": BuiltIn(lambda: NEWEST, lambda version: compiled.java(version, program("Consume.java"))),
-    "franz-go": BuiltIn(lambda: _listed("franz-go").default, _go("github.com/twmb/franz-go", "consume_franz_go.go")),
-    "sarama": BuiltIn(lambda: "1.61.1", _go("github.com/IBM/sarama", "consume_sarama.go")),
+    "franz-go": BuiltIn(lambda: _listed("franz-go").default, _go("github.com/twmb/franz-go", "consume_franz_go")),
+    "sarama": BuiltIn(
+        lambda: "1.61.1", _go("github.com/IBM/sarama", "consume_sarama", {"1.40.0": "github.com/Shopify/sarama"})
+    ),
     "kafkajs": BuiltIn(lambda: "2.2.4", _node("kafkajs", "consume_kafkajs.mjs")),
     "platformatic-kafka": BuiltIn(
         lambda: node.default(_listed("platformatic-kafka")),
         _node("@platformatic/kafka", "consume_platformatic_kafka.mjs"),
     ),
+    "kafka-go": BuiltIn(lambda: "0.4.51", _go("github.com/segmentio/kafka-go", "consume_kafka_go")),
 }
 
 
 def taken(name: str) -> frozenset[str]:
-    """The optional settings that the program of a client reads. Errors: LookupError."""
+    """The optional settings that the program of a client reads. Errors: LookupError; ``Unavailable``."""
     _known(name)
-    stem = f"consume_{name.partition('@')[0].replace('-', '_')}"
-    text = next(each for each in program("").iterdir() if each.stem in (stem, JAVA)
-                and (each.stem == JAVA) == (stem == "consume_java")).read_text("utf-8")  # fmt: skip
+    client = name.partition("@")[0]
+    stem = JAVA if client == "java" else f"consume_{client.replace('-', '_')}"
+    text = "".join(each.read_text("utf-8") for each in sources(stem, release(name)))
     return frozenset(each for each in OPTIONAL if re.search(rf"[\"']{each.upper()}[\"']", text))
 
 

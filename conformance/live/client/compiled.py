@@ -64,14 +64,15 @@ def _compiled(
     return (_jdk("java"), *JVM, "-cp", os.pathsep.join([path, str(own)]), source.stem)
 
 
-def in_go(modules: Mapping[str, str], source: Path) -> tuple[str, ...]:
+def in_go(modules: Mapping[str, str], *sources: Path, imported: str = "") -> tuple[str, ...]:
     """The command of a program in Go; the versions of the modules that it uses, by path, its own first.
 
-    Errors: ``Unavailable``.
+    ``imported``: the path by which the sources import its own module, if that is another one. Errors: ``Unavailable``.
     """
     (module, version), *_ = modules.items()
     name = module.rpartition("/")[2]
-    recipe = go.recipe(f"the program of {name} {version}", modules, {source.name: source.read_text("utf-8")})
+    texts = {each.name: each.read_text("utf-8").replace(imported or module, module) for each in sources}
+    recipe = go.recipe(f"the program of {name} {version}", modules, texts)
     return (str(build.built(f"live-{name}", version, recipe) / go.PROGRAM),)
 
 

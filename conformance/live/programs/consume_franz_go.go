@@ -39,8 +39,8 @@ func main() {
 	if given("INSTANCE") != "" {
 		options = append(options, kgo.InstanceID(given("INSTANCE")))
 	}
-	if given("PROTOCOL") == "consumer" {
-		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
+	if protocol := serverSide(); protocol != nil {
+		options = append(options, protocol...)
 	} else if given("ASSIGNORS") != "" {
 		var chosen []kgo.GroupBalancer
 		for _, each := range strings.Split(given("ASSIGNORS"), ",") {

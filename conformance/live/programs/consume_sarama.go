@@ -24,9 +24,6 @@ func (handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.Co
 	return nil
 }
 
-var assignors = map[string]sarama.BalanceStrategy{"range": sarama.NewBalanceStrategyRange(),
-	"roundrobin": sarama.NewBalanceStrategyRoundRobin(), "sticky": sarama.NewBalanceStrategySticky()}
-
 func given(name string) string { return os.Getenv("KIPCHECK_" + name) }
 
 func set(name string, to *time.Duration) {
@@ -37,15 +34,17 @@ func set(name string, to *time.Duration) {
 
 func main() {
 	config := sarama.NewConfig()
-	member, offsets := &config.Consumer.Group, &config.Consumer.Offsets
-	config.Version, offsets.Initial, offsets.AutoCommit.Interval = sarama.V2_8_0_0, sarama.OffsetOldest, 100*time.Millisecond
+	member := &config.Consumer.Group
+	config.Version, _ = sarama.ParseKafkaVersion("2.8.0")
+	if !sarama.MaxVersion.IsAtLeast(config.Version) {
+		config.Version = sarama.MaxVersion
+	}
+	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	set("SESSION_MS", &member.Session.Timeout)
 	set("HEARTBEAT_MS", &member.Heartbeat.Interval)
 	set("REBALANCE_MS", &member.Rebalance.Timeout)
-	member.InstanceId, config.ClientID = given("INSTANCE"), cmp.Or(given("CLIENT_ID"), config.ClientID)
-	for place, each := range strings.FieldsFunc(given("ASSIGNORS"), func(char rune) bool { return char == ',' }) {
-		member.Rebalance.GroupStrategies = append(member.Rebalance.GroupStrategies[:place:place], assignors[each])
-	}
+	config.ClientID = cmp.Or(given("CLIENT_ID"), config.ClientID)
+	configure(config)
 	group, err := sarama.NewConsumerGroup([]string{given("BOOTSTRAP")}, given("GROUP"), config)
 	if err != nil {
 		panic(err)

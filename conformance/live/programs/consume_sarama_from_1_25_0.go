@@ -1,0 +1,11 @@
+package main
+
+import (
+	"time"
+	"github.com/IBM/sarama"
+)
+
+// These releases have no static members.
+func configure(config *sarama.Config) {
+	config.Consumer.Offsets.AutoCommit.Interval = 100 * time.Millisecond
+}

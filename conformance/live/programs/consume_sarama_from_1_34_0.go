@@ -1,0 +1,11 @@
+package main
+
+import (
+	"time"
+	"github.com/IBM/sarama"
+)
+
+// These releases offer one assignor.
+func configure(config *sarama.Config) {
+	config.Consumer.Group.InstanceId, config.Consumer.Offsets.AutoCommit.Interval = given("INSTANCE"), 100*time.Millisecond
+}
