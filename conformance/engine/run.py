@@ -191,6 +191,8 @@ class _Run:
     progress: Progress = field(default_factory=Progress)
     judged: bool = False
     """Whether there is a result."""
+    is_enough: bool = False
+    """Whether no more work is begun: there is a failure, and no further one is asked for."""
     ends_in: Callable[[float], None] = field(default=lambda seconds: None)
     """Sets the time, in seconds from now, after which it is ended."""
 
@@ -366,6 +368,7 @@ class _Run:
             self._record(info.name, check, result, counts)
             for cause, finding in self.early.add(result.findings):
                 self.progress.found(cause, finding.unit)
+                self.is_enough |= self.options.until_failure and not (cause.known or cause.noted)
             self.progress.step(number, counts.total(), counts["FAIL"])
         done = CheckDone(
             target=info.name, check=check.id, units=len(mine), counts=dict(counts),
@@ -392,7 +395,7 @@ class _Run:
 
     def _left(self) -> bool:
         budget = self.options.budget
-        return budget is None or time.monotonic() - self.begun < budget
+        return not self.is_enough and (budget is None or time.monotonic() - self.begun < budget)
 
     def _record(self, name: str, check: Check[Any], result: UnitResult, counts: Counter[str]) -> None:
         assert self.unreported is not None

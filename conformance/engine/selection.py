@@ -60,6 +60,8 @@ class Options:
     least: float | None = None
     """The seconds of each search for a least case; 0: there is none. None: ``live_search.LIMIT_S`` where cases take
     real time, else no limit."""
+    until_failure: bool = False
+    """Whether no work is begun after the first failure that no list of known deviations has."""
 
     def takes(self, subject: str) -> bool:
         """Whether the subject belongs to this part of the run."""

@@ -8,6 +8,7 @@ import signal
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Final, Protocol, final
@@ -16,6 +17,8 @@ from kipcheck.conformance.core.foreign import clean
 from kipcheck.conformance.live.client.built_in import OPTIONAL, PREFIX, Settings
 from kipcheck.conformance.targets.transport import process_tree
 
+CASE: Final[ContextVar[str]] = ContextVar("CASE", default="")
+"""The id of the case for which a program is started."""
 LINES: Final = 5
 """Of stderr: this many from its beginning, and from its end."""
 LONGEST_LINE: Final = 300

@@ -20,7 +20,7 @@ from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.class_archive import archived
-from kipcheck.conformance.live.client.launch import NEEDED, Commands, Launcher, missing, optional, short, unknown
+from kipcheck.conformance.live.client.launch import CASE, NEEDED, Commands, Launcher, missing, optional, short, unknown
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
 from kipcheck.conformance.live.coordinator.stage import gathered
@@ -234,6 +234,7 @@ class LiveSession:
         return tuple(replace(each, limit=limit) if isinstance(each, Unsupported) else each for each in found)
 
     async def _play(self, case: Case) -> list[dict[str, Any]]:
+        CASE.set(case.id)
         settings = (each for each in case.steps if isinstance(OPERATIONS.event_of(each), SETTINGS))
         if self._broken and next(settings, None) is None:
             raise Broken(self._broken)
