@@ -34,7 +34,7 @@ MODULES: Final[Mapping[str, str]] = {
 """Client -> the module whose files are changed."""
 COVERS: Final = "covers.go"
 """Added to a program that counts lines: it may be killed, and counters are written at its end alone otherwise."""
-EVERY_MS: Final = 200
+EVERY_MS: Final = 100
 
 
 class DoesNotBuild(Exception):
@@ -89,7 +89,8 @@ class GoCopy:
 
     def _counting(self, built: Path) -> Sequence[str]:
         (built / COVERS).write_text(_COUNTING % EVERY_MS, "utf-8")
-        return ("-cover", "-covermode=atomic", f"-coverpkg={MODULES[self.client]}/...")
+        own = _go(self.program, "list", "-m").strip()  # without the program itself nothing is counted
+        return ("-cover", "-covermode=atomic", f"-coverpkg={own},{MODULES[self.client]}/...")
 
     def sources(self) -> dict[str, str]:
         """The files of the packages of the module that the program has, by their paths in the module, without tests."""
@@ -170,19 +171,29 @@ def _first_reason(output: str) -> str:
 _COUNTING: Final = """package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/coverage"
+	"strings"
 	"time"
 )
 
+// Replaces one file, so that a killed program leaves a whole one.
 func init() {
+	folder := os.Getenv("GOCOVERDIR")
+	place, isWritten := "", false
 	go func() {
-		folder := os.Getenv("GOCOVERDIR")
-		if folder == "" || coverage.WriteMetaDir(folder) != nil {
-			return
-		}
 		for range time.Tick(%d * time.Millisecond) {
-			coverage.WriteCountersDir(folder)
+			isWritten = isWritten || coverage.WriteMetaDir(folder) == nil // fails until all packages are initialized
+			if metas, _ := filepath.Glob(filepath.Join(folder, "covmeta.*")); isWritten && len(metas) > 0 {
+				place = fmt.Sprintf("%%s.%%d.1", strings.Replace(metas[0], "covmeta", "covcounters", 1), os.Getpid())
+				data := bytes.Buffer{}
+				if coverage.WriteCounters(&data) == nil && os.WriteFile(place+".part", data.Bytes(), 0o644) == nil {
+					os.Rename(place+".part", place)
+				}
+			}
 		}
 	}()
 }
