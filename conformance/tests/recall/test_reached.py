@@ -12,6 +12,9 @@ from kipcheck.conformance.recall import reached as module, trace_lines
 from kipcheck.conformance.recall.go_copies import copied
 from kipcheck.conformance.recall.reached import reached
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains import go
+from kipcheck.conformance.targets.toolchains.maven import cache
+from kipcheck.conformance.targets.transport import process_tree
 
 CODE = """
 def asked(value):
@@ -82,8 +85,8 @@ def test_blocks_of_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(argv[-1].removeprefix("-o=")).write_text(text)
         return subprocess.CompletedProcess(argv, 0, "", "")
 
-    monkeypatch.setattr(module.process_tree, "run", run)
-    monkeypatch.setattr(module.go, "go", lambda: Path("go"))
+    monkeypatch.setattr(process_tree, "run", run)
+    monkeypatch.setattr(go, "go", lambda: Path("go"))
     found = module._blocks(tmp_path / "lines", "example.org/m")
     assert found == {"group.go": frozenset({10, 11, 12}), "pkg/kgo/a.go": frozenset({3})}
 
@@ -104,7 +107,7 @@ def test_a_real_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "_run", lambda *arguments: pytest.fail("it is measured again"))
         assert reached("kafka-python@3.0.12", globs, f"test-{tmp_path.name}") == found
     finally:
-        place = module.cache() / "recall" / "reached" / f"kafka-python@3.0.12-test-{tmp_path.name}"
+        place = cache() / "recall" / "reached" / f"kafka-python@3.0.12-test-{tmp_path.name}"
         for each in place.iterdir():
             each.unlink()
         place.rmdir()
@@ -112,7 +115,7 @@ def test_a_real_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.integration
 def test_a_run_without_lines_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    traced = module._Traced(module.cache(), "KIPCHECK_NOTHING", lambda folder: {})
+    traced = module._Traced(cache(), "KIPCHECK_NOTHING", lambda folder: {})
     with pytest.raises(Unavailable, match="the run of assign/static against aiokafka wrote no lines of the client"):
         module._run("aiokafka", "assign/static", traced)
     assert module._run("aiokafka", "member/errors", traced) == {}
@@ -125,7 +128,7 @@ def test_a_program_in_go(tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.mkdir()
     copy.build(tmp_path / "cache", None, counts_lines=True)
-    program = tmp_path / "cache" / copy.program.relative_to(module.cache()) / "program"
+    program = tmp_path / "cache" / copy.program.relative_to(cache()) / "program"
     given = {
         "KIPCHECK_BOOTSTRAP": "127.0.0.1:1",
         "KIPCHECK_GROUP": "g",
