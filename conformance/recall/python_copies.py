@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.recall.changes import Change
+from kipcheck.conformance.recall.change import Change
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import environments
 from kipcheck.conformance.targets.toolchains.maven import cache
@@ -94,7 +94,7 @@ def copied(client: str, release: str, place: Path) -> PythonCopy:
     copy = place / environment.relative_to(cache())
     inside = package.relative_to(environment)
     linked(environment, copy, inside)
-    shutil.rmtree(copy / "bin", ignore_errors=True)
+    (copy / "bin").unlink()  # Python looks for its environment beside the folder that it was started from
     shutil.copytree(environment / "bin", copy / "bin", symlinks=True)
     shutil.copytree(package, copy / inside, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     ((copy / inside).parent / "kipcheck_reached.py").write_text(MODULE, "utf-8")
@@ -146,6 +146,15 @@ def instrumented(change: Change) -> str:
     return change.after
 
 
+def statement(change: Change) -> tuple[int, int]:
+    """The first and last line of the innermost statement around the changed line, in the original."""
+    found = [
+        (node.lineno, node.end_lineno or node.lineno) for node in ast.walk(ast.parse(change.before))
+        if isinstance(node, ast.stmt) and node.lineno <= change.line <= (node.end_lineno or node.lineno)
+    ]  # fmt: skip
+    return found[-1] if found else (change.line, change.line)
+
+
 def _statements(text: str, line: int) -> list[tuple[int, int]]:
     """Where the statements around a line begin, line and column in characters, the innermost first."""
     found: list[tuple[int, int]] = []
@@ -154,8 +163,7 @@ def _statements(text: str, line: int) -> list[tuple[int, int]]:
         if isinstance(node, ast.stmt):
             first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
             if first <= line <= (node.end_lineno or first):
-                column = node.col_offset if first == node.lineno else node.col_offset
-                found.append((first, len(lines[first - 1].encode()[:column].decode())))
+                found.append((first, len(lines[first - 1].encode()[: node.col_offset].decode())))
     return [*reversed(found)]
 
 
