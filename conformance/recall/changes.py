@@ -5,7 +5,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
-from kipcheck.conformance.recall import python_changes
+from kipcheck.conformance.recall import go_changes, python_changes
 from kipcheck.conformance.recall.bugs import InvalidEntry
 from kipcheck.conformance.recall.change import MISTAKE, Change, changed, sample
 from kipcheck.conformance.recall.mistakes import Edit
@@ -14,12 +14,15 @@ __all__ = ["Change", "changes_in", "of_mistake", "sample"]
 
 
 def changes_in(path: str, text: str, lines: frozenset[int] | None) -> Sequence[Change]:
-    """All random changes to a file in Python, in the order of their places; no two give the same text, and each
-    compiles. ``lines``: only those of statements that have one of these lines.
+    """All random changes to a file in Python or Go, in the order of their places; no two give the same text. Those of
+    Python compile. ``lines``: only those of statements that have one of these lines.
+
+    Errors: SyntaxError; ``Unavailable`` for a file in Go, without Go.
     """
     found: list[Change] = []
     texts = {hashlib.sha256(text.encode()).digest()}
-    for site in python_changes.sites(text):
+    sites = go_changes.sites if path.endswith(".go") else python_changes.sites
+    for site in sites(text):
         if lines is not None and lines.isdisjoint(site.lines):
             continue
         change = changed(path, site.kind, site.inside, text, site.start, site.end, site.becomes)

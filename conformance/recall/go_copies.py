@@ -1,0 +1,189 @@
+"""Builds the programs of Go clients with one file of their module changed, in a cache folder of their own.
+
+A release of a module is copied from Go's module cache once. A change is an overlay of that copy for the compiler, so
+that a build compiles one package and links, and several builds do not disturb each other.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+from typing import Final
+
+from kipcheck.conformance.live.client import built_in
+from kipcheck.conformance.live.coordinator.compatible_brokers import LIBRARIES
+from kipcheck.conformance.recall.change import Change
+from kipcheck.conformance.recall.python_copies import linked
+from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.target_entries import target_entries
+from kipcheck.conformance.targets.toolchains import build, go
+from kipcheck.conformance.targets.toolchains.maven import cache
+from kipcheck.conformance.targets.transport import process_tree
+
+MODULES: Final[Mapping[str, str]] = {
+    "franz-go": "github.com/twmb/franz-go",
+    "sarama": "github.com/IBM/sarama",
+    "kafka-go": "github.com/segmentio/kafka-go",
+    "kfake": "github.com/twmb/franz-go/pkg/kfake",
+}
+"""Client -> the module whose files are changed."""
+COVERS: Final = "covers.go"
+"""Added to a program that counts lines: it may be killed, and counters are written at its end alone otherwise."""
+EVERY_MS: Final = 200
+
+
+class DoesNotBuild(Exception):
+    """A change to a client that Go refuses. The message is the first line of its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoCopy:
+    """A release of a Go client whose files can be changed."""
+
+    client: str
+    release: str
+    program: Path
+    """The folder of its program in the real cache, as ``kipcheck run`` has built it."""
+    module: Path
+    """The files of its module, which nothing changes."""
+
+    def build(self, place: Path, change: Change | None, counts_lines: bool = False) -> Path:
+        """The cache folder ``place``, made anew, in which the program has the change. ``counts_lines``: it writes which
+        lines of the module were run to ``GOCOVERDIR``.
+
+        Errors: ``DoesNotBuild``; OSError.
+        """
+        shutil.rmtree(place, ignore_errors=True)
+        apart = self.program.relative_to(cache())
+        linked(cache(), place, apart)
+        built = place / apart
+        for each in self.program.iterdir():
+            if each.name != go.PROGRAM:
+                shutil.copy(each, built / each.name)
+        with (built / "go.mod").open("a", encoding="utf-8") as file:
+            file.write(f"\nreplace {MODULES[self.client]} => {json.dumps(str(self.module))}\n")
+        # Without optimisation the largest module compiles in two thirds of the time; the unchanged one is built alike.
+        options = [
+            f"-gcflags={MODULES[self.client]}/...=-N -l",
+            *self._overlay(built, change),
+            *(self._counting(built) if counts_lines else ()),
+        ]
+        argv = [str(go.go()), "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", go.PROGRAM, *options, "."]
+        done = process_tree.run(argv, build.SECONDS, cwd=built, env=build.environment(go.ENVIRONMENT))
+        if done.returncode:
+            raise DoesNotBuild(_first_reason(done.stderr + done.stdout))
+        return place
+
+    def _overlay(self, built: Path, change: Change | None) -> Sequence[str]:
+        if change is None:
+            return ()
+        changed, overlay = built / "changed", built / "overlay.json"
+        changed.write_text(change.after, "utf-8")
+        overlay.write_text(json.dumps({"Replace": {str(self.module / change.path): str(changed)}}), "utf-8")
+        return ("-overlay", str(overlay))
+
+    def _counting(self, built: Path) -> Sequence[str]:
+        (built / COVERS).write_text(_COUNTING % EVERY_MS, "utf-8")
+        return ("-cover", "-covermode=atomic", f"-coverpkg={MODULES[self.client]}/...")
+
+    def sources(self) -> dict[str, str]:
+        """The files of the packages of the module that the program has, by their paths in the module, without tests."""
+        pattern = "{{if .Module}}{{range .GoFiles}}{{$.Dir}}/{{.}}\n{{end}}{{end}}"
+        listed = _go(self.program, "list", "-mod=mod", "-deps", "-f", pattern, ".")
+        inside = _module_folder(self.program, MODULES[self.client])
+        found = sorted(Path(each).relative_to(inside) for each in listed.split() if Path(each).is_relative_to(inside))
+        return {str(each): (self.module / each).read_text("utf-8") for each in found}
+
+
+def copied(target: str) -> GoCopy:
+    """The copy of the client of a target like ``client:sarama``, ``franz-go@1.22.2`` or ``kfake``; it is downloaded and
+    built first if needed.
+
+    Errors: LookupError for a target of another kind; ``Unavailable``.
+    """
+    prefix, _, rest = target.rpartition(":")
+    client, _, release = rest.partition("@")
+    if client not in MODULES or prefix not in ("", "client"):
+        raise LookupError(f"{target} is not a client in Go: use client:NAME or NAME, of {', '.join(MODULES)}")
+    if prefix:
+        release = built_in.release(rest)
+        program = Path(built_in.command(rest)[0])
+    else:
+        release = release or target_entries()[client].default
+        program = Path(LIBRARIES[client].command(release)[0]) if client in LIBRARIES else go.build(client, release)
+    found = _module_folder(program.parent, MODULES[client])
+    module = cache() / "recall" / "go" / f"{client}@{found.name.rpartition('@')[2]}"
+    if not module.is_dir():
+        _copy(found, module)
+    return GoCopy(client, release, program.parent, module)
+
+
+def _copy(found: Path, module: Path) -> None:
+    """Without tests, and writable: files of Go's module cache are not."""
+    module.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=f".{module.name}.", dir=module.parent))
+    try:
+        shutil.copytree(
+            found,
+            building / "copy",
+            copy_function=shutil.copyfile,
+            ignore=shutil.ignore_patterns("*_test.go", "testdata"),
+        )
+        for each in (building / "copy", *(building / "copy").rglob("*")):
+            each.chmod(0o755 if each.is_dir() else 0o644)
+        if not module.exists():
+            (building / "copy").rename(module)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _module_folder(program: Path, module: str) -> Path:
+    """Errors: ``Unavailable``."""
+    _go(program, "mod", "download", module)
+    return Path(_go(program, "list", "-mod=mod", "-m", "-f", "{{.Dir}}", module).strip())
+
+
+@once
+def _go(folder: Path, *arguments: str) -> str:
+    """What Go prints. Errors: ``Unavailable``."""
+    argv = [str(go.go()), *arguments]
+    try:
+        done = process_tree.run(argv, build.SECONDS, cwd=folder, env=build.environment(go.ENVIRONMENT))
+    except (OSError, subprocess.TimeoutExpired) as wrong:
+        raise Unavailable(f"go {arguments[0]} fails in {folder}: {wrong}") from None
+    if done.returncode:
+        raise Unavailable(f"go {arguments[0]} fails in {folder}: {build.last_line(done.stderr)}")
+    return done.stdout
+
+
+def _first_reason(output: str) -> str:
+    """The first line of a compiler's output that names a place."""
+    lines = [each for each in output.splitlines() if re.search(r"\.go:\d+", each)]
+    return lines[0].strip() if lines else build.last_line(output)
+
+
+_COUNTING: Final = """package main
+
+import (
+	"os"
+	"runtime/coverage"
+	"time"
+)
+
+func init() {
+	go func() {
+		folder := os.Getenv("GOCOVERDIR")
+		if folder == "" || coverage.WriteMetaDir(folder) != nil {
+			return
+		}
+		for range time.Tick(%d * time.Millisecond) {
+			coverage.WriteCountersDir(folder)
+		}
+	}()
+}
+"""
