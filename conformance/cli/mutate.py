@@ -40,9 +40,7 @@ def add(commands: Commands) -> None:
     made.add_argument("--only", default="", metavar="N|ID", help="one change: its number from 1, or its id")
     made.add_argument("--out", type=Path, metavar="DIR", help="default: mutate in the cache of kipcheck")
     made.add_argument("--json", action="store_true")
-    made.add_argument(
-        "--record", action="store_true", help="write totals and rows to conformance/recall/mutation.json"
-    )
+    made.add_argument("--record", action="store_true", help="write totals and rows to conformance/recall/mutation.json")
     made.add_argument("--workers", type=positive, default=1, metavar="N", help="changes at once (default 1)")
     made.add_argument(
         "--mistakes", action="store_true", help="the mistakes of conformance/recall/mistakes.toml, not random changes"
@@ -96,9 +94,11 @@ def _parts(options: argparse.Namespace) -> Sequence[str]:
 
 
 def _plan(options: argparse.Namespace, copies: "Copies", part: str, out: Path) -> "Plan":
-    from kipcheck.conformance.recall import mutation, reached
+    from kipcheck.conformance.recall import mutation
+    from kipcheck.conformance.recall.copies import PARTS, digest
+    from kipcheck.conformance.recall.reached import reached
 
-    lines = reached.reached(copies, part)
+    lines = reached(copies.target, PARTS[part], digest())
     return mutation.plan(copies, part, options.seed, options.n, out, lines, options.mistakes)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -54,19 +54,18 @@ class Copies(Protocol):
         """The text of each file, by its path. Errors: ``Unavailable``."""
         ...
 
-    def changed(self, change: Change | None, place: Path) -> "_Context":
+    def changed(self, change: Change | None, place: Path) -> AbstractContextManager[Path]:
         """A cache folder in which the client has the change. ``place``: a folder that one process uses at a time.
         Errors: ``DoesNotBuild``, ``Unavailable``, OSError."""
+        ...
+
+    def counts(self, change: Change) -> bool:
+        """Whether the change counts in which cases it is run."""
         ...
 
     def spoiled(self) -> Change:
         """A change with which the client cannot work."""
         ...
-
-
-class _Context(Protocol):
-    def __enter__(self) -> Path: ...
-    def __exit__(self, *about: object) -> bool | None: ...
 
 
 def copies(name: str) -> Copies:
@@ -111,6 +110,9 @@ class PythonCopies:
         with self.made[place].changed(change) as cache:
             yield cache
 
+    def counts(self, change: Change) -> bool:
+        return python_copies.NOTE in python_copies.instrumented(change)
+
     def spoiled(self) -> Change:
         text = self.sources()["__init__.py"]
         return Change("__init__.py", 1, MISTAKE, "", text, 0, 0, "raise ImportError('a client that cannot work')\n")
@@ -136,6 +138,9 @@ class GoCopies:
     @contextmanager
     def changed(self, change: Change | None, place: Path) -> Iterator[Path]:
         yield self.copy.build(place, change)
+
+    def counts(self, change: Change) -> bool:
+        return False
 
     def spoiled(self) -> Change:
         path, text = next(iter(self.copy.sources().items()))

@@ -21,7 +21,9 @@ from kipcheck.conformance.targets.session import renewed
 from kipcheck.conformance.targets.session_wrapper import SessionWrapper, TargetWrapper
 
 T = TypeVar("T")
-RANDOM: Final = frozenset({"ms", "connection", "correlation", "digest", "pipelined", "offsets", "assignments", "protocols"})
+RANDOM: Final = frozenset(
+    {"ms", "connection", "correlation", "digest", "pipelined", "offsets", "assignments", "protocols"}
+)
 """Keys of a request of a live client that differ from run to run, or that ``_features`` describes otherwise."""
 STEP: Final = 80
 LINE: Final = 400
@@ -62,7 +64,10 @@ class CaseFacts:
         """The facts of the case where it was run twice: in two checks, or again alone."""
         counts = {api: max(self.counts.get(api, 0), other.counts.get(api, 0)) for api in {*self.counts, *other.counts}}
         return replace(
-            self, features=self.features | other.features, counts=counts, reached=self.reached or other.reached,
+            self,
+            features=self.features | other.features,
+            counts=counts,
+            reached=self.reached or other.reached,
             steps=self.steps or other.steps,
         )
 
@@ -135,9 +140,7 @@ class Recorded(TargetWrapper):
 
 
 class _Session(SessionWrapper):
-    def __init__(
-        self, session: Session, note: Callable[[Case, Sequence[Observation]], None], alone: bool
-    ) -> None:
+    def __init__(self, session: Session, note: Callable[[Case, Sequence[Observation]], None], alone: bool) -> None:
         super().__init__(session)
         self._note, self._run_alone = note, alone
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from kipcheck.conformance.recall.copies import PARTS, Copies, DoesNotBuild
 from kipcheck.conformance.recall.facts import CaseFacts, Usual
 from kipcheck.conformance.recall.mutant_process import END, FACTS, End, Order
 from kipcheck.conformance.recall.python_copies import environment
-from kipcheck.conformance.recall.why import NO_DIFFERENCE, Missed, By, missed, newly_failing, verdicts
+from kipcheck.conformance.recall.why import WHYS, By, Counted, Missed, missed, newly_failing, verdicts
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.registry import is_live, is_steady
 from kipcheck.conformance.targets.transport import process_tree
@@ -64,7 +64,7 @@ class Run:
         return facts_of_cases.read(self.place / FACTS)
 
 
-def run(copies: Copies, cache: Path, order: Order, seconds: float) -> Run:
+def run(cache: Path, order: Order, seconds: float) -> Run:
     """Runs an order with the cache folder."""
     place, begun = Path(order.out), time.monotonic()
     shutil.rmtree(place, ignore_errors=True)
@@ -122,7 +122,7 @@ def baseline(copies: Copies, part: str, seed: int, place: Path, cache_place: Pat
                 _require_copy(copies, PARTS[part], place / "spoiled", cache_place)
             order = Order(copies.target, PARTS[part], seed, str(place / f"{at}"))
             with copies.changed(None, cache_place) as cache:
-                found = run(copies, cache, order, MOST_BASELINE_S)
+                found = run(cache, order, MOST_BASELINE_S)
             if found.end is None or found.end.exit in (BROKEN, OURS) or not (found.place / NAME).exists():
                 why = found.why or (found.end.why if found.end else "it did not end")
                 raise Unavailable(f"{copies.target} cannot be run unchanged: {why}")
@@ -135,7 +135,7 @@ def baseline(copies: Copies, part: str, seed: int, place: Path, cache_place: Pat
 def _require_copy(copies: Copies, checks: tuple[str, ...], place: Path, cache_place: Path) -> None:
     try:
         with copies.changed(copies.spoiled(), cache_place) as cache:
-            found = run(copies, cache, Order(copies.target, checks, 0, str(place)), MOST_BASELINE_S)
+            found = run(cache, Order(copies.target, checks, 0, str(place)), MOST_BASELINE_S)
     except DoesNotBuild:
         return
     if found.end is None or found.end.exit != BROKEN:
@@ -167,52 +167,63 @@ class Measured:
     """``case``, ``steps`` and ``check`` of the case that came nearest."""
 
 
-def measured(
-    copies: Copies, part: str, seed: int, change: Change, checks: tuple[str, ...], base: Baseline, place: Path
-) -> Measured:
-    """Runs the ``checks`` with a change. ``place``: a folder that this process alone uses."""
-    order = Order(copies.target, checks, seed, str(place / "run"), until_failure=True, counts=True)
-    limit_s, begun = max(LEAST_S, TIMES * base.seconds), time.monotonic()
-    try:
-        with copies.changed(change, place / "cache") as cache:
-            found = run(copies, cache, order, limit_s)
-            made = _judged(found, base, checks)
-            if made.result == SURVIVED and made.differing and is_live(copies.target):
-                made = _again(made, run(copies, cache, order, limit_s), base, checks)
-    except DoesNotBuild as why:
-        made = Measured(DOES_NOT_START, 0.0, checks, why=one_line(str(why)))
-    return _timed(made, time.monotonic() - begun)
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change to a client, with the checks that are run on it."""
+
+    copies: Copies
+    seed: int
+    change: Change
+    checks: tuple[str, ...]
+    is_reached: bool
+    """Whether cases of the checks run the changed line in the unchanged client."""
+    base: Baseline
+
+    def measured(self, place: Path) -> Measured:
+        """``place``: a folder that this process alone uses."""
+        counts = self.copies.counts(self.change)
+        order = Order(self.copies.target, self.checks, self.seed, str(place / "run"), until_failure=True, counts=counts)
+        limit_s, begun = max(LEAST_S, TIMES * self.base.seconds), time.monotonic()
+        try:
+            with self.copies.changed(self.change, place / "cache") as cache:
+                made = self._judged(run(cache, order, limit_s), counts)
+                if made.result == SURVIVED and made.differing and is_live(self.copies.target):
+                    made = _common(made, self._judged(run(cache, order, limit_s), counts))
+        except DoesNotBuild as why:
+            made = Measured(DOES_NOT_START, 0.0, why=one_line(str(why)))
+        return replace(made, seconds=round(time.monotonic() - begun, 1), checks=self.checks)
+
+    def _judged(self, found: Run, counts: bool) -> Measured:
+        if found.hung:
+            return Measured(HUNG, 0.0)
+        end, ledger = found.end, found.ledger
+        if end is None or ledger is None or end.exit in (BROKEN, OURS):
+            return Measured(
+                DOES_NOT_START, 0.0, exit=end.exit if end else OURS, why=found.why or (end.why if end else "")
+            )
+        new = [each for each in ledger.failures if (each.invariant, each.shape) not in self.base.failing]
+        for each in new if end.exit == FAILED else ():
+            if each.id in end.confirmed:
+                return Measured(KILLED, 0.0, exit=FAILED, by=(each.check, each.invariant, _title(ledger, each)))
+        mine, facts, usually = verdicts([ledger]), found.facts, self.base.verdicts
+        counted = Counted(counts, end.loaded > 0 if counts else self.is_reached)
+        reason = missed(facts, mine, self.base.usual, usually, counted)
+        unsteady = tuple(sorted({each.invariant for each in new if each.decides}))
+        failing = {each for case, by in mine.items() for each in newly_failing(by, usually.get(case, {}))}
+        masked = sorted(failing - {*unsteady})
+        check = next((each.check for each in ledger.failures if each.invariant in masked), "")
+        return Measured(
+            MASKED if masked else SURVIVED, 0.0, exit=end.exit, by=(check, ", ".join(masked), ""),
+            why="" if masked else reason.why, cases=len(facts), reached=reason.reached, differing=reason.differing,
+            doubted=reason.doubted, unsteady=unsteady, nearest=_nearest(reason, ledger),
+        )  # fmt: skip
 
 
-def _timed(made: Measured, seconds: float) -> Measured:
-    from dataclasses import replace
-
-    return replace(made, seconds=round(seconds, 1))
-
-
-def _judged(found: Run, base: Baseline, checks: tuple[str, ...]) -> Measured:
-    if found.hung:
-        return Measured(HUNG, 0.0, checks)
-    ledger = found.ledger
-    if found.end is None or ledger is None or found.end.exit in (BROKEN, OURS):
-        why = found.why or (found.end.why if found.end else "")
-        return Measured(DOES_NOT_START, 0.0, checks, found.end.exit if found.end else OURS, why=one_line(why))
-    new = [each for each in ledger.failures if (each.invariant, each.shape) not in base.failing]
-    if found.end.exit == FAILED:
-        for each in new:
-            if each.id in found.end.confirmed:
-                return Measured(KILLED, 0.0, checks, FAILED, (each.check, each.invariant, _title(ledger, each)))
-    mine, facts = verdicts([ledger]), found.facts
-    why = missed(facts, mine, base.usual, base.verdicts, found.end.loaded > 0)
-    unsteady = tuple(sorted({each.invariant for each in new if each.decides}))
-    failing = {each for case, by in mine.items() for each in newly_failing(by, base.verdicts.get(case, {}))}
-    masked = sorted(failing - {*unsteady})
-    check = next((each.check for each in ledger.failures if each.invariant in masked), "")
-    return Measured(
-        MASKED if masked else SURVIVED, 0.0, checks, found.end.exit, (check, ", ".join(masked), ""),
-        "" if masked else why.why, len(facts), why.reached, len(why.differing), len(why.doubted), unsteady,
-        _nearest(why, ledger),
-    )  # fmt: skip
+def _common(first: Measured, second: Measured) -> Measured:
+    """What two runs of a survivor of a live client show: a difference in one of them is noise."""
+    if second.result != SURVIVED:
+        return first if second.result == MASKED else second
+    return min(first, second, key=lambda each: [*WHYS].index(each.why))
 
 
 def _title(ledger: Ledger, failure: Failure) -> str:
@@ -226,14 +237,3 @@ def _nearest(why: Missed, ledger: Ledger) -> Mapping[str, str]:
     found = next(checks, None)
     about = {} if found is None else {"check": found.check, "subject": found.subject}
     return {"case": why.nearest.case, "steps": why.nearest.steps, **about}
-
-
-def _again(first: Measured, found: Run, base: Baseline, checks: tuple[str, ...]) -> Measured:
-    """What a survivor shows in a second run too: a difference in one of two runs is noise."""
-    second = _judged(found, base, checks)
-    if second.result != SURVIVED:
-        return second if second.result in (KILLED, HUNG, DOES_NOT_START) else first
-    return min(first, second, key=lambda each: list(ORDER).index(each.why))
-
-
-ORDER: Final = ("not reached", NO_DIFFERENCE, "no law", "in doubt")

@@ -31,8 +31,8 @@ from kipcheck.conformance.recall.mutant_run import (
     SURVIVED,
     Baseline,
     Measured,
+    Trial,
     baseline,
-    measured,
 )
 from kipcheck.conformance.recall.python_copies import statement
 from kipcheck.conformance.recall.why import WHYS
@@ -127,11 +127,11 @@ class Plan:
     reached: Reached
 
     def checks_of(self, change: Change) -> tuple[str, ...]:
-        """The checks whose cases reach the changed line; all of the part if none does, so that its result says so."""
+        """The checks whose cases reach the changed line."""
         first, last = statement(change) if change.path.endswith(".py") else (change.line, change.line)
         lines = frozenset(range(first, last + 1))
         found = [check for check, files in self.reached.items() if not lines.isdisjoint(files.get(change.path, ()))]
-        return tuple(found) or PARTS[self.part]
+        return tuple(found)
 
     @property
     def key(self) -> str:
@@ -200,14 +200,19 @@ def results(plan: Plan, workers: int, only: str = "") -> Iterator[Row]:
 def _same(plan: Plan) -> Mapping[str, str]:
     """Change -> the reason for which it is declared to be equivalent."""
     declared = equivalents()
-    found = ((each, next((one for one in declared if one.has(plan.copies.client, each)), None)) for each in plan.changes)
+    found = (
+        (each, next((one for one in declared if one.has(plan.copies.client, each)), None)) for each in plan.changes
+    )
     return {each.id: one.reason for each, one in found if one is not None}
 
 
 def _measured(plan: Plan, change: Change, base: Baseline, place: Path) -> Measured:
     mine = place / str(os.getpid())
     mine.mkdir(parents=True, exist_ok=True)
-    return measured(plan.copies, plan.part, plan.seed, change, plan.checks_of(change), base, mine)
+    checks = plan.checks_of(change)
+    # Where none reaches it, all are run: the lines of the unchanged client may not show it, as a constant of a module.
+    trial = Trial(plan.copies, plan.seed, change, checks or PARTS[plan.part], bool(checks), base)
+    return trial.measured(mine)
 
 
 def _row(plan: Plan, change: Change, found: Measured) -> Row:
@@ -253,7 +258,7 @@ def record(rows: Sequence[Row], plan: Plan) -> Path:
     """Writes totals and rows of this client and part, random changes and mistakes apart, beside those of others. It
     has no text of the client's source."""
     path = folder() / RECORD
-    stored = json.loads(path.read_text("utf-8")) if path.exists() else []
+    stored = recorded() if path.exists() else []
     kind = "mistakes" if any(each.kind == MISTAKE for each in rows) else "random"
     place = (plan.copies.target.partition("@")[0], plan.part, kind)
     mine = {
@@ -264,6 +269,12 @@ def record(rows: Sequence[Row], plan: Plan) -> Path:
     every = sorted([*others, mine], key=lambda each: (each["target"], each["part"], each["kind"]))
     path.write_text(json.dumps(every, indent=1) + "\n", "utf-8")
     return path
+
+
+def recorded() -> list[dict[str, Any]]:
+    """The contents of ``mutation.json``: totals and rows by target and part. Errors: OSError."""
+    found: list[dict[str, Any]] = json.loads((folder() / RECORD).read_text("utf-8"))
+    return found
 
 
 def _recorded(row: Row) -> dict[str, Any]:

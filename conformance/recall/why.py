@@ -32,30 +32,45 @@ class Missed:
     why: str
     reached: int
     """Cases that ran the changed line."""
-    differing: tuple[str, ...]
-    """Cases in which the client sent something else, by id; noisy ones are left out."""
-    doubted: tuple[str, ...]
+    differing: int
+    """Cases in which the client sent something else; noisy ones are left out."""
+    doubted: int
     """Those of them in which a verdict changed."""
     nearest: CaseFacts | None
     """The case that came nearest to the changed line: one of the last kind that there is, the shortest."""
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is known of whether the changed line was run."""
+
+    by_case: bool
+    """Whether it was counted in each case."""
+    otherwise: bool
+    """Whether it was run in no case, as when its module is imported; where no case is counted, whether cases of the
+    checks run it in the unchanged client."""
+
+    def may_show(self, facts: CaseFacts) -> bool:
+        """Whether the change can make a difference in the case: elsewhere a difference is noise."""
+        return facts.reached or self.otherwise or not self.by_case
+
+
 def missed(
-    facts: Mapping[str, CaseFacts], by: Mapping[str, By], usual: Usual, usually: Mapping[str, By], reached_outside: bool
+    facts: Mapping[str, CaseFacts], by: Mapping[str, By], usual: Usual, usually: Mapping[str, By], counted: Counted
 ) -> Missed:
-    """``by``: the verdicts of the run, by case; ``usually``: those of the unchanged client. ``reached_outside``: whether
-    the line was run outside of any case, as when its module is imported."""
+    """``by``: the verdicts of the run, by case; ``usually``: those of the unchanged client."""
     noisy = usual.noisy
     reached = [each for each in facts.values() if each.reached]
-    differing = [each for each in facts.values() if each.case not in noisy and usual.differs(each)]
+    differing = [
+        each for each in facts.values() if each.case not in noisy and counted.may_show(each) and usual.differs(each)
+    ]
     doubted = [each for each in differing if any(changed(by.get(each.case, {}), usually.get(each.case, {})))]
-    if not reached and not reached_outside and not differing:
+    if not (reached or counted.otherwise or differing):
         why = NOT_REACHED
     else:
         why = IN_DOUBT if doubted else NO_LAW if differing else NO_DIFFERENCE
     nearest = min(doubted or differing or reached, key=lambda each: (not each.steps, len(each.steps)), default=None)
-    ids = [tuple(each.case for each in several) for several in (differing, doubted)]
-    return Missed(why, len(reached), *ids, nearest)
+    return Missed(why, len(reached), len(differing), len(doubted), nearest)
 
 
 def changed(by: By, usually: By) -> Iterator[str]:
