@@ -257,8 +257,7 @@ def score(rows: Iterable[Row]) -> str:
 def record(rows: Sequence[Row], plan: Plan) -> Path:
     """Writes totals and rows of this client and part, random changes and mistakes apart, beside those of others. It
     has no text of the client's source."""
-    path = folder() / RECORD
-    stored = recorded() if path.exists() else []
+    stored = recorded()
     kind = "mistakes" if any(each.kind == MISTAKE for each in rows) else "random"
     place = (plan.copies.target.partition("@")[0], plan.part, kind)
     mine = {
@@ -267,13 +266,14 @@ def record(rows: Sequence[Row], plan: Plan) -> Path:
     }  # fmt: skip
     others = [each for each in stored if (each["target"], each["part"], each["kind"]) != place]
     every = sorted([*others, mine], key=lambda each: (each["target"], each["part"], each["kind"]))
-    path.write_text(json.dumps(every, indent=1) + "\n", "utf-8")
+    (path := folder() / RECORD).write_text(json.dumps(every, indent=1) + "\n", "utf-8")
     return path
 
 
 def recorded() -> list[dict[str, Any]]:
-    """The contents of ``mutation.json``: totals and rows by target and part. Errors: OSError."""
-    found: list[dict[str, Any]] = json.loads((folder() / RECORD).read_text("utf-8"))
+    """The contents of ``mutation.json``: totals and rows by target and part; empty before the first record."""
+    path = folder() / RECORD
+    found: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
     return found
 
 
