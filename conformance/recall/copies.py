@@ -140,7 +140,7 @@ class GoCopies:
         yield self.copy.build(place, change)
 
     def counts(self, change: Change) -> bool:
-        return False
+        return go_copies.instrumented(change) is not None
 
     def spoiled(self) -> Change:
         path, text = next(iter(self.copy.sources().items()))
