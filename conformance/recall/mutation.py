@@ -19,7 +19,7 @@ from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.recall.bugs import InvalidEntry, checked, folder
 from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in, of_mistake, sample
-from kipcheck.conformance.recall.copies import PARTS, Copies, Reached, digest
+from kipcheck.conformance.recall.copies import PARTS, TARGETS, Copies, Reached, digest
 from kipcheck.conformance.recall.mistakes import mistakes
 from kipcheck.conformance.recall.mutant_run import (
     DOES_NOT_START,
@@ -35,7 +35,7 @@ from kipcheck.conformance.recall.mutant_run import (
     baseline,
 )
 from kipcheck.conformance.recall.python_copies import statement
-from kipcheck.conformance.recall.why import WHYS
+from kipcheck.conformance.recall.why import NOT_REACHED, WHYS
 
 RESULT_FILE: Final = "results.jsonl"
 RECORD: Final = "mutation.json"
@@ -141,7 +141,10 @@ class Plan:
 
 def plan(copies: Copies, part: str, seed: int, n: int, out: Path, reached: Reached, by_people: bool) -> Plan:
     """``n`` random changes to lines that the checks of the part reach; or, ``by_people``, all mistakes entered for the
-    client, reached or not. Errors: ``InvalidEntry``; ``Unavailable``."""
+    client, reached or not; where the target has several parts, those to files of which the part runs something.
+
+    Errors: ``InvalidEntry``; ``Unavailable``.
+    """
     sources = copies.sources()
     if not by_people:
         lines = {path: frozenset().union(*(each.get(path, ()) for each in reached.values())) for path in sources}
@@ -149,9 +152,11 @@ def plan(copies: Copies, part: str, seed: int, n: int, out: Path, reached: Reach
         return Plan(copies, part, seed, out, sample(every, n, seed), {}, reached)
     found: dict[str, str] = {}
     changes = []
+    is_whole = len(TARGETS[copies.target.partition("@")[0]]) == 1
+    mine = {path for path in sources if is_whole or any(path in files for files in reached.values())}
     for mistake in mistakes().values():
         for edit in mistake.changes:
-            if edit.client == copies.client and edit.release == copies.release and edit.file in sources:
+            if (edit.client, edit.release) == (copies.client, copies.release) and edit.file in mine:
                 change = of_mistake(edit, sources[edit.file])
                 changes.append(change)
                 found[change.id] = mistake.id
@@ -210,6 +215,8 @@ def _measured(plan: Plan, change: Change, base: Baseline, place: Path) -> Measur
     mine = place / str(os.getpid())
     mine.mkdir(parents=True, exist_ok=True)
     checks = plan.checks_of(change)
+    if not any(change.path in files for files in plan.reached.values()):
+        return Measured(SURVIVED, 0.0, why=NOT_REACHED)  # the checks run nothing of the file
     # Where none reaches it, all are run: the lines of the unchanged client may not show it, as a constant of a module.
     trial = Trial(plan.copies, plan.seed, change, checks or PARTS[plan.part], bool(checks), base)
     return trial.measured(mine)

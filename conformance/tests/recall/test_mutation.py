@@ -177,7 +177,7 @@ def test_changes_to_a_real_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     other = "net/connection.py"
     unreached = next(each for each in changes_in(other, client.sources()[other], None) if "eof" in each.inside)
     changes = [replace(killed, path=path), unreached]
-    reached: Reached = {"assign/one-round": {path: frozenset(range(1, 200))}}
+    reached: Reached = {"assign/one-round": {path: frozenset(range(1, 200)), other: frozenset()}}
     monkeypatch.setitem(PARTS, "assign", ("assign/one-round", "assign/claims"))
     plan = mutation.Plan(client, "assign", 0, tmp_path, changes, {}, reached)
     rows = [*mutation.results(plan, 1)]
