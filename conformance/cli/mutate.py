@@ -64,7 +64,7 @@ def _mutate(options: argparse.Namespace) -> int:
             mine = _measured(options, plan)
             rows += mine
             if options.record and mine:
-                print_harmless(f"recorded in {mutation.record(mine, plan)}")
+                complain(f"recorded in {mutation.record(mine, plan)}", OK)
     except (LookupError, InvalidEntry) as wrong:
         return complain(wrong.args[0], USAGE)
     except OSError as denied:
@@ -135,6 +135,8 @@ def _nearest(row: "Row") -> Iterator[str]:
         f"  {found.reached} of {found.cases} cases ran the line; the client sent something else in {found.differing}; "
         f"a verdict changed in {found.doubted}"
     )
+    if found.unsteady:
+        yield f"  {', '.join(found.unsteady)} failed in a case that ran beside others, and not again alone"
     if near:
         yield f"  nearest: case {near['case']}: {near['steps']}"
         if "check" in near:

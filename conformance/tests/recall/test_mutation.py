@@ -12,7 +12,7 @@ from kipcheck.conformance.recall import mutation, python_copies
 from kipcheck.conformance.recall.bugs import InvalidEntry
 from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in
-from kipcheck.conformance.recall.copies import PARTS, TARGETS, Reached, copies
+from kipcheck.conformance.recall.copies import PARTS, TARGETS, PythonCopies, Reached, copies
 from kipcheck.conformance.recall.facts import CaseFacts, Usual
 from kipcheck.conformance.recall.mutant_run import KILLED, SAME, SURVIVED, Measured
 from kipcheck.conformance.recall.python_copies import NOTE, instrumented
@@ -187,3 +187,28 @@ def test_changes_to_a_real_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert client.sources()[path] == text
     with pytest.raises(LookupError, match="its number from 1 to 2"):
         next(mutation.results(plan, 1, "3"))
+
+
+def test_a_record_replaces_that_of_its_client_and_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the place of each change and no text of the client."""
+    monkeypatch.setattr(mutation, "folder", lambda: tmp_path)
+    client = PythonCopies("aiokafka", "0.14.0", "client:aiokafka")
+    plan = mutation.Plan(client, "client", 0, tmp_path, [], {}, {})
+    killed = Measured("killed", 1.0, by=("client/groups", "client/beats", "It beats no more"))
+    row = mutation.Row("client:aiokafka@0.14.0", "client", 0, "1", "branch", "a.py", "f", 7, "- secret", killed)
+    for result in (Measured("survived", 2.0, why=NO_LAW), killed):
+        path = mutation.record([replace(row, measured=result)], plan)
+    mutation.record([row], replace(plan, part="wire"))
+    one, other = mutation.recorded()
+    assert (one["target"], one["release"], one["part"], one["kind"]) == (
+        "client:aiokafka",
+        "0.14.0",
+        "client",
+        "random",
+    )
+    assert (one["killed"], one["survived"], one["changes"], other["part"]) == (1, 0, 1, "wire")
+    assert one["rows"] == [
+        {"id": "1", "kind": "branch", "file": "a.py", "function": "f", "line": 7, "check": "client/groups",
+         "invariant": "client/beats", "result": "killed"},
+    ]  # fmt: skip
+    assert "secret" not in path.read_text("utf-8")
