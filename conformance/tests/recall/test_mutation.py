@@ -206,7 +206,8 @@ def test_a_record_replaces_that_of_its_client_and_part(tmp_path: Path, monkeypat
         "client",
         "random",
     )
-    assert (one["killed"], one["survived"], one["changes"], other["part"]) == (1, 0, 1, "wire")
+    assert (one["killed"], one["survived"], one["changes"], one["kind"]) == (1, 0, 1, "random")
+    assert other["part"] == "wire"
     assert one["rows"] == [
         {"id": "1", "kind": "branch", "file": "a.py", "function": "f", "line": 7, "check": "client/groups",
          "invariant": "client/beats", "result": "killed"},
