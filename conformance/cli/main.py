@@ -21,6 +21,7 @@ from kipcheck.conformance.cli import (
     lookup,
     matrix,
     mutants,
+    mutate,
     play,
     recall,
     reports as telling,
@@ -41,7 +42,7 @@ from kipcheck.conformance.engine.interrupts import handled
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
     lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, storedir, export,
-    corpus, recall,
+    corpus, recall, mutate,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

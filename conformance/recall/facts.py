@@ -21,8 +21,13 @@ from kipcheck.conformance.targets.session import renewed
 from kipcheck.conformance.targets.session_wrapper import SessionWrapper, TargetWrapper
 
 T = TypeVar("T")
-RANDOM: Final = frozenset({"ms", "connection", "correlation", "digest", "pipelined", "offsets", "assignments", "protocols"})
+RANDOM: Final = frozenset(
+    {"ms", "connection", "correlation", "digest", "pipelined", "offsets", "assignments", "protocols"}
+)
 """Keys of a request of a live client that differ from run to run, or that ``_features`` describes otherwise."""
+STEP: Final = 80
+LINE: Final = 400
+"""Characters of a step, and of all steps of a case, that are shown."""
 COUNT_TIMES: Final = 2
 COUNT_MORE: Final = 3
 """Requests of a kind are more or less than those of the unchanged client if they are more than so many times as many,
@@ -41,22 +46,29 @@ class CaseFacts:
     """Requests of a live client by API."""
     reached: bool = False
     """Whether the changed line was run."""
+    steps: str = ""
+    """What was done, in a line, if it was."""
 
     @property
     def plain(self) -> dict[str, Any]:
         return {
             "case": self.case, "features": sorted(self.features), "counts": dict(self.counts), "reached": self.reached,
+            "steps": self.steps,
         }  # fmt: skip
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        return cls(plain["case"], frozenset(plain["features"]), plain["counts"], plain["reached"])
+        return cls(plain["case"], frozenset(plain["features"]), plain["counts"], plain["reached"], plain["steps"])
 
     def united(self, other: "CaseFacts") -> "CaseFacts":
         """The facts of the case where it was run twice: in two checks, or again alone."""
         counts = {api: max(self.counts.get(api, 0), other.counts.get(api, 0)) for api in {*self.counts, *other.counts}}
         return replace(
-            self, features=self.features | other.features, counts=counts, reached=self.reached or other.reached
+            self,
+            features=self.features | other.features,
+            counts=counts,
+            reached=self.reached or other.reached,
+            steps=self.steps or other.steps,
         )
 
 
@@ -104,11 +116,11 @@ def _is_unusual(count: int, known: Sequence[int]) -> bool:
 
 
 class Recorded(TargetWrapper):
-    """A target whose cases are recorded in a file as they end. ``was_reached``: whether a case ran the changed line; it
-    is called after each case that was run alone, or after each of several that were run side by side."""
+    """A target whose cases are recorded in a file as they end."""
 
     def __init__(self, target: Target, file: TextIO, was_reached: Callable[[Case], bool], alone: bool) -> None:
-        """``alone``: cases are run one by one, so that ``was_reached`` can tell them apart."""
+        """``was_reached``: whether a case ran the changed line; called once after each case. ``alone``: cases are run
+        one by one, so that it can tell them apart."""
         super().__init__(target)
         self._file, self._was_reached, self._alone = file, was_reached, alone
 
@@ -120,15 +132,15 @@ class Recorded(TargetWrapper):
             yield wrapper(session, self._note, self._alone)
 
     def _note(self, case: Case, observations: Sequence[Observation]) -> None:
-        facts = facts_of(case, observations, self._was_reached(case))
+        facts = facts_of(case, observations)
+        if self._was_reached(case):
+            facts = replace(facts, reached=True, steps=_line(case))
         self._file.write(json.dumps(facts.plain, separators=(",", ":")) + "\n")
         self._file.flush()
 
 
 class _Session(SessionWrapper):
-    def __init__(
-        self, session: Session, note: Callable[[Case, Sequence[Observation]], None], alone: bool
-    ) -> None:
+    def __init__(self, session: Session, note: Callable[[Case, Sequence[Observation]], None], alone: bool) -> None:
         super().__init__(session)
         self._note, self._run_alone = note, alone
 
@@ -165,7 +177,7 @@ class _InRealTime(_Session):
         return self._session.run_plans(plans)
 
 
-def facts_of(case: Case, observations: Sequence[Observation], reached: bool = False) -> CaseFacts:
+def facts_of(case: Case, observations: Sequence[Observation]) -> CaseFacts:
     if case.role is Role.CLIENT:
         actions = [
             each for one in observations if isinstance(one, Replied) for each in dict(one.payload).get("actions", ())
@@ -173,8 +185,14 @@ def facts_of(case: Case, observations: Sequence[Observation], reached: bool = Fa
         others = [one for one in observations if not isinstance(one, Replied)]
         counts = Counter(each["api"] for each in actions if each["what"] == "request")
         features = {*map(_digest, _features(actions)), *(_digest(_plain(each)) for each in others)}
-        return CaseFacts(case.id, frozenset(features), counts, reached)
-    return CaseFacts(case.id, frozenset({_digest([_plain(each) for each in observations])}), reached=reached)
+        return CaseFacts(case.id, frozenset(features), counts)
+    return CaseFacts(case.id, frozenset({_digest([_plain(each) for each in observations])}))
+
+
+def _line(case: Case) -> str:
+    """Its steps in a line, cut."""
+    steps = (" ".join([each.verb, *map(str, each.body.values())]) for each in case.steps)
+    return "; ".join(each if len(each) <= STEP else f"{each[:STEP]}..." for each in steps)[:LINE]
 
 
 def _plain(observed: Observation) -> Any:

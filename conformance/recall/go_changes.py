@@ -20,18 +20,33 @@ def sites(text: str) -> list[Site]:
 
     Errors: SyntaxError; ``Unavailable`` without Go.
     """
-    done = subprocess.run([_program()], input=text.encode(), capture_output=True, timeout=SECONDS, check=False)
-    if done.returncode:
-        raise SyntaxError(build.last_line(done.stderr.decode()))
+    output = _run(text)
     # Go counts bytes.
     at = [*accumulate((len(each.encode()) for each in text), initial=0)] if not text.isascii() else range(len(text) + 1)
     characters = {byte: character for character, byte in enumerate(at)}
     found = [
         Site(characters[each["Start"]], characters[each["End"]], each["Becomes"], each["Kind"], each["Inside"],
              range(each["First"], each["Last"] + 1))
-        for each in json.loads(done.stdout)
+        for each in json.loads(output)
     ]  # fmt: skip
     return sorted(found, key=lambda site: (site.start, KINDS.index(site.kind), site.end, site.becomes))
+
+
+def statement(text: str, place: int) -> int | None:
+    """Where the innermost statement of a block begins that has the character at ``place``; None: there is none.
+
+    Errors: as above.
+    """
+    begins = int(_run(text, str(len(text[:place].encode()))))
+    return len(text.encode()[:begins].decode()) if begins >= 0 else None
+
+
+def _run(text: str, *arguments: str) -> str:
+    argv = [str(_program()), *arguments]
+    done = subprocess.run(argv, input=text.encode(), capture_output=True, timeout=SECONDS, check=False)
+    if done.returncode:
+        raise SyntaxError(build.last_line(done.stderr.decode()))
+    return done.stdout.decode()
 
 
 @cache

@@ -17,8 +17,9 @@ from typing import Final
 
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.coordinator.compatible_brokers import LIBRARIES
+from kipcheck.conformance.recall import go_changes
 from kipcheck.conformance.recall.change import Change
-from kipcheck.conformance.recall.python_copies import linked
+from kipcheck.conformance.recall.python_copies import REACHED, linked
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import build, go
@@ -34,7 +35,10 @@ MODULES: Final[Mapping[str, str]] = {
 """Client -> the module whose files are changed."""
 COVERS: Final = "covers.go"
 """Added to a program that counts lines: it may be killed, and counters are written at its end alone otherwise."""
-EVERY_MS: Final = 200
+EVERY_MS: Final = 100
+NOTE: Final = "kipcheckReached()"
+COUNTER_FILE: Final = "kipcheck_reached.go"
+"""Added to the package that is changed."""
 
 
 class DoesNotBuild(Exception):
@@ -53,8 +57,8 @@ class GoCopy:
     """The files of its module, which nothing changes."""
 
     def build(self, place: Path, change: Change | None, counts_lines: bool = False) -> Path:
-        """The cache folder ``place``, made anew, in which the program has the change. ``counts_lines``: it writes which
-        lines of the module were run to ``GOCOVERDIR``.
+        """The cache folder ``place``, made anew, in which the program has the change, ``instrumented``.
+        ``counts_lines``: it writes which lines of the module were run to ``GOCOVERDIR``.
 
         Errors: ``DoesNotBuild``; OSError.
         """
@@ -82,14 +86,21 @@ class GoCopy:
     def _overlay(self, built: Path, change: Change | None) -> Sequence[str]:
         if change is None:
             return ()
-        changed, overlay = built / "changed", built / "overlay.json"
-        changed.write_text(change.after, "utf-8")
-        overlay.write_text(json.dumps({"Replace": {str(self.module / change.path): str(changed)}}), "utf-8")
+        changed, overlay, path = built / "changed", built / "overlay.json", self.module / change.path
+        files = {str(path): str(changed)}
+        if (counting := instrumented(change)) is not None:
+            package = re.search(r"^package \w+", change.before, re.MULTILINE)
+            assert package is not None
+            (built / "counter").write_text(_COUNTER.format(package=package[0], variable=REACHED), "utf-8")
+            files[str(path.with_name(COUNTER_FILE))] = str(built / "counter")
+        changed.write_text(counting or change.after, "utf-8")
+        overlay.write_text(json.dumps({"Replace": files}), "utf-8")
         return ("-overlay", str(overlay))
 
     def _counting(self, built: Path) -> Sequence[str]:
         (built / COVERS).write_text(_COUNTING % EVERY_MS, "utf-8")
-        return ("-cover", "-covermode=atomic", f"-coverpkg={MODULES[self.client]}/...")
+        own = _go(self.program, "list", "-m").strip()  # without the program itself nothing is counted
+        return ("-cover", "-covermode=atomic", f"-coverpkg={own},{MODULES[self.client]}/...")
 
     def sources(self) -> dict[str, str]:
         """The files of the packages of the module that the program has, by their paths in the module, without tests."""
@@ -121,6 +132,13 @@ def copied(target: str) -> GoCopy:
     if not module.is_dir():
         _copy(found, module)
     return GoCopy(client, release, program.parent, module)
+
+
+def instrumented(change: Change) -> str | None:
+    """The changed text, with a call that counts before the statement that changes, in the file that the variable
+    ``REACHED`` names, as in a client in Python; None where the change is in no function."""
+    at = go_changes.statement(change.before, change.start)
+    return None if at is None else f"{change.after[:at]}{NOTE}; {change.after[at:]}"
 
 
 def _copy(found: Path, module: Path) -> None:
@@ -167,22 +185,60 @@ def _first_reason(output: str) -> str:
     return lines[0].strip() if lines else build.last_line(output)
 
 
-_COUNTING: Final = """package main
+_COUNTER: Final = """{package}
 
 import (
 	"os"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// In memory that the processes of a case share.
+var kipcheckCount = func() *uint64 {{
+	file, err := os.OpenFile(os.Getenv("{variable}"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {{
+		return new(uint64)
+	}}
+	defer file.Close()
+	if about, err := file.Stat(); err == nil && about.Size() < 8 {{
+		file.Truncate(8)
+	}}
+	memory, err := syscall.Mmap(int(file.Fd()), 0, 8, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {{
+		return new(uint64)
+	}}
+	return (*uint64)(unsafe.Pointer(&memory[0]))
+}}()
+
+func kipcheckReached() {{ atomic.AddUint64(kipcheckCount, 1) }}
+"""
+_COUNTING: Final = """package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"runtime/coverage"
+	"strings"
 	"time"
 )
 
+// Replaces one file, so that a killed program leaves a whole one.
 func init() {
+	folder := os.Getenv("GOCOVERDIR")
+	place, isWritten := "", false
 	go func() {
-		folder := os.Getenv("GOCOVERDIR")
-		if folder == "" || coverage.WriteMetaDir(folder) != nil {
-			return
-		}
 		for range time.Tick(%d * time.Millisecond) {
-			coverage.WriteCountersDir(folder)
+			isWritten = isWritten || coverage.WriteMetaDir(folder) == nil // fails until all packages are initialized
+			if metas, _ := filepath.Glob(filepath.Join(folder, "covmeta.*")); isWritten && len(metas) > 0 {
+				place = fmt.Sprintf("%%s.%%d.1", strings.Replace(metas[0], "covmeta", "covcounters", 1), os.Getpid())
+				data := bytes.Buffer{}
+				if coverage.WriteCounters(&data) == nil && os.WriteFile(place+".part", data.Bytes(), 0o644) == nil {
+					os.Rename(place+".part", place)
+				}
+			}
 		}
 	}()
 }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.recall.changes import Change
+from kipcheck.conformance.recall.change import Change
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import environments
 from kipcheck.conformance.targets.toolchains.maven import cache
@@ -94,7 +94,7 @@ def copied(client: str, release: str, place: Path) -> PythonCopy:
     copy = place / environment.relative_to(cache())
     inside = package.relative_to(environment)
     linked(environment, copy, inside)
-    shutil.rmtree(copy / "bin", ignore_errors=True)
+    (copy / "bin").unlink()  # Python looks for its environment beside the folder that it was started from
     shutil.copytree(environment / "bin", copy / "bin", symlinks=True)
     shutil.copytree(package, copy / inside, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     ((copy / inside).parent / "kipcheck_reached.py").write_text(MODULE, "utf-8")
@@ -132,7 +132,7 @@ def instrumented(change: Change) -> str:
     around it. The changed text as it is if there is none.
     """
     lines = change.after.splitlines(keepends=True)
-    for line, column in _statements(change.before, change.line):
+    for line, column, _ in _statements(change):
         before, text = lines[: line - 1], lines[line - 1] if line <= len(lines) else ""
         indent, after = text[:column], lines[line:]
         for made in (
@@ -146,16 +146,25 @@ def instrumented(change: Change) -> str:
     return change.after
 
 
-def _statements(text: str, line: int) -> list[tuple[int, int]]:
-    """Where the statements around a line begin, line and column in characters, the innermost first."""
-    found: list[tuple[int, int]] = []
-    lines = text.splitlines()
+def statement(change: Change) -> tuple[int, int]:
+    """The first and last line of the innermost statement around the change, in the original."""
+    return next(((first, last) for first, _, last in _statements(change)), (change.line, change.line))
+
+
+def _statements(change: Change) -> list[tuple[int, int, int]]:
+    """The statements around the change in the original, the innermost first: first line, its column in characters, and
+    last line."""
+    found: list[tuple[int, int, int]] = []
+    text, lines, start = change.before, change.before.splitlines(), change.start
+    while text[start : start + 1].isspace():  # a dropped line begins with its indentation
+        start += 1
+    place = text.count("\n", 0, start) + 1, len(text[text.rfind("\n", 0, start) + 1 : start].encode())
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.stmt):
+        if isinstance(node, ast.stmt) and node.end_lineno is not None and node.end_col_offset is not None:
             first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-            if first <= line <= (node.end_lineno or first):
-                column = node.col_offset if first == node.lineno else node.col_offset
-                found.append((first, len(lines[first - 1].encode()[:column].decode())))
+            if (first, node.col_offset) <= place <= (node.end_lineno, node.end_col_offset):
+                column = len(lines[first - 1].encode()[: node.col_offset].decode())
+                found.append((first, column, node.end_lineno))
     return [*reversed(found)]
 
 

@@ -1,5 +1,7 @@
 // Prints where a file in Go, read from standard input, can be changed by a few characters: JSON as of the class Site.
 // Left out are logging, metrics, texts of errors, and functions named String.
+//
+// With an offset as argument: where the innermost statement of a block begins that contains it, or -1.
 package main
 
 import (
@@ -340,12 +342,38 @@ func condition(node ast.Node) {
 	}
 }
 
+func statementAt(file *ast.File, offset int) int {
+	begins, blocks := -1, [][]ast.Stmt{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.BlockStmt:
+			blocks = append(blocks, node.List)
+		case *ast.CaseClause:
+			blocks = append(blocks, node.Body)
+		case *ast.CommClause:
+			blocks = append(blocks, node.Body)
+		}
+		return true
+	})
+	for _, each := range slices.Concat(blocks...) {
+		if at(each.Pos()) <= offset && offset < at(each.End()) {
+			begins = max(begins, at(each.Pos()))
+		}
+	}
+	return begins
+}
+
 func main() {
 	data, err := io.ReadAll(os.Stdin)
 	text = string(data)
 	if err == nil {
 		var file *ast.File
 		if file, err = parser.ParseFile(set, "", data, parser.SkipObjectResolution); err == nil {
+			if len(os.Args) > 1 {
+				offset, _ := strconv.Atoi(os.Args[1])
+				os.Stdout.WriteString(strconv.Itoa(statementAt(file, offset)))
+				return
+			}
 			errorsAll = namedErrors(file)
 			ast.Inspect(file, visit)
 			err = json.NewEncoder(os.Stdout).Encode(found)

@@ -1,5 +1,7 @@
 """Changes to files in Go, and programs of Go clients that are built with one of them."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -7,8 +9,10 @@ import pytest
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.recall.change import KINDS, Change
 from kipcheck.conformance.recall.changes import changes_in, of_mistake, sample
-from kipcheck.conformance.recall.go_copies import DoesNotBuild, GoCopy, copied
+from kipcheck.conformance.recall.go_copies import NOTE, DoesNotBuild, GoCopy, copied, instrumented
 from kipcheck.conformance.recall.mistakes import Edit
+from kipcheck.conformance.recall.python_copies import REACHED, count
+from kipcheck.conformance.targets.toolchains.maven import cache
 
 pytestmark = pytest.mark.go
 
@@ -94,6 +98,25 @@ def test_a_changed_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (copy.module / "consumer_group.go").read_text("utf-8") == text
     with pytest.raises(DoesNotBuild, match=r"undefined: generation"):
         copy.build(tmp_path / "other", _mistake(copy, text, "GenerationId: generationID,", "GenerationId: generation,"))
+
+
+@pytest.mark.timeout(900)
+def test_a_changed_program_counts(tmp_path: Path) -> None:
+    """How often the changed line is run, over several processes; not where no function has it."""
+    copy = copied("client:sarama")
+    file, text = "client.go", copy.sources()["client.go"]
+    edit = Edit("sarama", copy.release, file, "conf.Validate()", "conf.Validate( )", "NewClient")
+    copy.build(tmp_path / "cache", of_mistake(edit, text))
+    program = tmp_path / "cache" / copy.program.relative_to(cache()) / "program"
+    given = {"KIPCHECK_BOOTSTRAP": "127.0.0.1:1", "KIPCHECK_GROUP": "g", "KIPCHECK_TOPICS": "t"}
+    for times in range(3):
+        assert count(tmp_path / "count") == times
+        variables = {**os.environ, **given, REACHED: str(tmp_path / "count")}
+        subprocess.run([program], env=variables, check=False, capture_output=True)
+    outside = of_mistake(Edit("client", "1", "client.go", "size = 4", "size = 5"), CLIENT)
+    assert instrumented(outside) is None
+    inside = of_mistake(Edit("client", "1", "client.go", "c.epoch < 10", "c.epoch < 11"), CLIENT)
+    assert instrumented(inside) == CLIENT.replace("if errors", f"{NOTE}; if errors").replace("epoch < 10", "epoch < 11")
 
 
 def _mistake(copy: GoCopy, text: str, line: str, becomes: str) -> Change:
