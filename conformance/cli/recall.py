@@ -134,7 +134,7 @@ def _plain(bug: "Bug") -> dict[str, object]:
 
 
 def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
-    from kipcheck.conformance.recall import measure, record, runs
+    from kipcheck.conformance.recall import floor, measure, record, runs
     from kipcheck.conformance.recall.bugs import bugs, folder
 
     for bug in chosen:
@@ -150,13 +150,13 @@ def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
         if options.record:
             record.record([measured[bug.id]])
     unexplained = [bug for bug in chosen if measured[bug.id].result == "false alarm"]
-    fallen = record.below(record.totals(bugs().values(), measured))
+    fallen = floor.below(floor.totals(bugs().values(), measured))
     if options.json:
         print_json({"bugs": [measured[bug.id].plain for bug in chosen], "below": fallen})
     else:
         _print(chosen, measured, budget)
     for line in fallen:
-        complain(f"a total is below {folder() / record.FLOOR}: {line}", FAILED)
+        complain(f"a total is below {folder() / floor.FLOOR}: {line}", FAILED)
     for bug in unexplained:
         about = f"{bug.fixed} fails in each way in which {bug.affected} fails and that counts"
         complain(f"{bug.id}: {about}: read the failures, and narrow counts or write explained", FAILED)
