@@ -195,6 +195,7 @@ def _lines(bug: "Bug", found: "Measured") -> Iterator[str]:
         failure = f"{found.grade} {found.invariant}{shape} on {found.subject}"
         yield f"    {failure}, by {len(found.seeds)} of {found.of_seeds} seeds; {seeds}"
         yield from (f"      {step}" for step in found.least)
+    yield from (f"    and {each}" for each in found.also)
     if found.reason:
         yield f"    why {found.result}: {found.reason}"
     if found.why:

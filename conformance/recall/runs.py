@@ -47,6 +47,9 @@ UNSTABLE: Final = re.compile(r", ([\w/-]+): .*; run alone the case does not fail
 """In the line of a run about a failure that did not occur again."""
 JUDGED: Final = frozenset({"PASS", "FAIL", "WARN", "NOTE", "KNOWN"})
 BROKEN_BY: Final = frozenset({"FAIL", "WARN"})
+FOLDERS: Final = re.compile(r"(?<![\w:/.])/(?:[^\s/'\"]+/)+")
+WHY: Final = 400
+"""The most characters of a reason that are kept."""
 STEPS: Final = 30
 STEP: Final = 200
 """The most steps of a least case that are kept, and characters of each."""
@@ -225,8 +228,8 @@ def _without_ledger(code: int, output: str) -> Run:
     lines = [each.removeprefix("kipcheck: ") for each in output.splitlines() if each.strip()]
     why = lines[-1] if lines else "it printed nothing"
     if code in (USAGE, BROKEN):
-        return Run(exits=(code,), why=why)
-    return Run(exits=(OURS,), why=f"it ended with exit code {code} and without a ledger: {why}")
+        return Run(exits=(code,), why=_brief(why))
+    return Run(exits=(OURS,), why=f"it ended with exit code {code} and without a ledger: {_brief(why)}")
 
 
 def run_of(ledger: Ledger, cpu_s: float) -> Run:
@@ -240,7 +243,7 @@ def run_of(ledger: Ledger, cpu_s: float) -> Run:
     unstable = (each for line in ledger.troubles for each in UNSTABLE.findall(line.why))
     return Run(
         exits=tuple(footer.exits),
-        why="; ".join(dict.fromkeys(each.strip() for each in whys if each)),
+        why="; ".join(dict.fromkeys(_brief(each) for each in whys if each)),
         cases=counted.cases,
         cpu_s=_rounded(cpu_s),
         failures=tuple(each for line in ledger.failures for each in _failing(line)),
@@ -252,6 +255,13 @@ def run_of(ledger: Ledger, cpu_s: float) -> Run:
         doubts=dict(counted.doubts),
         unstable=tuple(dict.fromkeys(unstable)),
     )
+
+
+def _brief(why: str) -> str:
+    """The first and the last of its lines, without the folders of this machine."""
+    lines = [each.strip() for each in why.splitlines() if each.strip()]
+    text = " ... ".join(dict.fromkeys((lines[0], lines[-1]))) if lines else ""
+    return FOLDERS.sub("", text)[:WHY]
 
 
 def _rounded(seconds: float) -> float:

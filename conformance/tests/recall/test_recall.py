@@ -126,7 +126,8 @@ def test_runs_that_come_to_nothing_have_the_reason_of_the_target(monkeypatch: py
     other = runs.execute(Job("reference", "apache", "client", 0))
     assert other.is_about_nothing and not other.is_unavailable
     gone = runs.execute(Job("cmd:/no/such/testee", "apache", "nodes", 0))
-    assert gone.is_unavailable and "/no/such/testee" in gone.why and not gone.can_be_kept
+    assert gone.is_unavailable and "testee" in gone.why and not gone.can_be_kept
+    assert "/no/such" not in gone.why, "records name no folder of a machine"
 
 
 def test_a_run_without_a_ledger_is_a_bug_of_ours(tmp_path: Path) -> None:
