@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kipcheck.conformance.cli.options import (
     FAILED,
+    INTERRUPTED,
     NOT_STARTED,
     OK,
     USAGE,
@@ -80,6 +81,8 @@ def _recall(options: argparse.Namespace) -> int:
         return _listed(chosen, options.json) if options.list else _run(chosen, options)
     except (InvalidEntry, LookupError) as wrong:
         return complain(wrong.args[0], USAGE)
+    except KeyboardInterrupt:
+        return complain("interrupted: the same command continues with what is missing", INTERRUPTED)
     except OSError as denied:
         return complain(f"{denied.filename or options.out}: {denied.strerror}", USAGE)
 

@@ -9,8 +9,7 @@ import hashlib
 import json
 import os
 import re
-import signal
-import subprocess
+import resource
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -39,6 +38,7 @@ from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED
 from kipcheck.conformance.targets.toolchains.maven import cache as cache_folder
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
+from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.reports.phrases import numbered, operation
 
 LIMIT: Final = "40m"
@@ -205,23 +205,21 @@ def sources() -> str:
 def execute(job: Job) -> Run:
     """Runs a job in a child process. Errors: OSError."""
     with temporary_folder("recall") as folder:
-        log = folder / "log"
         command = (sys.executable, "-m", *job.words, "--budget", LIMIT, "--out", str(folder / "out"))
         env = {name: each for name, each in os.environ.items() if name != "KIPCHECK_PART"}
-        with log.open("wb") as output:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env)
-            try:
-                _, status, usage = os.wait4(child.pid, 0)
-            except KeyboardInterrupt:
-                child.send_signal(signal.SIGINT)
-                child.wait()
-                raise
-        child.returncode = code = os.waitstatus_to_exitcode(status)
+        before = _cpu_of_children()
+        ended = process_tree.run(command, env=env)
+        cpu_s = _cpu_of_children() - before
         try:
-            ledger = read(folder / "out" / NAME)
+            return run_of(read(folder / "out" / NAME), cpu_s)
         except (OSError, ValueError):
-            return _without_ledger(code, log.read_text("utf-8", "replace"))
-        return run_of(ledger, usage.ru_utime + usage.ru_stime)
+            return _without_ledger(ended.returncode, f"{ended.stdout}\n{ended.stderr}")
+
+
+def _cpu_of_children() -> float:
+    """Seconds of those that have ended, with their own children."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _without_ledger(code: int, output: str) -> Run:

@@ -126,8 +126,12 @@ def test_runs_that_come_to_nothing_have_the_reason_of_the_target(monkeypatch: py
     other = runs.execute(Job("reference", "apache", "client", 0))
     assert other.is_about_nothing and not other.is_unavailable
     gone = runs.execute(Job("cmd:/no/such/testee", "apache", "nodes", 0))
-    assert gone.is_unavailable and "testee" in gone.why and not gone.can_be_kept
-    assert "/no/such" not in gone.why, "records name no folder of a machine"
+    assert gone.is_unavailable and "there is no program 'testee'" in gone.why and not gone.can_be_kept
+
+
+def test_reasons_name_no_folder_of_a_machine() -> None:
+    why = "it ended:\n  File '/home/me/x.py'\nImportError: /home/me/y.py, see https://docs.example/a/b"
+    assert runs._brief(why) == "it ended: ... ImportError: y.py, see https://docs.example/a/b"
 
 
 def test_a_run_without_a_ledger_is_a_bug_of_ours(tmp_path: Path) -> None:
@@ -177,6 +181,17 @@ def test_a_skip_has_its_reason_and_nothing_installed_has_its_exit_code(
     assert f"    why skipped: {OLD}: there is no release 0.10.0" in printed.out
     assert "no release could be installed" in printed.err
     assert command(["recall", "--budget", "1x"]) == 0, "others were measured"
+
+
+def test_an_interrupt_says_that_the_same_command_continues(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(job: Job) -> Run:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "execute", interrupted)
+    assert command(["recall", "--id", "client-1"]) == 130
+    assert "interrupted: the same command continues with what is missing" in capsys.readouterr().err
 
 
 def test_entries_are_listed_without_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
