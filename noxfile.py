@@ -18,6 +18,8 @@ nox.options.reuse_existing_virtualenvs = True
 
 NIGHT: Final = Path("kipcheck-night")
 """The output of nightly runs: a folder for each part, with ``done.jsonl``, a line for each finished unit."""
+RECORDED: Final = (":!golden/ways_back.json", ":!conformance/recall/mutation.json")
+"""Files that nightly runs write, which are no sources."""
 PART_S: Final = 50 * 60
 """After so many seconds a part starts no further unit, unless ``--long`` is given. The same command continues it."""
 SEEDS: Final = range(10)
@@ -143,10 +145,10 @@ def _run(session: nox.Session, unit: Unit, log: Path) -> bool:
 def _sources(session: nox.Session) -> str:
     """A digest of the commit and of uncommitted changes: results count for these sources only.
 
-    Rows that the part ways-back adds are no sources.
+    Rows that the parts ways-back and mutate write are no sources.
     """
     state = [session.run("git", *asked, external=True, silent=True, log=False)
-             for asked in (("rev-parse", "HEAD"), ("diff", "HEAD", "--", ":!golden/ways_back.json"))]  # fmt: skip
+             for asked in (("rev-parse", "HEAD"), ("diff", "HEAD", "--", *RECORDED))]  # fmt: skip
     return hashlib.sha256("".join(map(str, state)).encode()).hexdigest()[:16]
 
 
@@ -287,9 +289,8 @@ MUTATED: Final = {
     "client:aiokafka": ("client",), "client:franz-go": ("client",), "client:sarama": ("client",),
 }  # fmt: skip
 """Clients whose sources are changed, and the parts of each."""
-MUTANTS: Final = 100
-MUTANTS_AT_ONCE: Final = 10
-"""The mutants of a unit, so that it ends within an hour."""
+MUTATION_S: Final = 20 * 60
+"""The limit of a client and part."""
 RECALL_BUDGET: Final = "15m"
 """The time of each bug for what goes beyond the default cases."""
 
@@ -305,13 +306,18 @@ def _recall(session: nox.Session, long: bool) -> Iterator[Unit]:
 
 
 def _mutate(session: nox.Session, long: bool) -> Iterator[Unit]:
-    """Mutants of real clients, and mistakes that people make in them: totals below the floor fail the unit."""
+    """Random changes to real clients, and mistakes that people make in them; then their totals are compared.
+
+    A unit that takes longer than its limit is interrupted, and continues with what is missing at the next start.
+    """
+    limit = () if long else ("timeout", "--preserve-status", "--signal=INT", str(MUTATION_S))
     for target, parts in MUTATED.items():
         for part in parts:
-            for seed in range(MUTANTS // MUTANTS_AT_ONCE):
-                begin = ("kipcheck", "mutate", "--target", target, "--part", part, "--n", str(MUTANTS_AT_ONCE))
-                out = str(NIGHT / "mutate" / target.replace(":", "-"))
-                yield Unit(f"{target} {part} seed {seed}", (*begin, "--seed", str(seed), "--out", out))
+            out = str(NIGHT / "mutate" / target.replace(":", "-"))
+            run = (*limit, "kipcheck", "mutate", "--target", target, "--part", part, "--record", "--out", out)
+            yield Unit(f"{target} {part}", run)
+            yield Unit(f"{target} {part} mistakes", (*run, "--mistakes"))
+    yield Unit("floor", ("python", "-m", "kipcheck.conformance.recall.floor"), every_time=True)
 
 
 PARTS: Final[dict[str, Part]] = {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kipcheck.conformance.cli.options import (
     FAILED,
+    INTERRUPTED,
     NOT_STARTED,
     OK,
     USAGE,
@@ -80,6 +81,8 @@ def _recall(options: argparse.Namespace) -> int:
         return _listed(chosen, options.json) if options.list else _run(chosen, options)
     except (InvalidEntry, LookupError) as wrong:
         return complain(wrong.args[0], USAGE)
+    except KeyboardInterrupt:
+        return complain("interrupted: the same command continues with what is missing", INTERRUPTED)
     except OSError as denied:
         return complain(f"{denied.filename or options.out}: {denied.strerror}", USAGE)
 
@@ -134,7 +137,7 @@ def _plain(bug: "Bug") -> dict[str, object]:
 
 
 def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
-    from kipcheck.conformance.recall import measure, record, runs
+    from kipcheck.conformance.recall import floor, measure, record, runs
     from kipcheck.conformance.recall.bugs import bugs, folder
 
     for bug in chosen:
@@ -150,13 +153,13 @@ def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
         if options.record:
             record.record([measured[bug.id]])
     unexplained = [bug for bug in chosen if measured[bug.id].result == "false alarm"]
-    fallen = record.below(record.totals(bugs().values(), measured))
+    fallen = floor.below(floor.totals(bugs().values(), measured))
     if options.json:
         print_json({"bugs": [measured[bug.id].plain for bug in chosen], "below": fallen})
     else:
         _print(chosen, measured, budget)
     for line in fallen:
-        complain(f"a total is below {folder() / record.FLOOR}: {line}", FAILED)
+        complain(f"a total is below {folder() / floor.FLOOR}: {line}", FAILED)
     for bug in unexplained:
         about = f"{bug.fixed} fails in each way in which {bug.affected} fails and that counts"
         complain(f"{bug.id}: {about}: read the failures, and narrow counts or write explained", FAILED)
@@ -195,6 +198,7 @@ def _lines(bug: "Bug", found: "Measured") -> Iterator[str]:
         failure = f"{found.grade} {found.invariant}{shape} on {found.subject}"
         yield f"    {failure}, by {len(found.seeds)} of {found.of_seeds} seeds; {seeds}"
         yield from (f"      {step}" for step in found.least)
+    yield from (f"    and {each}" for each in found.also)
     if found.reason:
         yield f"    why {found.result}: {found.reason}"
     if found.why:

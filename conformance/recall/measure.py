@@ -69,6 +69,8 @@ class Measured(Record):
     grade: str = ""
     least: tuple[str, ...] = ()
     """The steps of its least case."""
+    also: tuple[str, ...] = ()
+    """Its other failures that count and that the fixed release has not."""
     alarms: tuple[str, ...] = ()
     """Failures of the fixed release that count, whatever the result is."""
     remarks: tuple[str, ...] = ()
@@ -242,10 +244,20 @@ class _Comparison:
         if reasons:
             return common.update(result="undecided", reason="; ".join(dict.fromkeys(reasons)))
         if hits:
-            return _found(common.update(result="found"), hits)
+            return self._found(common.update(result="found"), hits)
         if with_budget:
-            return _found(common.update(result="found with budget"), with_budget)
+            return self._found(common.update(result="found with budget"), with_budget)
         return common.update(why=why(self.bug))
+
+    def _found(self, common: Measured, hits: Mapping[int, _Hit]) -> Measured:
+        best = min((each.failing for each in hits.values()), key=_order)
+        not_its = {best.key, *(each.key for each in self.alarms())}
+        others = {each.text for run in _all(self.affected) for each in self._counting(run) if each.key not in not_its}
+        return common.update(
+            seeds=tuple(hits), cases=tuple(each.first.cases for each in hits.values()),
+            cpu_s=tuple(each.first.cpu_s for each in hits.values()), invariant=best.invariant, shape=best.shape,
+            subject=best.subject, grade=best.grade, least=best.least, also=tuple(sorted(others)),
+        )  # fmt: skip
 
     def _reasons(self, target: str, by: Mapping[int, list[Run]]) -> Iterator[str]:
         """Why the runs of a target decide nothing."""
@@ -280,15 +292,6 @@ class _Comparison:
         for invariant in dict.fromkeys(each for run in _all(self.fixed) for each in run.unstable):
             if is_counted(self.bug, invariant):
                 yield f"a failure of {invariant} with {self.bug.fixed} did not occur again"
-
-
-def _found(common: Measured, hits: Mapping[int, _Hit]) -> Measured:
-    best = min((each.failing for each in hits.values()), key=_order)
-    return common.update(
-        seeds=tuple(hits), cases=tuple(each.first.cases for each in hits.values()),
-        cpu_s=tuple(each.first.cpu_s for each in hits.values()), invariant=best.invariant, shape=best.shape,
-        subject=best.subject, grade=best.grade, least=best.least,
-    )  # fmt: skip
 
 
 def _order(failing: Failing) -> tuple[int, int]:

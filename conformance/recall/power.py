@@ -1,14 +1,13 @@
 """Renders how strong the suite is, in Markdown: the tables of ``docs/power.md``."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
-from kipcheck.conformance.recall.bugs import KINDS, RESULTS, Bug, folder
+from kipcheck.conformance.recall.bugs import KINDS, RESULTS, Bug
+from kipcheck.conformance.recall.floor import mutation_rows
 from kipcheck.conformance.recall.measure import NOT_COUNTED, Measured
-from kipcheck.conformance.recall.record import MUTATION
 
 BUGS: Final = "<!-- bugs -->\n", "<!-- end of bugs -->\n"
 TOTALS: Final = "<!-- totals of bugs -->\n", "<!-- end of totals of bugs -->\n"
@@ -17,8 +16,8 @@ WHY: Final = "<!-- why missed -->\n", "<!-- end of why missed -->\n"
 """The marks around the tables of the page."""
 WHYS: Final = ("not reached", "no difference", "no law", "in doubt", NOT_COUNTED)
 """Why a bug was missed, or a mutant survived: the first that is so."""
-OUTCOMES: Final = ("killed", "masked", "survived", "hung", "equivalent")
-"""Of a mutant."""
+OUTCOMES: Final = ("killed", "masked", "survived", "hung", "broken", "equivalent")
+"""Of a mutant; ``broken``: the client does not build, start or join."""
 NOT_MEASURED: Final = "not measured"
 
 
@@ -75,19 +74,12 @@ def why_table(bugs: Iterable[Bug], results: Mapping[str, Measured], rows: Sequen
         yield _row(each, missed[each], survived[each])
 
 
-def mutation_rows() -> Sequence[Mapping[str, Any]]:
-    """The recorded rows of ``kipcheck mutate``, one for each client and part; none where there is no record."""
-    path = folder() / MUTATION
-    found: Sequence[Mapping[str, Any]] = json.loads(path.read_text("utf-8"))["rows"] if path.is_file() else ()
-    return found
-
-
 def mutation_table(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A row for each client and part: ``client``, ``part``, and the number of mutants by outcome."""
-    yield from _head("client", "part", "mutants", *OUTCOMES)
+    """A row for each client, part and kind of changes: the number of mutants by outcome."""
+    yield from _head("client", "release", "part", "changes", "all", *OUTCOMES)
     for row in rows:
         numbers = [row.get(each, 0) for each in OUTCOMES]
-        yield _row(row["client"], row["part"], sum(numbers), *numbers)
+        yield _row(row["target"], row["release"], row["part"], row["kind"], sum(numbers), *numbers)
 
 
 def _head(*cells: str) -> tuple[str, str]:

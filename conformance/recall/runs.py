@@ -9,8 +9,7 @@ import hashlib
 import json
 import os
 import re
-import signal
-import subprocess
+import resource
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -39,6 +38,7 @@ from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED
 from kipcheck.conformance.targets.toolchains.maven import cache as cache_folder
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
+from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.reports.phrases import numbered, operation
 
 LIMIT: Final = "40m"
@@ -47,6 +47,9 @@ UNSTABLE: Final = re.compile(r", ([\w/-]+): .*; run alone the case does not fail
 """In the line of a run about a failure that did not occur again."""
 JUDGED: Final = frozenset({"PASS", "FAIL", "WARN", "NOTE", "KNOWN"})
 BROKEN_BY: Final = frozenset({"FAIL", "WARN"})
+FOLDERS: Final = re.compile(r"(?<![\w:/.])/(?:[^\s/'\"]+/)+")
+WHY: Final = 400
+"""The most characters of a reason that are kept."""
 STEPS: Final = 30
 STEP: Final = 200
 """The most steps of a least case that are kept, and characters of each."""
@@ -202,31 +205,29 @@ def sources() -> str:
 def execute(job: Job) -> Run:
     """Runs a job in a child process. Errors: OSError."""
     with temporary_folder("recall") as folder:
-        log = folder / "log"
         command = (sys.executable, "-m", *job.words, "--budget", LIMIT, "--out", str(folder / "out"))
         env = {name: each for name, each in os.environ.items() if name != "KIPCHECK_PART"}
-        with log.open("wb") as output:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env)
-            try:
-                _, status, usage = os.wait4(child.pid, 0)
-            except KeyboardInterrupt:
-                child.send_signal(signal.SIGINT)
-                child.wait()
-                raise
-        child.returncode = code = os.waitstatus_to_exitcode(status)
+        before = _cpu_of_children()
+        ended = process_tree.run(command, env=env)
+        cpu_s = _cpu_of_children() - before
         try:
-            ledger = read(folder / "out" / NAME)
+            return run_of(read(folder / "out" / NAME), cpu_s)
         except (OSError, ValueError):
-            return _without_ledger(code, log.read_text("utf-8", "replace"))
-        return run_of(ledger, usage.ru_utime + usage.ru_stime)
+            return _without_ledger(ended.returncode, f"{ended.stdout}\n{ended.stderr}")
+
+
+def _cpu_of_children() -> float:
+    """Seconds of those that have ended, with their own children."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _without_ledger(code: int, output: str) -> Run:
     lines = [each.removeprefix("kipcheck: ") for each in output.splitlines() if each.strip()]
     why = lines[-1] if lines else "it printed nothing"
     if code in (USAGE, BROKEN):
-        return Run(exits=(code,), why=why)
-    return Run(exits=(OURS,), why=f"it ended with exit code {code} and without a ledger: {why}")
+        return Run(exits=(code,), why=_brief(why))
+    return Run(exits=(OURS,), why=f"it ended with exit code {code} and without a ledger: {_brief(why)}")
 
 
 def run_of(ledger: Ledger, cpu_s: float) -> Run:
@@ -240,7 +241,7 @@ def run_of(ledger: Ledger, cpu_s: float) -> Run:
     unstable = (each for line in ledger.troubles for each in UNSTABLE.findall(line.why))
     return Run(
         exits=tuple(footer.exits),
-        why="; ".join(dict.fromkeys(each.strip() for each in whys if each)),
+        why="; ".join(dict.fromkeys(_brief(each) for each in whys if each)),
         cases=counted.cases,
         cpu_s=_rounded(cpu_s),
         failures=tuple(each for line in ledger.failures for each in _failing(line)),
@@ -252,6 +253,13 @@ def run_of(ledger: Ledger, cpu_s: float) -> Run:
         doubts=dict(counted.doubts),
         unstable=tuple(dict.fromkeys(unstable)),
     )
+
+
+def _brief(why: str) -> str:
+    """The first and the last of its lines, without the folders of this machine."""
+    lines = [each.strip() for each in why.splitlines() if each.strip()]
+    text = " ... ".join(dict.fromkeys((lines[0], lines[-1]))) if lines else ""
+    return FOLDERS.sub("", text)[:WHY]
 
 
 def _rounded(seconds: float) -> float:

@@ -66,6 +66,7 @@ def test_the_gravest_failure_with_the_least_case_is_shown() -> None:
     )
     found = measured({OLD: run})
     assert (found.invariant, found.shape, len(found.least)) == ("client/beats", ("x",), 2)
+    assert found.also == ("client/beats on client", "client/leaves (late) on client")
 
 
 @for_each([failed(failing("client/syncs")), failed(failing("client/leaves", "never")), CLEAN])

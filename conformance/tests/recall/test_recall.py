@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from kipcheck.conformance.cli.main import run as command
-from kipcheck.conformance.recall import bugs as entries, power, record, runs
+from kipcheck.conformance.recall import bugs as entries, floor, power, record, runs
 from kipcheck.conformance.recall.runs import Job, Run
 from kipcheck.conformance.targets.toolchains import environments
 from kipcheck.conformance.tests.recall.test_measure import CLEAN, NEW, OLD, failed, failing
@@ -54,8 +54,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     made = tmp_path / "entries"
     made.mkdir()
     (made / "some.toml").write_text(ENTRIES, "utf-8")
-    (made / record.FLOOR).write_text(FLOOR, "utf-8")
-    for module in (entries, record, power):
+    (made / floor.FLOOR).write_text(FLOOR, "utf-8")
+    for module in (entries, record, floor):
         monkeypatch.setattr(module, "folder", lambda: made)
     monkeypatch.setattr(runs, "default_folder", lambda: tmp_path / "kept")
     entries.bugs.cache_clear()
@@ -126,7 +126,12 @@ def test_runs_that_come_to_nothing_have_the_reason_of_the_target(monkeypatch: py
     other = runs.execute(Job("reference", "apache", "client", 0))
     assert other.is_about_nothing and not other.is_unavailable
     gone = runs.execute(Job("cmd:/no/such/testee", "apache", "nodes", 0))
-    assert gone.is_unavailable and "/no/such/testee" in gone.why and not gone.can_be_kept
+    assert gone.is_unavailable and "there is no program 'testee'" in gone.why and not gone.can_be_kept
+
+
+def test_reasons_name_no_folder_of_a_machine() -> None:
+    why = "it ended:\n  File '/home/me/x.py'\nImportError: /home/me/y.py, see https://docs.example/a/b"
+    assert runs._brief(why) == "it ended: ... ImportError: y.py, see https://docs.example/a/b"
 
 
 def test_a_run_without_a_ledger_is_a_bug_of_ours(tmp_path: Path) -> None:
@@ -176,6 +181,17 @@ def test_a_skip_has_its_reason_and_nothing_installed_has_its_exit_code(
     assert f"    why skipped: {OLD}: there is no release 0.10.0" in printed.out
     assert "no release could be installed" in printed.err
     assert command(["recall", "--budget", "1x"]) == 0, "others were measured"
+
+
+def test_an_interrupt_says_that_the_same_command_continues(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(job: Job) -> Run:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "execute", interrupted)
+    assert command(["recall", "--id", "client-1"]) == 130
+    assert "interrupted: the same command continues with what is missing" in capsys.readouterr().err
 
 
 def test_entries_are_listed_without_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,22 +280,23 @@ def test_totals_rise_with_records_and_a_fall_fails_the_command(
 ) -> None:
     ends[OLD] = failed(failing())
     assert command(["recall", "--record"]) == 0
-    assert record.floor()["found"] == {"live": 1, "coordinator": 0} and record.floor()["killed"] == {}
-    assert (folder / record.FLOOR).read_text("utf-8").startswith("# Totals.\n[found]\n")
+    assert floor.floor()["found"] == {"live": 1, "coordinator": 0} and floor.floor()["killed"] == {}
+    assert (folder / floor.FLOOR).read_text("utf-8").startswith("# Totals.\n[found]\n")
     del ends[OLD]
     assert command(["recall", "--id", "broker-2"]) == 0, "the recorded results of other bugs count"
     assert command(["recall"]) == 1
     assert "floor.toml: found, live: 0, the floor is 1" in capsys.readouterr().err
     ends[OLD] = Run(exits=(3,), why="no network")
     assert command(["recall"]) == 0, "what cannot be installed has not fallen"
-    assert record.floor()["found"]["live"] == 1
+    assert floor.floor()["found"]["live"] == 1
 
 
 def test_the_floor_is_compared_for_what_was_counted(folder: Path) -> None:
-    (folder / record.FLOOR).write_text("[found]\nlive = 1\n[killed]\naiokafka = 8\n", "utf-8")
-    assert record.below({"killed": {"aiokafka": 7}}) == ["killed, aiokafka: 7, the floor is 8"]
-    record.raise_floor({"killed": {"aiokafka": 9, "sarama": 2}})
-    assert record.floor() == {"found": {"live": 1}, "killed": {"aiokafka": 9, "sarama": 2}}
+    (folder / floor.FLOOR).write_text('[found]\nlive = 1\n[killed]\n"aiokafka wire random" = 8\n', "utf-8")
+    row = {"target": "aiokafka", "part": "wire", "kind": "random", "killed": 7}
+    assert floor.below(floor.killed([row])) == ["killed, aiokafka wire random: 7, the floor is 8"]
+    floor.raise_floor({"killed": {"aiokafka wire random": 9, "sarama": 2}})
+    assert floor.floor() == {"found": {"live": 1}, "killed": {"aiokafka wire random": 9, "sarama": 2}}
 
 
 # ---- the page
@@ -288,8 +305,9 @@ def test_the_floor_is_compared_for_what_was_counted(folder: Path) -> None:
 def test_the_tables_of_the_page(folder: Path, ends: dict[Any, Run]) -> None:
     ends[OLD] = failed(failing(), at=1200)
     command(["recall", "--record"])
-    rows = {"rows": [{"client": "aiokafka", "part": "client", "killed": 6, "survived": 2, "why": {"no law": 2}}]}
-    (folder / record.MUTATION).write_text(json.dumps(rows), "utf-8")
+    about = {"target": "client:aiokafka", "release": "0.14.0", "part": "client", "kind": "random"}
+    rows = [{**about, "killed": 6, "survived": 2, "why": {"no law": 2}}]
+    (folder / floor.MUTATION).write_text(json.dumps(rows), "utf-8")
     tables = dict(power.sections(entries.bugs().values(), record.results()))
     assert tables[power.BUGS][2:] == [
         "| [client-1](https://issues.example/1) | live | guard | found | found | 3 of 3 | 1,200 | |",
@@ -300,7 +318,7 @@ def test_the_tables_of_the_page(folder: Path, ends: dict[Any, Run]) -> None:
         "| live | 1 | 1 | 0 | 0 |", "| coordinator | 1 | 0 | 1 | 0 |", "| all | 2 | 1 | 1 | 0 |",
     ]  # fmt: skip
     assert "| no law | 0 | 2 |" in tables[power.WHY] and "| not counted | 1 | 0 |" in tables[power.WHY]
-    assert tables[power.MUTANTS][2:] == ["| aiokafka | client | 8 | 6 | 0 | 2 | 0 | 0 |"]
+    assert tables[power.MUTANTS][2:] == ["| client:aiokafka | 0.14.0 | client | random | 8 | 6 | 0 | 2 | 0 | 0 | 0 |"]
 
 
 def _words(folder: Path) -> dict[str, tuple[str, str]]:
