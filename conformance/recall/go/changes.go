@@ -381,7 +381,7 @@ func statementAt(file *ast.File, offset int) int {
 		return true
 	})
 	for _, each := range slices.Concat(blocks...) {
-		if at(each.Pos()) <= offset && offset < at(each.End()) {
+		if at(each.Pos()) <= offset && offset <= at(each.End()) {
 			begins = max(begins, at(each.Pos()))
 		}
 	}
