@@ -2,8 +2,11 @@
 
 import difflib
 import hashlib
+import re
+from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 KINDS: Final = ("branch", "constant", "order", "dropped statement", "swapped error", "dropped reset")
@@ -56,6 +59,19 @@ class Change:
         made_of = (self.path, str(self.start), self.kind, self.before[self.start : self.end], self.becomes)
         return hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:12]
 
+    @property
+    def place(self) -> tuple[int, int, str]:
+        """Where characters are replaced with which, equal for two changes that give the same text: what is only added
+        or removed is moved to the left as far as it goes.
+        """
+        start, end, becomes = self.start, self.end, self.becomes
+        moved = self.before[start:end] or becomes
+        if start < end and becomes:
+            return start, end, becomes
+        while start and self.before[start - 1] == moved[-1]:
+            start, end, moved = start - 1, end - 1, moved[-1] + moved[:-1]
+        return start, end, moved if becomes else ""
+
     def diff(self) -> str:
         """Unified, with three lines around it."""
         lines = difflib.unified_diff(
@@ -69,8 +85,13 @@ def changed(path: str, kind: str, inside: str, before: str, start: int, end: int
     old = before[start:end]
     left = _common(old, becomes)
     right = _common(old[left:][::-1], becomes[left:][::-1])
-    line = before.count("\n", 0, start + left) + 1
+    line = bisect_right(_line_starts(before), start + left)
     return Change(path, line, kind, inside, before, start + left, end - right, becomes[left : len(becomes) - right])
+
+
+@lru_cache(4)
+def _line_starts(text: str) -> list[int]:
+    return [0, *(each.end() for each in re.finditer("\n", text))]
 
 
 def _common(one: str, other: str) -> int:

@@ -1,7 +1,6 @@
 """Lists the small changes that a person could make to a file of a client's source, and applies those of a mistake."""
 
 import ast
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
@@ -20,15 +19,14 @@ def changes_in(path: str, text: str, lines: frozenset[int] | None) -> Sequence[C
     Errors: SyntaxError; ``Unavailable`` for a file in Go, without Go.
     """
     found: list[Change] = []
-    texts = {hashlib.sha256(text.encode()).digest()}
+    places: set[tuple[int, int, str]] = set()
     sites = go_changes.sites if path.endswith(".go") else python_changes.sites
     for site in sites(text):
         if lines is not None and lines.isdisjoint(site.lines):
             continue
         change = changed(path, site.kind, site.inside, text, site.start, site.end, site.becomes)
-        digest = hashlib.sha256(change.after.encode()).digest()
-        if digest not in texts:
-            texts.add(digest)
+        if (change.start < change.end or change.becomes) and change.place not in places:
+            places.add(change.place)
             found.append(change)
     return found
 

@@ -33,6 +33,8 @@ MODULES: Final[Mapping[str, str]] = {
     "kfake": "github.com/twmb/franz-go/pkg/kfake",
 }
 """Client -> the module whose files are changed."""
+MORE: Final[Mapping[str, tuple[str, ...]]] = {"franz-go": ("pkg/kmsg",)}
+"""Target -> folders of its module that are modules of their own, and are changed too: the codec of franz-go."""
 COVERS: Final = "covers.go"
 """Added to a program that counts lines: it may be killed, and counters are written at its end alone otherwise."""
 EVERY_MS: Final = 100
@@ -55,6 +57,8 @@ class GoCopy:
     """The folder of its program in the real cache, as ``kipcheck run`` has built it."""
     module: Path
     """The files of its module, which nothing changes."""
+    more: tuple[str, ...] = ()
+    """Of ``MORE``."""
 
     def build(self, place: Path, change: Change | None, counts_lines: bool = False) -> Path:
         """The cache folder ``place``, made anew, in which the program has the change, ``instrumented``.
@@ -70,7 +74,9 @@ class GoCopy:
             if each.name != go.PROGRAM:
                 shutil.copy(each, built / each.name)
         with (built / "go.mod").open("a", encoding="utf-8") as file:
-            file.write(f"\nreplace {MODULES[self.client]} => {json.dumps(str(self.module))}\n")
+            for folder in ("", *self.more):
+                name = "/".join(filter(None, (MODULES[self.client], folder)))
+                file.write(f"\nreplace {name} => {json.dumps(str(self.module / folder))}\n")
         # Without optimisation the largest module compiles in two thirds of the time; the unchanged one is built alike.
         options = [
             f"-gcflags={MODULES[self.client]}/...=-N -l",
@@ -104,11 +110,11 @@ class GoCopy:
 
     def sources(self) -> dict[str, str]:
         """The files of the packages of the module that the program has, by their paths in the module, without tests."""
-        pattern = "{{if .Module}}{{range .GoFiles}}{{$.Dir}}/{{.}}\n{{end}}{{end}}"
-        listed = _go(self.program, "list", "-mod=mod", "-deps", "-f", pattern, ".")
-        inside = _module_folder(self.program, MODULES[self.client])
-        found = sorted(Path(each).relative_to(inside) for each in listed.split() if Path(each).is_relative_to(inside))
-        return {str(each): (self.module / each).read_text("utf-8") for each in found}
+        pattern = "{{$path := .ImportPath}}{{range .GoFiles}}{{$path}}/{{.}}\n{{end}}"
+        listed = _go(self.program, "list", "-mod=mod", "-deps", "-f", pattern, ".").split()
+        inside = f"{MODULES[self.client]}/"
+        found = sorted(each.removeprefix(inside) for each in listed if each.startswith(inside))
+        return {each: (self.module / each).read_text("utf-8") for each in found if (self.module / each).exists()}
 
 
 def copied(target: str) -> GoCopy:
@@ -127,11 +133,14 @@ def copied(target: str) -> GoCopy:
     else:
         release = release or target_entries()[client].default
         program = Path(LIBRARIES[client].command(release)[0]) if client in LIBRARIES else go.build(client, release)
-    found = _module_folder(program.parent, MODULES[client])
-    module = cache() / "recall" / "go" / f"{client}@{found.name.rpartition('@')[2]}"
+    more = MORE.get(target.partition("@")[0], ())
+    names = ["/".join(filter(None, (MODULES[client], each))) for each in ("", *more)]
+    found = [_module_folder(program.parent, each) for each in names]
+    versions = "+".join(each.name.rpartition("@")[2] for each in found)
+    module = cache() / "recall" / "go" / f"{client}@{versions}"
     if not module.is_dir():
-        _copy(found, module)
-    return GoCopy(client, release, program.parent, module)
+        _copy(dict(zip(("", *more), found, strict=True)), module)
+    return GoCopy(client, release, program.parent, module, more)
 
 
 def instrumented(change: Change) -> str | None:
@@ -141,17 +150,15 @@ def instrumented(change: Change) -> str | None:
     return None if at is None else f"{change.after[:at]}{NOTE}; {change.after[at:]}"
 
 
-def _copy(found: Path, module: Path) -> None:
-    """Without tests, and writable: files of Go's module cache are not."""
+def _copy(found: Mapping[str, Path], module: Path) -> None:
+    """Modules by their folders, without tests, and writable: files of Go's module cache are not."""
     module.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=f".{module.name}.", dir=module.parent))
     try:
-        shutil.copytree(
-            found,
-            building / "copy",
-            copy_function=shutil.copyfile,
-            ignore=shutil.ignore_patterns("*_test.go", "testdata"),
-        )
+        for folder, path in found.items():
+            left_out = shutil.ignore_patterns("*_test.go", "testdata")
+            shutil.copytree(path, building / "copy" / folder, copy_function=shutil.copyfile, ignore=left_out)
+            (building / "copy" / folder).chmod(0o755)
         for each in (building / "copy", *(building / "copy").rglob("*")):
             each.chmod(0o755 if each.is_dir() else 0o644)
         if not module.exists():

@@ -18,6 +18,8 @@ from kipcheck.conformance.recall.python_errors import error_groups, errors_of
 
 SILENT: Final = re.compile(r"_*(log|logger|logging|warnings?|metrics|sensors?|_sensors|deprecat\w*)$", re.IGNORECASE)
 """Objects whose calls do not change conduct."""
+NOT_CONDUCT: Final = ("cast", "TypeVar", "getLogger", "namedtuple", "acquire", "release")
+"""Calls; without a lock a client only crashes or hangs."""
 UNCHANGED: Final = ("__repr__", "__str__")
 TIME: Final = re.compile(r"timeout|(_|^)(ms|seconds|secs)$|interval|backoff|delay|deadline|linger")
 LARGE: Final = 100
@@ -325,10 +327,13 @@ def _is_silent(node: ast.stmt) -> bool:
 
 def _is_silent_call(node: ast.Call) -> bool:
     """A call of something like ``self._log.debug``, and of ``isEnabledFor``."""
-    return any(
-        SILENT.match(name)
-        for name in (_last(each) for each in ast.walk(node.func) if isinstance(each, ast.Name | ast.Attribute))
-    ) or _last(node.func) in ("cast", "TypeVar", "getLogger", "namedtuple")
+    return (
+        any(
+            SILENT.match(name)
+            for name in (_last(each) for each in ast.walk(node.func) if isinstance(each, ast.Name | ast.Attribute))
+        )
+        or _last(node.func) in NOT_CONDUCT
+    )
 
 
 def _last(node: ast.AST | None) -> str:

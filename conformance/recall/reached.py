@@ -5,6 +5,7 @@ A client in Python gets a tracer in a copy of its environment; one in Go is buil
 
 import json
 import re
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -72,7 +73,10 @@ def _run(target: str, check: str, traced: _Traced) -> Lines:
         argv = [sys.executable, "-m", "kipcheck", "run", "--target", target, "--check", check, "--least", "0",
                 "--out", str(Path(folder) / "out")]  # fmt: skip
         variables = build.environment({CACHE: str(traced.cache), traced.variable: str(written)})
-        done = process_tree.run(argv, SECONDS, env=variables)
+        try:
+            done = process_tree.run(argv, SECONDS, env=variables)
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"{check} took more than {SECONDS} s against {target}") from None
         if done.returncode in (BROKEN, OURS):
             raise Unavailable(f"{check} cannot be run against {target}: {build.last_line(done.stderr + done.stdout)}")
         if done.returncode == USAGE:

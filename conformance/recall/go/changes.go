@@ -25,14 +25,15 @@ type site struct {
 }
 
 var (
-	silent = regexp.MustCompile(`(?i)^(log|logger|debuglogger|logf?|debugf?|infof?|warnf?|errorf?|fmt|metrics?|hooks?|eachhook|panic|println|printf|new)$`)
-	isTime = regexp.MustCompile(`(?i)timeout|(ms|millis|seconds)$|interval|backoff|delay|deadline|linger`)
-	reset  = regexp.MustCompile(`(?i)^(reset|clear|forget|invalidate)`)
-	empty  = regexp.MustCompile(`^(nil|false|0|-1|""|\w*(NO_|Undefined|Empty)\w*|(map|\[)[^{]*\{\})$`)
-	errors = regexp.MustCompile(`^(kerr\.[A-Z]\w*|Err[A-Z]\w*)(\.Code)?$`)
-	noErr  = regexp.MustCompile(`^(kerr\.(Code|Message|Retriable|Error|.*ForCode|Is.*)|ErrNoError)$`)
-	kinds  = []*regexp.Regexp{isTime, regexp.MustCompile(`(?i)(offset|epoch|generation|partition|version|count|size)(id)?$`),
-		regexp.MustCompile(`(?i)(id|name|topic|instance|key|host|client)$`), regexp.MustCompile(`[a-z]s$`)}
+	silent  = regexp.MustCompile(`(?i)^(logger|debuglogger|logf?|debugf?|infof?|warnf?|errorf?|fmt|metric.*|hooks?|eachhook|panic|println|printf|new)$`)
+	counter = regexp.MustCompile(`^(Inc|Mark|R?Lock|R?Unlock|TryR?Lock)$`) // of metrics, and locks, which only crash or hang
+	isTime  = regexp.MustCompile(`(?i:timeout|interval|backoff|delay|deadline|linger)|(Ms|Millis|Seconds)$|^ms$`)
+	reset   = regexp.MustCompile(`(?i)^(reset|clear|forget|invalidate)`)
+	empty   = regexp.MustCompile(`^(nil|false|0|-1|""|\w*(NO_|Undefined|Empty)\w*|(map|\[)[^{]*\{\})$`)
+	errors  = regexp.MustCompile(`^(kerr\.[A-Z]\w*|Err[A-Z]\w*)(\.Code)?$`)
+	noErr   = regexp.MustCompile(`^(kerr\.(Code|Message|Retriable|Error|.*ForCode|Is.*)|ErrNoError)$`)
+	kinds   = []*regexp.Regexp{isTime, regexp.MustCompile(`(?i)(offset|epoch|generation|partition|version|count|size)(id)?$`),
+		regexp.MustCompile(`(?i)(id|name|topic|instance)$`)}
 	others = map[token.Token][]string{token.EQL: {"!="}, token.NEQ: {"=="}, token.LSS: {"<=", ">="}, token.LEQ: {"<", ">"},
 		token.GTR: {">=", "<="}, token.GEQ: {">", "<"}, token.LAND: {"||"}, token.LOR: {"&&"}}
 	text      string
@@ -94,7 +95,7 @@ func swap(a, b ast.Node) {
 
 // Whether a call, with all that it is selected from, is of a logger and the like.
 func isSilent(call *ast.CallExpr) bool {
-	is := false
+	is := counter.MatchString(last(call))
 	ast.Inspect(call.Fun, func(node ast.Node) bool {
 		name, isIdent := node.(*ast.Ident)
 		is = is || isIdent && silent.MatchString(name.Name)
@@ -118,10 +119,26 @@ func isSimple(node ast.Stmt) bool {
 		return is && !isSilent(call)
 	case *ast.AssignStmt:
 		return node.Tok == token.ASSIGN
-	case *ast.IncDecStmt, *ast.SendStmt, *ast.GoStmt, *ast.DeferStmt:
+	case *ast.IncDecStmt, *ast.SendStmt:
 		return true
+	case *ast.GoStmt:
+		return !isSilent(node.Call)
 	}
-	return false
+	return false // the order of what is deferred seldom matters
+}
+
+func calls(node ast.Node) bool {
+	does := false
+	ast.Inspect(node, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.CallExpr:
+			does = does || !slices.Contains([]string{"len", "append", "make", "int32", "int64", "string"}, of(node.Fun))
+		case *ast.SendStmt:
+			does = true
+		}
+		return true
+	})
+	return does
 }
 
 func statements(list []ast.Stmt) {
@@ -134,7 +151,7 @@ func statements(list []ast.Stmt) {
 			if c := class(one.Lhs[0]); c >= 0 && c == class(other.Lhs[0]) && last(one.Rhs[0]) != "" && last(other.Rhs[0]) != "" {
 				swap(one.Rhs[0], other.Rhs[0])
 			}
-		} else if isSimple(a) && isSimple(b) {
+		} else if isSimple(a) && isSimple(b) && (calls(a) || calls(b)) {
 			swap(a, b)
 		}
 		stack = stack[:len(stack)-1]
@@ -218,7 +235,8 @@ func literal(node *ast.BasicLit) {
 		return
 	}
 	replace("constant", node, strconv.FormatInt(number+1, 10))
-	if _, index := parent().(*ast.IndexExpr); number > 0 || !index {
+	_, isIndex := parent().(*ast.IndexExpr)
+	if isLength := strings.HasPrefix(hint, "len("); number > 0 || !isIndex && !isLength {
 		replace("constant", node, strconv.FormatInt(number-1, 10))
 	}
 }
@@ -273,8 +291,15 @@ func visit(node ast.Node) bool {
 		if _, loop := parent().(*ast.ForStmt); !loop {
 			replace("dropped statement", node, "")
 		}
-	case *ast.SendStmt, *ast.GoStmt, *ast.DeferStmt:
-		if _, is := parent().(*ast.CommClause); !is || parent().(*ast.CommClause).Comm != node {
+	case *ast.DeferStmt:
+		if isSilent(node.Call) {
+			return keep()
+		}
+		replace("dropped statement", node, "")
+	case *ast.GoStmt:
+		replace("dropped statement", node, "")
+	case *ast.SendStmt:
+		if clause, is := parent().(*ast.CommClause); !is || clause.Comm != node {
 			replace("dropped statement", node, "")
 		}
 	case *ast.BranchStmt:
@@ -356,7 +381,7 @@ func statementAt(file *ast.File, offset int) int {
 		return true
 	})
 	for _, each := range slices.Concat(blocks...) {
-		if at(each.Pos()) <= offset && offset < at(each.End()) {
+		if at(each.Pos()) <= offset && offset <= at(each.End()) {
 			begins = max(begins, at(each.Pos()))
 		}
 	}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.recall.bugs import InvalidEntry
-from kipcheck.conformance.recall.change import KINDS, Change
+from kipcheck.conformance.recall.change import KINDS, Change, changed
 from kipcheck.conformance.recall.changes import changes_in, of_mistake, sample
 from kipcheck.conformance.recall.mistakes import Edit
 
@@ -116,6 +116,22 @@ def test_changes_of_a_real_client() -> None:
         assert change.before[: change.start] == change.after[: change.start]
         assert change.before[change.end :] == change.after[change.start + len(change.becomes) :]
         assert sum(each.startswith("@@") for each in change.diff().splitlines()) == 1
+
+
+def test_changes_that_give_the_same_text_have_one_place() -> None:
+    """Whatever two ends they state: of all replacements in short texts, with letters that repeat."""
+    letters = ["", *(a + b for a in ("", "a", "b") for b in ("a", "b"))]
+    for text in ("aabab", "abaab", "aaaa"):
+        places: dict[str, set[tuple[int, int, str]]] = {}
+        for start in range(len(text) + 1):
+            for end in range(start, len(text) + 1):
+                for becomes in letters:
+                    change = changed("a.py", "branch", "", text, start, end, becomes)
+                    assert change.after == text[:start] + becomes + text[end:]
+                    if change.after != text:
+                        places.setdefault(change.after, set()).add(change.place)
+        assert all(len(each) == 1 for each in places.values())
+        assert len(set.union(*places.values())) == len(places) > 20
 
 
 def compile_tree(text: str) -> ast.Module:

@@ -114,11 +114,14 @@ def test_a_real_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.integration
-def test_a_run_without_lines_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_lines_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     traced = module._Traced(cache(), "KIPCHECK_NOTHING", lambda folder: {})
     with pytest.raises(Unavailable, match="the run of assign/static against aiokafka wrote no lines of the client"):
         module._run("aiokafka", "assign/static", traced)
     assert module._run("aiokafka", "member/errors", traced) == {}
+    monkeypatch.setattr(module, "SECONDS", 0.1)
+    with pytest.raises(Unavailable, match=r"assign/static took more than 0.1 s against aiokafka"):
+        module._run("aiokafka", "assign/static", traced)
 
 
 @pytest.mark.go
