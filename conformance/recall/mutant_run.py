@@ -40,6 +40,8 @@ LEAST_S: Final = 60.0
 LIVE_RUNS, UNSTEADY_RUNS = 3, 2
 """Runs of the unchanged client, where its cases take real time, and where its results are not known to be the same."""
 MOST_BASELINE_S: Final = 3600.0
+LONGEST_WHY: Final = 200
+"""Characters of the reason for which a client does not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +189,9 @@ class Trial:
         try:
             with self.copies.changed(self.change, place / "cache") as cache:
                 made = self._judged(run(cache, order, limit_s), counts)
-                if made.result == SURVIVED and made.differing and is_live(self.copies.target):
-                    made = _common(made, self._judged(run(cache, order, limit_s), counts))
+                is_shown = made.result == MASKED or (made.result == SURVIVED and made.differing)
+                if is_shown and is_live(self.copies.target):
+                    made = common(made, self._judged(run(cache, order, limit_s), counts))
         except DoesNotBuild as why:
             made = Measured(DOES_NOT_START, 0.0, why=one_line(str(why)))
         return replace(made, seconds=round(time.monotonic() - begun, 1), checks=self.checks)
@@ -219,11 +222,12 @@ class Trial:
         )  # fmt: skip
 
 
-def _common(first: Measured, second: Measured) -> Measured:
-    """What two runs of a survivor of a live client show: a difference in one of them is noise."""
-    if second.result != SURVIVED:
-        return first if second.result == MASKED else second
-    return min(first, second, key=lambda each: [*WHYS].index(each.why))
+def common(first: Measured, second: Measured) -> Measured:
+    """What two runs of a live client show that does not fail: a difference in one of them is noise, and a known failure
+    in one of them may be one that is seldom."""
+    if second.result not in (SURVIVED, MASKED):
+        return second
+    return min(first, second, key=lambda each: (each.result == MASKED, each.why and [*WHYS].index(each.why)))
 
 
 def _title(ledger: Ledger, failure: Failure) -> str:
