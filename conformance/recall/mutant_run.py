@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.exits import BROKEN, FAILED, OURS
+from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS
 from kipcheck.conformance.core.foreign import one_line
 from kipcheck.conformance.core.ledger import NAME, Failure, Ledger, read
 from kipcheck.conformance.recall import facts as facts_of_cases
@@ -108,6 +108,10 @@ class Baseline:
         return [found for each in self.runs if (found := each.ledger) is not None]
 
     @property
+    def exits(self) -> frozenset[int]:
+        return frozenset(each.end.exit for each in self.runs if each.end is not None)
+
+    @property
     def seconds(self) -> float:
         return max(each.seconds for each in self.runs)
 
@@ -165,6 +169,9 @@ class Measured:
     doubted: int = 0
     unsteady: tuple[str, ...] = ()
     """Invariants that a case of a live client broke beside others, and not again alone."""
+    noticed: str = ""
+    """The meaning of the exit code of a run without a failure, where the unchanged client has another: a reader of the
+    run would look on, for example into a client that never read."""
     nearest: Mapping[str, str] = field(default_factory=dict)
     """``case``, ``steps`` and ``check`` of the case that came nearest."""
 
@@ -219,6 +226,7 @@ class Trial:
             MASKED if masked else SURVIVED, 0.0, exit=end.exit, by=(check, ", ".join(masked), ""),
             why="" if masked else reason.why, cases=len(facts), reached=reason.reached, differing=reason.differing,
             doubted=reason.doubted, unsteady=unsteady, nearest=_nearest(reason, ledger),
+            noticed="" if end.exit in (CONFORMANT, FAILED, *self.base.exits) else MEANINGS[end.exit],
         )  # fmt: skip
 
 
