@@ -35,8 +35,9 @@ RESULTS: Final[Mapping[str, str]] = {
     SAME: "declared by hand to make no difference that a peer or a user can observe",
 }
 TIMES: Final = 6
-LEAST_S: Final = 60.0
-"""A run is hung after so many times the time of the unchanged client, and not before so many seconds."""
+LEAST_S, LEAST_LIVE_S = 60.0, 300.0
+"""A run is hung after so many times the time of the unchanged client, and not before so many seconds; where its cases
+take real time, each waits up to 30 s for a client that does not come back, and is played again alone."""
 LIVE_RUNS, UNSTEADY_RUNS = 3, 2
 """Runs of the unchanged client, where its cases take real time, and where its results are not known to be the same."""
 MOST_BASELINE_S: Final = 3600.0
@@ -192,7 +193,8 @@ class Trial:
         """``place``: a folder that this process alone uses."""
         counts = self.copies.counts(self.change)
         order = Order(self.copies.target, self.checks, self.seed, str(place / "run"), until_failure=True, counts=counts)
-        limit_s, begun = max(LEAST_S, TIMES * self.base.seconds), time.monotonic()
+        least_s = LEAST_LIVE_S if is_live(self.copies.target) else LEAST_S
+        limit_s, begun = max(least_s, TIMES * self.base.seconds), time.monotonic()
         try:
             with self.copies.changed(self.change, place / "cache") as cache:
                 made = self._judged(run(cache, order, limit_s), counts)
