@@ -19,7 +19,17 @@ from kipcheck.conformance.recall.copies import PARTS, Copies, DoesNotBuild
 from kipcheck.conformance.recall.facts import CaseFacts, Usual
 from kipcheck.conformance.recall.mutant_process import END, FACTS, End, Order
 from kipcheck.conformance.recall.python_copies import environment
-from kipcheck.conformance.recall.why import WHYS, By, Counted, Missed, missed, newly_failing, verdicts
+from kipcheck.conformance.recall.why import (
+    NO_DIFFERENCE,
+    NOT_REACHED,
+    WHYS,
+    By,
+    Counted,
+    Missed,
+    missed,
+    newly_failing,
+    verdicts,
+)
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.registry import is_live, is_steady
 from kipcheck.conformance.targets.transport import process_tree
@@ -41,6 +51,8 @@ take real time, each waits up to 30 s for a client that does not come back, and 
 LIVE_RUNS, UNSTEADY_RUNS = 3, 2
 """Runs of the unchanged client, where its cases take real time, and where its results are not known to be the same."""
 MOST_BASELINE_S: Final = 3600.0
+MOST_NAMED: Final = 100
+"""Cases that differ whose ids are kept: more than a live client has."""
 LONGEST_WHY: Final = 200
 """Characters of the reason for which a client does not start."""
 
@@ -170,6 +182,8 @@ class Measured:
     doubted: int = 0
     unsteady: tuple[str, ...] = ()
     """Invariants that a case of a live client broke beside others, and not again alone."""
+    differs_in: tuple[str, ...] = ()
+    """The first of the cases that differ, by id."""
     noticed: str = ""
     """The meaning of the exit code of a run without a failure, where the unchanged client has another: a reader of the
     run would look on, for example into a client that never read."""
@@ -226,8 +240,9 @@ class Trial:
         check = next((each.check for each in ledger.failures if each.invariant in masked), "")
         return Measured(
             MASKED if masked else SURVIVED, 0.0, exit=end.exit, by=(check, ", ".join(masked), ""),
-            why="" if masked else reason.why, cases=len(facts), reached=reason.reached, differing=reason.differing,
+            why="" if masked else reason.why, cases=len(facts), reached=reason.reached, differing=len(reason.differing),
             doubted=reason.doubted, unsteady=unsteady, nearest=_nearest(reason, ledger),
+            differs_in=reason.differing[:MOST_NAMED],
             noticed="" if end.exit in (CONFORMANT, FAILED, *self.base.exits) else MEANINGS[end.exit],
         )  # fmt: skip
 
@@ -237,6 +252,9 @@ def common(first: Measured, second: Measured) -> Measured:
     in one of them may be one that is seldom."""
     if second.result not in (SURVIVED, MASKED):
         return second
+    if first.result == second.result == SURVIVED and {*first.differs_in}.isdisjoint(second.differs_in):
+        why = NO_DIFFERENCE if first.why != NOT_REACHED else NOT_REACHED
+        return replace(first, why=why, differing=0, doubted=0, differs_in=())
     return min(first, second, key=lambda each: (each.result == MASKED, each.why and [*WHYS].index(each.why)))
 
 

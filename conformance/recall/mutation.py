@@ -100,7 +100,7 @@ class Row:
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Row":
         found = plain["measured"]
-        lists = {each: tuple(found[each]) for each in ("checks", "by", "unsteady")}
+        lists = {each: tuple(found.get(each, ())) for each in ("checks", "by", "unsteady", "differs_in")}
         return cls(**{**plain, "measured": Measured(**{**found, **lists})})
 
     @property

@@ -230,5 +230,10 @@ def test_a_record_replaces_that_of_its_client_and_part(tmp_path: Path, monkeypat
 def test_what_one_of_two_runs_shows_is_noise(
     first: tuple[str, str], second: tuple[str, str], expected: tuple[str, str]
 ) -> None:
-    found = common(*(Measured(result, 1.0, why=why) for result, why in (first, second)))
-    assert (found.result, found.why) == expected
+    one, other = (
+        Measured(result, 1.0, why=why, differs_in=("a",) if why in (NO_LAW, IN_DOUBT) else ())
+        for result, why in (first, second)
+    )
+    assert ((found := common(one, other)).result, found.why) == expected
+    if one.why == NO_LAW and other.result == SURVIVED:
+        assert common(one, replace(other, differs_in=("b",))).why == NO_DIFFERENCE, "each run differs in another case"
