@@ -113,8 +113,8 @@ class Baseline:
 
     @cached_property
     def failing(self) -> frozenset[tuple[str, tuple[Any, ...]]]:
-        """Invariant and shape of each failure."""
-        return frozenset((each.invariant, each.shape) for one in self._ledgers for each in one.failures)
+        """Invariant and shape of each failure that no list has: one that a list has for one place decides elsewhere."""
+        return frozenset((each.invariant, each.shape) for one in self._ledgers for each in one.failures if each.decides)
 
     @property
     def _ledgers(self) -> list[Ledger]:
@@ -234,7 +234,8 @@ class Trial:
         mine, facts, usually = verdicts([ledger]), found.facts, self.base.verdicts
         counted = Counted(counts, end.loaded > 0 if counts else self.is_reached)
         reason = missed(facts, mine, self.base.usual, usually, counted)
-        unsteady = tuple(sorted({each.invariant for each in new if each.decides}))
+        # A failure in place of a known one, which is ``changed``, is masked by it.
+        unsteady = tuple(sorted({each.invariant for each in new if each.decides and each.changed is None}))
         failing = {each for case, by in mine.items() for each in newly_failing(by, usually.get(case, {}))}
         masked = sorted(failing - {*unsteady})
         check = next((each.check for each in ledger.failures if each.invariant in masked), "")
