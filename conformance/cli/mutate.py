@@ -135,6 +135,8 @@ def _nearest(row: "Row") -> Iterator[str]:
         f"  {found.reached} of {found.cases} cases ran the line; the client sent something else in {found.differing}; "
         f"a verdict changed in {found.doubted}"
     )
+    if found.noticed:
+        yield f"  the run ended otherwise than that of the unchanged client: {found.noticed}"
     if found.unsteady:
         yield f"  {', '.join(found.unsteady)} failed in a case that ran beside others, and not again alone"
     if near:

@@ -163,9 +163,15 @@ ROOMS: Final = ("conformance", "strategies")
 SUFFIXES: Final = frozenset({".py", ".toml", ".json", ".go", ".mjs", ".java", ".txt", ".sum"})
 
 
+MEASURES: Final = frozenset(
+    {"facts.py", "mutant_process.py", "mutant_run.py", "why.py", "python_copies.py", "go_copies.py"}
+)
+"""The modules of this folder by which results are measured."""
+
+
 def _matters(inside: Path) -> bool:
     """Tables of bugs and mistakes, and recorded results, change no result."""
-    return inside.parent.name != "recall" or inside.name in ("facts.py", "mutant_process.py", "python_copies.py")
+    return inside.parent.name != "recall" or inside.name in MEASURES
 
 
 __all__ = ["PARTS", "TARGETS", "Copies", "DoesNotBuild", "Reached", "copies", "digest"]

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.exits import BROKEN, FAILED, OURS
+from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS
 from kipcheck.conformance.core.foreign import one_line
 from kipcheck.conformance.core.ledger import NAME, Failure, Ledger, read
 from kipcheck.conformance.recall import facts as facts_of_cases
@@ -19,7 +19,17 @@ from kipcheck.conformance.recall.copies import PARTS, Copies, DoesNotBuild
 from kipcheck.conformance.recall.facts import CaseFacts, Usual
 from kipcheck.conformance.recall.mutant_process import END, FACTS, End, Order
 from kipcheck.conformance.recall.python_copies import environment
-from kipcheck.conformance.recall.why import WHYS, By, Counted, Missed, missed, newly_failing, verdicts
+from kipcheck.conformance.recall.why import (
+    NO_DIFFERENCE,
+    NOT_REACHED,
+    WHYS,
+    By,
+    Counted,
+    Missed,
+    missed,
+    newly_failing,
+    verdicts,
+)
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.registry import is_live, is_steady
 from kipcheck.conformance.targets.transport import process_tree
@@ -35,11 +45,16 @@ RESULTS: Final[Mapping[str, str]] = {
     SAME: "declared by hand to make no difference that a peer or a user can observe",
 }
 TIMES: Final = 6
-LEAST_S: Final = 60.0
-"""A run is hung after so many times the time of the unchanged client, and not before so many seconds."""
+LEAST_S, LEAST_LIVE_S = 60.0, 300.0
+"""A run is hung after so many times the time of the unchanged client, and not before so many seconds; where its cases
+take real time, each waits up to 30 s for a client that does not come back, and is played again alone."""
 LIVE_RUNS, UNSTEADY_RUNS = 3, 2
 """Runs of the unchanged client, where its cases take real time, and where its results are not known to be the same."""
 MOST_BASELINE_S: Final = 3600.0
+MOST_NAMED: Final = 100
+"""Cases that differ whose ids are kept: more than a live client has."""
+LONGEST_WHY: Final = 200
+"""Characters of the reason for which a client does not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +113,16 @@ class Baseline:
 
     @cached_property
     def failing(self) -> frozenset[tuple[str, tuple[Any, ...]]]:
-        """Invariant and shape of each failure."""
-        return frozenset((each.invariant, each.shape) for one in self._ledgers for each in one.failures)
+        """Invariant and shape of each failure that no list has: one that a list has for one place decides elsewhere."""
+        return frozenset((each.invariant, each.shape) for one in self._ledgers for each in one.failures if each.decides)
 
     @property
     def _ledgers(self) -> list[Ledger]:
         return [found for each in self.runs if (found := each.ledger) is not None]
+
+    @property
+    def exits(self) -> frozenset[int]:
+        return frozenset(each.end.exit for each in self.runs if each.end is not None)
 
     @property
     def seconds(self) -> float:
@@ -163,6 +182,11 @@ class Measured:
     doubted: int = 0
     unsteady: tuple[str, ...] = ()
     """Invariants that a case of a live client broke beside others, and not again alone."""
+    differs_in: tuple[str, ...] = ()
+    """The first of the cases that differ, by id."""
+    noticed: str = ""
+    """The meaning of the exit code of a run without a failure, where the unchanged client has another: a reader of the
+    run would look on, for example into a client that never read."""
     nearest: Mapping[str, str] = field(default_factory=dict)
     """``case``, ``steps`` and ``check`` of the case that came nearest."""
 
@@ -183,12 +207,14 @@ class Trial:
         """``place``: a folder that this process alone uses."""
         counts = self.copies.counts(self.change)
         order = Order(self.copies.target, self.checks, self.seed, str(place / "run"), until_failure=True, counts=counts)
-        limit_s, begun = max(LEAST_S, TIMES * self.base.seconds), time.monotonic()
+        least_s = LEAST_LIVE_S if is_live(self.copies.target) else LEAST_S
+        limit_s, begun = max(least_s, TIMES * self.base.seconds), time.monotonic()
         try:
             with self.copies.changed(self.change, place / "cache") as cache:
                 made = self._judged(run(cache, order, limit_s), counts)
-                if made.result == SURVIVED and made.differing and is_live(self.copies.target):
-                    made = _common(made, self._judged(run(cache, order, limit_s), counts))
+                is_shown = made.result == MASKED or (made.result == SURVIVED and made.differing)
+                if is_shown and is_live(self.copies.target):
+                    made = common(made, self._judged(run(cache, order, limit_s), counts))
         except DoesNotBuild as why:
             made = Measured(DOES_NOT_START, 0.0, why=one_line(str(why)))
         return replace(made, seconds=round(time.monotonic() - begun, 1), checks=self.checks)
@@ -208,22 +234,29 @@ class Trial:
         mine, facts, usually = verdicts([ledger]), found.facts, self.base.verdicts
         counted = Counted(counts, end.loaded > 0 if counts else self.is_reached)
         reason = missed(facts, mine, self.base.usual, usually, counted)
-        unsteady = tuple(sorted({each.invariant for each in new if each.decides}))
+        # A failure in place of a known one, which is ``changed``, is masked by it.
+        unsteady = tuple(sorted({each.invariant for each in new if each.decides and each.changed is None}))
         failing = {each for case, by in mine.items() for each in newly_failing(by, usually.get(case, {}))}
         masked = sorted(failing - {*unsteady})
         check = next((each.check for each in ledger.failures if each.invariant in masked), "")
         return Measured(
             MASKED if masked else SURVIVED, 0.0, exit=end.exit, by=(check, ", ".join(masked), ""),
-            why="" if masked else reason.why, cases=len(facts), reached=reason.reached, differing=reason.differing,
+            why="" if masked else reason.why, cases=len(facts), reached=reason.reached, differing=len(reason.differing),
             doubted=reason.doubted, unsteady=unsteady, nearest=_nearest(reason, ledger),
+            differs_in=reason.differing[:MOST_NAMED],
+            noticed="" if end.exit in (CONFORMANT, FAILED, *self.base.exits) else MEANINGS[end.exit],
         )  # fmt: skip
 
 
-def _common(first: Measured, second: Measured) -> Measured:
-    """What two runs of a survivor of a live client show: a difference in one of them is noise."""
-    if second.result != SURVIVED:
-        return first if second.result == MASKED else second
-    return min(first, second, key=lambda each: [*WHYS].index(each.why))
+def common(first: Measured, second: Measured) -> Measured:
+    """What two runs of a live client show that does not fail: a difference in one of them is noise, and a known failure
+    in one of them may be one that is seldom."""
+    if second.result not in (SURVIVED, MASKED):
+        return second
+    if first.result == second.result == SURVIVED and {*first.differs_in}.isdisjoint(second.differs_in):
+        why = NO_DIFFERENCE if first.why != NOT_REACHED else NOT_REACHED
+        return replace(first, why=why, differing=0, doubted=0, differs_in=())
+    return min(first, second, key=lambda each: (each.result == MASKED, each.why and [*WHYS].index(each.why)))
 
 
 def _title(ledger: Ledger, failure: Failure) -> str:

@@ -100,7 +100,7 @@ class Row:
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Row":
         found = plain["measured"]
-        lists = {each: tuple(found[each]) for each in ("checks", "by", "unsteady")}
+        lists = {each: tuple(found.get(each, ())) for each in ("checks", "by", "unsteady", "differs_in")}
         return cls(**{**plain, "measured": Measured(**{**found, **lists})})
 
     @property
@@ -241,13 +241,14 @@ def _store(out: Path, key: str, row: Row) -> None:
 
 
 def totals(rows: Iterable[Row]) -> dict[str, Any]:
-    """Counts by result; of survivors by why."""
+    """Counts by result; of survivors by why; of survivors and masked ones those that were noticed."""
     rows = [*rows]
     counts = Counter(each.result for each in rows)
     whys = Counter(each.measured.why for each in rows if each.result == SURVIVED)
     return {
         **{result: counts[result] for result in RESULTS},
         "why": {why: whys[why] for why in WHYS},
+        "noticed": sum(bool(each.measured.noticed) for each in rows if each.result in (MASKED, SURVIVED)),
         "seconds": round(sum(each.measured.seconds for each in rows), 1),
     }
 

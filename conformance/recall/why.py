@@ -32,8 +32,8 @@ class Missed:
     why: str
     reached: int
     """Cases that ran the changed line."""
-    differing: int
-    """Cases in which the client sent something else; noisy ones are left out."""
+    differing: tuple[str, ...]
+    """Cases in which the client sent something else, by id; noisy ones are left out."""
     doubted: int
     """Those of them in which a verdict changed."""
     nearest: CaseFacts | None
@@ -70,7 +70,7 @@ def missed(
     else:
         why = IN_DOUBT if doubted else NO_LAW if differing else NO_DIFFERENCE
     nearest = min(doubted or differing or reached, key=lambda each: (not each.steps, len(each.steps)), default=None)
-    return Missed(why, len(reached), len(differing), len(doubted), nearest)
+    return Missed(why, len(reached), tuple(each.case for each in differing), len(doubted), nearest)
 
 
 def changed(by: By, usually: By) -> Iterator[str]:

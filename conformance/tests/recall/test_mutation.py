@@ -14,7 +14,7 @@ from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in
 from kipcheck.conformance.recall.copies import PARTS, TARGETS, PythonCopies, Reached, copies
 from kipcheck.conformance.recall.facts import CaseFacts, Usual
-from kipcheck.conformance.recall.mutant_run import KILLED, SAME, SURVIVED, Measured
+from kipcheck.conformance.recall.mutant_run import KILLED, SAME, SURVIVED, Measured, common
 from kipcheck.conformance.recall.python_copies import NOTE, instrumented
 from kipcheck.conformance.recall.why import IN_DOUBT, NO_DIFFERENCE, NO_LAW, NOT_REACHED, Counted, missed
 
@@ -213,3 +213,27 @@ def test_a_record_replaces_that_of_its_client_and_part(tmp_path: Path, monkeypat
          "invariant": "client/beats", "result": "killed"},
     ]  # fmt: skip
     assert "secret" not in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (("masked", ""), ("survived", NO_DIFFERENCE), ("survived", NO_DIFFERENCE)),
+        (("survived", NO_LAW), ("masked", ""), ("survived", NO_LAW)),
+        (("masked", ""), ("masked", ""), ("masked", "")),
+        (("survived", NO_LAW), ("survived", NO_DIFFERENCE), ("survived", NO_DIFFERENCE)),
+        (("survived", NO_LAW), ("survived", IN_DOUBT), ("survived", NO_LAW)),
+        (("survived", NO_LAW), ("killed", ""), ("killed", "")),
+        (("masked", ""), ("broken", "It ended."), ("broken", "It ended.")),
+    ],
+)
+def test_what_one_of_two_runs_shows_is_noise(
+    first: tuple[str, str], second: tuple[str, str], expected: tuple[str, str]
+) -> None:
+    one, other = (
+        Measured(result, 1.0, why=why, differs_in=("a",) if why in (NO_LAW, IN_DOUBT) else ())
+        for result, why in (first, second)
+    )
+    assert ((found := common(one, other)).result, found.why) == expected
+    if one.why == NO_LAW and other.result == SURVIVED:
+        assert common(one, replace(other, differs_in=("b",))).why == NO_DIFFERENCE, "each run differs in another case"
