@@ -22,7 +22,7 @@ from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import go, lock_files, node
 
 OLDEST_PYTHON: Final = "3.11"
-IN_GO: Final = ("franz-go", "sarama")
+IN_GO: Final = ("franz-go", "sarama", "kafka-go")
 
 
 def of_python(distribution: str, version: str) -> str:

@@ -35,6 +35,8 @@ class Kio:
         self._serial: Any = import_module("kio.serial")
         self._errors: Any = import_module("kio.schema.errors").ErrorCode
         self._edition: Edition = edition("apache")
+        self._from_files = tuple(map(int, self.version.split(".")[:2])) < (0, 5)
+        """Its first releases read from files."""
         self._probe()
 
     def configure(self, edition_name: str, /) -> str | None:
@@ -65,7 +67,7 @@ class Kio:
             if op["op"] == "encode":
                 made = cls(**self._built(cls, layout, op["value"]))
                 return {"status": "accepted", "hex": self._write(layout, cls, made)}
-            made, _ = self._serial.entity_reader(cls)(_body(layout, bytes.fromhex(op["hex"])), 0)
+            made = self._read(cls, _body(layout, bytes.fromhex(op["hex"])))
             if op["op"] == "recode":
                 return {"status": "accepted", "hex": self._write(layout, cls, made)}
         except (MemoryError, Inexpressible):
@@ -73,6 +75,10 @@ class Kio:
         except Exception as refusal:  # noqa: BLE001 - the library may raise any exception
             return rejected(refusal)
         return {"status": "accepted", "value": _shown(made, layout)}
+
+    def _read(self, cls: Any, body: bytes) -> Any:
+        reader = self._serial.entity_reader(cls)
+        return reader(io.BytesIO(body)) if self._from_files else reader(body, 0)[0]
 
     def _write(self, layout: Layout, cls: Any, made: Any) -> str:
         out = io.BytesIO()
@@ -120,11 +126,11 @@ class Kio:
         return value
 
     def _probe(self) -> None:
-        """Checks the interface: kio's first releases read from files. Errors: ``Unavailable``."""
+        """Checks the interface. Errors: ``Unavailable``."""
         path = self._paths.get(("ResponseHeader", 0))
         try:
             assert path is not None
-            self._serial.entity_reader(_class(path))(bytes(4), 0)
+            self._read(_class(path), bytes(4))
         except Exception as other:  # noqa: BLE001 - another interface may fail in any way
             raise Unavailable(f"the adapter does not support the interface of kio {self.version} ({other!r})") from None
 

@@ -19,6 +19,8 @@ from kipcheck.conformance.targets.toolchains import environments, node
 PREFIX: Final = "KIPCHECK_"
 JAVA: Final = "Consume"
 """The program of the consumer of Java, whose name is that of its class."""
+SINCE: Final[Mapping[str, Mapping[str, str]]] = {"platformatic-kafka": {"instance": "1.26.0", "protocol": "1.18.0"}}
+"""The releases from which on clients have an optional setting, where their programs read it for all."""
 OPTIONAL: Final = ("instance", "client_id", "assignors", "session_ms", "heartbeat_ms", "rebalance_ms", "protocol")
 """Placeholders that a command may have."""
 
@@ -78,8 +80,8 @@ def _listed(name: str) -> Entry:
 
 
 def sources(stem: str, version: str) -> tuple[Path, ...]:
-    """The files of a program: its own, and one of those named ``STEM_from_RELEASE``, which contain what has to be done in
-    another way from that release on: that of the newest release up to this one.
+    """The files of a program: its own, and one of those named ``STEM_from_RELEASE``, which contain what has to be done
+    in another way from that release on: that of the newest release up to this one.
     """
     own: list[Path] = []
     parts: dict[tuple[int, ...], tuple[Path, ...]] = {(): ()}
@@ -133,7 +135,9 @@ def taken(name: str) -> frozenset[str]:
     client = name.partition("@")[0]
     stem = JAVA if client == "java" else f"consume_{client.replace('-', '_')}"
     text = "".join(each.read_text("utf-8") for each in sources(stem, release(name)))
-    return frozenset(each for each in OPTIONAL if re.search(rf"[\"']{each.upper()}[\"']", text))
+    since = SINCE.get(client, {})
+    had = (each for each in OPTIONAL if _numbers(release(name)) >= _numbers(since.get(each, "0")))
+    return frozenset(each for each in had if re.search(rf"[\"']{each.upper()}[\"']", text))
 
 
 def release(name: str) -> str:

@@ -19,7 +19,7 @@ process.on('SIGTERM', async () => {
   process.exit(0)
 })
 await consumer.connect()
-await consumer.subscribe({ topics: given('TOPICS').split(','), fromBeginning: true })
+for (const topic of given('TOPICS').split(',')) await consumer.subscribe({ topic, fromBeginning: true })
 await consumer.run({
   autoCommitInterval: 100,
   eachMessage: async ({ topic, partition, message }) => console.log(topic, partition, message.offset)

@@ -54,26 +54,24 @@ def build(name: str, version: str) -> Path:
     runs = node()
     if (found := version_of(runs)) < NEEDS:
         raise Unavailable(f"{runs} is Node {_dotted(found)}: install Node {NEEDS[0]} or later")
-    wanted = f"{name} {version}"
-
-    def finish(folder: Path) -> None:
-        about = json.loads((folder / "node_modules" / PACKAGES[name] / "package.json").read_text("utf-8"))
-        needs = about.get("engines", {}).get("node", "")
-        if not runs_on(needs, found):
-            raise Unavailable(f"{wanted} cannot be built: it needs Node {needs}, and this is {_dotted(found)}")
-
     texts = toolchains_build.sources("node", [".mjs"])
-    made = recipe(wanted, PACKAGES[name], version, texts, _reason)
-    return toolchains_build.built(name, version, replace(made, finish=finish))
+    return toolchains_build.built(name, version, recipe(f"{name} {version}", PACKAGES[name], version, texts, _reason))
 
 
 def recipe(
     wanted: str, package: str, version: str, texts: Mapping[str, str], reason: Callable[[str], str]
 ) -> toolchains_build.Recipe:
     """Installs a release of a package beside sources: with the digests of its lock file, if kipcheck has one, else with
-    those that the registry states. Errors: ``Unavailable``.
+    those that the registry states. It is refused if it needs another version of Node. Errors: ``Unavailable``.
     """
     runs = node()
+
+    def finish(folder: Path) -> None:
+        stated = json.loads((folder / "node_modules" / package / "package.json").read_text("utf-8"))
+        needs, found = stated.get("engines", {}).get("node", ""), version_of(runs)
+        if not runs_on(needs, found):
+            raise Unavailable(f"{wanted} cannot be built: it needs Node {needs}, and this is {_dotted(found)}")
+
     about = {"private": True, "type": "module", "dependencies": {package: version}}
     locked = lock(of_node(package, version))
     command = ("install", "--no-package-lock") if locked is None else ("ci",)
@@ -83,6 +81,7 @@ def recipe(
         texts={**texts, "package.json": json.dumps(about), **({} if locked is None else {LOCK: locked})},
         steps=[(lambda: npm(runs), [*command, *NPM])],
         reason=lambda output: _mismatch(package, output) or reason(output),
+        finish=finish,
     )
 
 

@@ -65,7 +65,7 @@ LIVE = "client:"
 MARKS = {"java": pytest.mark.jars, "go": pytest.mark.go, "js": pytest.mark.node}
 LIVE_MARKS = {
     "java": pytest.mark.jars, "franz-go": pytest.mark.go, "sarama": pytest.mark.go, "kafkajs": pytest.mark.node,
-    "platformatic-kafka": pytest.mark.node,
+    "platformatic-kafka": pytest.mark.node, "kafka-go": pytest.mark.go,
 }  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def test_the_default_releases_in_go_have_sums() -> None:
     modules = {
         "github.com/twmb/franz-go": entries["franz-go"].default, "github.com/IBM/sarama": BUILT_IN["sarama"].default(),
         "github.com/twmb/franz-go/pkg/kfake": entries["kfake"].default,
+        "github.com/segmentio/kafka-go": BUILT_IN["kafka-go"].default(),
     }  # fmt: skip
     for module, version in modules.items():
         assert f"\n{module} v{version} h1:" in f"\n{lock(go.SUMS)}", "python -m kipcheck.golden.package_locks go"
