@@ -3,7 +3,6 @@ the files beside this module. Each is written from its report before the suite i
 """
 
 import hashlib
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -49,7 +48,6 @@ class Bug:
     counts: tuple[FailurePattern, ...]
     """The failures that a reader would call this bug; empty: no invariant is about it."""
     edition: str = "apache"
-    """That of both runs. Empty: each run has that of its own release, since requirements and messages differ."""
     defect: tuple[str, ...] = ()
     """``FILE:FUNCTION`` in the package of the affected release: where the defect is."""
     first: str = ""
@@ -58,10 +56,6 @@ class Bug:
     """The result of the last one."""
     explained: str = ""
     """Why the fixed release fails in a way that counts, where it does."""
-
-    def edition_of(self, target: str) -> str:
-        """The edition in which ``target``, ``affected`` or ``fixed``, runs."""
-        return self.edition or f"apache@{re.split('[:@]', target)[-1]}"
 
     @property
     def is_guard(self) -> bool:
