@@ -3,7 +3,6 @@ the files beside this module. Each is written from its report before the suite i
 """
 
 import hashlib
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -52,7 +51,6 @@ class Bug:
     counts: tuple[FailurePattern, ...]
     """The failures that a reader would call this bug; empty: no invariant is about it."""
     edition: str = "apache"
-    """That of both runs. Empty: each run has that of its own release, since requirements and messages differ."""
     defect: tuple[str, ...] = ()
     """``FILE:FUNCTION`` in the package of the affected release: where the defect is."""
     first: str = ""
@@ -61,10 +59,6 @@ class Bug:
     """The result of the last one."""
     explained: str = ""
     """Why the fixed release fails in a way that counts, where it does."""
-
-    def edition_of(self, target: str) -> str:
-        """The edition in which ``target``, ``affected`` or ``fixed``, runs."""
-        return self.edition or f"apache@{re.split('[:@]', target)[-1]}"
 
     @property
     def is_guard(self) -> bool:

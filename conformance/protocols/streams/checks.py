@@ -115,6 +115,12 @@ DEPLOYED: Final = (
     Deploy(Topology(JOINED, 1), T_U, end_points=True),
     Deploy(Topology(JOINED_LATER), T_U, tags=(("zone", "z1"), ("zone", "z2"))),
 )
+BACKWARDS: Final = (
+    Subtopology(0, ("q",)),
+    Subtopology(1, ("r",), ("q",)),
+    Subtopology(2, ("t",), ("r",)),
+)
+"""A chain that is listed from its end: the size of a topic depends on one that is determined later."""
 LACKING: Final = (Deploy(COUNTS, ()), Deploy(Topology(CHAIN), ()), Deploy(Topology(JOINED_LATER), (Topic("u", 2),)))
 """A source topic is missing; in the second, two repartition topics depend on it."""
 UNEVEN: Final = Deploy(Topology(JOINED), (Topic("t", 2), Topic("u", 3)))
@@ -122,6 +128,11 @@ UNEVEN: Final = Deploy(Topology(JOINED), (Topic("t", 2), Topic("u", 3)))
 UNEVENS: Final = tuple(
     Deploy(Topology(JOINED), (Topic("t", first), Topic("u", second))) for first, second in ((2, 3), (3, 2), (1, 4))
 )
+LATER_SIZES: Final = (
+    Deploy(Topology(BACKWARDS), T),
+    Deploy(Topology(JOINED_LATER), (Topic("t", 2), Topic("u", 4))),
+)
+"""The size of a repartition topic follows from a later subtopology, or from the topic with which it is joined."""
 
 
 def first_value(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
@@ -343,7 +354,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         *(first_value(started("own"), each) for each in (*LACKING, UNEVEN)),
         first_value(SHUT_DOWN),
         first_value(SHUT_DOWN_MIXED),
-        known=together(given(enumerated.shut_downs), given(enumerated.leaders, deployed=UNEVENS)),
+        known=together(given(enumerated.shut_downs), given(enumerated.leaders, deployed=(*UNEVENS, *LATER_SIZES))),
     ),
     Check(
         "streams/mixed",

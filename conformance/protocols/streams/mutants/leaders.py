@@ -100,6 +100,45 @@ class ForgetsRepartitionTasks(Streaming):
     member = _Shallow
 
 
+class _Forward(AlteredMember):
+    def lead(
+        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
+    ) -> tuple[Memory, Mapping[str, Share]]:
+        known = {each.name for each in topics}
+        for each in self.settings.topology.subtopologies:
+            if not known.issuperset(each.sources):
+                raise Fatal("java.lang.IllegalArgumentException", "the number of partitions is 0")
+            known.update(each.repartition)
+        return super().lead(memory, topics, members)
+
+
+@streams_mutant("topologies", "lives", ...)
+class SizesTopicsInOrder(Streaming):
+    """The leader fails if a subtopology reads a topic whose size follows from a later one (KAFKA-9335)."""
+
+    member = _Forward
+
+
+class _Early(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        first = self.settings.topology.subtopologies[0].sources[0]
+        sizes = [1 + pair[1] for share in shares.values() for pair in share.partitions if pair[0] == first]
+        behind = {
+            task
+            for share in shares.values()
+            for task in info_of(share).active
+            if task.subtopology and sizes and task.partition >= max(sizes)
+        }
+        return {id: without(share, behind) for id, share in shares.items()}
+
+
+@streams_mutant("topologies", "all-owned", ...)
+class CountsTasksTooEarly(Streaming):
+    """A repartition topic has as many tasks as its source has partitions, also if its partner has more (KAFKA-6391)."""
+
+    member = _Early
+
+
 class _Busy(AlteredMember):
     def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         fullest = max(shares.values(), key=lambda share: len(share.partitions))
