@@ -238,6 +238,13 @@ class EndsAtAnOldGeneration(LiveMutant):
     consumer = "Gives"
 
 
+@broken("ends-when-stopped", "stop")
+class CrashesWhenItIsClosed(LiveMutant):
+    """The program leaves its group, and crashes then."""
+
+    consumer = "CrashesAtItsEnd"
+
+
 @broken("reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop")
 class FetchesOn(LiveMutant):
     """What another member was given is fetched on."""
@@ -274,6 +281,13 @@ class GoesOnWhereItWas(LiveMutant):
     """A partition that other members had meanwhile is read from the position where the member lost it."""
 
     consumer = "KeepsPositions"
+
+
+@broken("reads-on", "pass 200; rebalance; stop")
+class LosesItsPositions(LiveMutant):
+    """After a rebalance all partitions are read from the beginning, before the committed offsets are known."""
+
+    consumer = "LosesPositions"
 
 
 @broken("owns-nothing-when-eager", "rebalance; stop")

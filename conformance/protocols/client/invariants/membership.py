@@ -437,9 +437,9 @@ def leaves(history: History) -> Iterator[Violation]:
 @impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
 @law("client/ends-when-stopped", "grp-95", premise=(ENDS,), follows=after_closing)
 def ends_when_stopped(history: History) -> Iterator[Violation]:
-    """A program ends within 30 s of SIGTERM, and not before it but for an error that it has to raise.
+    """A program ends within 30 s of SIGTERM, without a crash, and not before it but for an error that it has to raise.
 
-    So long ``KafkaConsumer.close`` waits by default.
+    So long ``KafkaConsumer.close`` waits by default. Of a program that does not handle SIGTERM the signal is the end.
     """
     signalled = raises = False
     for each in trace(history):
@@ -453,6 +453,9 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
             case "killed":
                 cause = disturbance(history, each.step)
                 yield breach(each, "30 s after SIGTERM the program still runs", "its end", "it runs", "hangs", *cause)
+            case "ended" if signalled and each.event["code"] < 0 and each.event["code"] != -signal.SIGTERM:
+                how = f"exit code {each.event['code']}"
+                yield breach(each, f"the program crashed while it was closed, {how}", "its end", how, "crashed", how)
             case "ended" if not signalled and not raises:
                 crashed = each.event["code"] < 0
                 if has_malformed_member(history, each.step) and not crashed:
