@@ -189,6 +189,13 @@ class BeatsAtEachTurn(LiveMutant):
     consumer = "Hastens"
 
 
+@broken("beats-no-more-than-due", "protocol consumer; pass 1400; stop")
+class BeatsAnewAtEachTurn(LiveMutant):
+    """Heartbeats of a group of KIP-848 are 20 ms apart."""
+
+    consumer = "Hastens"
+
+
 @broken("comes-back", "rebalance; stop")
 class IgnoresRebalances(LiveMutant):
     """A heartbeat that is answered REBALANCE_IN_PROGRESS changes nothing."""
