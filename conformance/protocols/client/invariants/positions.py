@@ -154,7 +154,6 @@ def commits_what_it_read(history: History) -> Iterator[Violation]:
     "double processing",
     "ownership",
     "lost-offsets",
-    links=("https://github.com/dpkp/kafka-python/pull/2629",),
 )
 @timed("client/reads-on", "grp-102", premise=(COMMITS, FETCHES))
 def reads_on(history: History) -> Iterator[Violation]:
