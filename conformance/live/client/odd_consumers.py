@@ -4,6 +4,7 @@ As a program: ``python -m kipcheck.conformance.live.client.odd_consumers CLASS B
 """
 
 import asyncio
+import signal
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -245,6 +246,12 @@ class Gives(Consumer):
 # Partitions
 
 
+class CrashesAtItsEnd(Consumer):
+    async def run(self) -> int:
+        await super().run()
+        return -signal.SIGSEGV
+
+
 class NeverReads(Consumer):
     """It breaks no law."""
 
@@ -292,6 +299,16 @@ class KeepsPositions(Consumer):
         self.kept = {**self.kept, **self.positions}
         super().own(partitions)
         self.positions = {each: self.kept[each] for each in partitions if each in self.kept}
+
+
+class LosesPositions(Consumer):
+    has_read = False
+
+    async def look_up_positions(self) -> None:
+        if self.has_read:
+            self.positions = {**dict.fromkeys(self.owned, 0), **self.positions}
+        self.has_read = True
+        await super().look_up_positions()
 
 
 class ClaimsWhenEager(Consumer):

@@ -23,6 +23,7 @@ SILENT: Final[Mapping[str, str]] = {
     "client/reads-its-own": OTHER_CONNECTIONS,
     "client/starts-at-the-committed-offset": OTHER_CONNECTIONS,
     "client/commits-what-it-read": OTHER_CONNECTIONS,
+    "client/reads-on": OTHER_CONNECTIONS,
     # The look-up goes over another connection, and any other may have told the client of its coordinator.
     "client/finds-its-coordinator": OTHER_CONNECTIONS,
     "client/beats": PAUSE,

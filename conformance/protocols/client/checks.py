@@ -47,6 +47,7 @@ FIRST: Final = (
     "refuse JoinGroup GROUP_AUTHORIZATION_FAILED",
     "refuse SyncGroup GROUP_AUTHORIZATION_FAILED",
     "refuse Heartbeat GROUP_AUTHORIZATION_FAILED",
+    "pass 500; answer OffsetCommit REBALANCE_IN_PROGRESS; late OffsetFetch 400; pass 1200",
 )
 """The scripts that come before those that are drawn."""
 

@@ -189,6 +189,13 @@ class BeatsAtEachTurn(LiveMutant):
     consumer = "Hastens"
 
 
+@broken("beats-no-more-than-due", "protocol consumer; pass 1400; stop")
+class BeatsAnewAtEachTurn(LiveMutant):
+    """Heartbeats of a group of KIP-848 are 20 ms apart."""
+
+    consumer = "Hastens"
+
+
 @broken("comes-back", "rebalance; stop")
 class IgnoresRebalances(LiveMutant):
     """A heartbeat that is answered REBALANCE_IN_PROGRESS changes nothing."""
@@ -238,6 +245,13 @@ class EndsAtAnOldGeneration(LiveMutant):
     consumer = "Gives"
 
 
+@broken("ends-when-stopped", "stop")
+class CrashesWhenItIsClosed(LiveMutant):
+    """The program leaves its group, and crashes then."""
+
+    consumer = "CrashesAtItsEnd"
+
+
 @broken("reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop")
 class FetchesOn(LiveMutant):
     """What another member was given is fetched on."""
@@ -274,6 +288,13 @@ class GoesOnWhereItWas(LiveMutant):
     """A partition that other members had meanwhile is read from the position where the member lost it."""
 
     consumer = "KeepsPositions"
+
+
+@broken("reads-on", "pass 200; rebalance; stop")
+class LosesItsPositions(LiveMutant):
+    """After a rebalance all partitions are read from the beginning, before the committed offsets are known."""
+
+    consumer = "LosesPositions"
 
 
 @broken("owns-nothing-when-eager", "rebalance; stop")

@@ -35,6 +35,7 @@ SYNCS: Final = "SyncGroup"
 SYNCS_WITH_PROTOCOL: Final = f"SyncGroup v{PROTOCOL_SINCE}"
 BEATS: Final = "Heartbeat"
 BEATS_ANEW: Final = HEARTBEAT
+BEATS_EITHER_WAY: Final = "a heartbeat of either kind of groups"
 COMMITS: Final = "OffsetCommit"
 COMMITS_AS_MEMBER: Final = "OffsetCommit with a member id"
 FETCHES: Final = "Fetch"
@@ -124,6 +125,8 @@ def _of_request(event: Event) -> Iterator[str]:
     api: str = event["api"]
     yield REQUEST
     yield api
+    if api in (BEATS, BEATS_ANEW):
+        yield BEATS_EITHER_WAY
     if api in GROUP_REQUESTS:
         yield AS_MEMBER
     if api == COMMITS and event.get("member"):

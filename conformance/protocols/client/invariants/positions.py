@@ -149,6 +149,42 @@ def commits_what_it_read(history: History) -> Iterator[Violation]:
             furthest[name] = max(offset, furthest.get(name, 0))
 
 
+@impact(
+    "A consumer loses its position in a rebalance, and reads and commits again what it has committed",
+    "double processing",
+    "ownership",
+    "lost-offsets",
+)
+@timed("client/reads-on", "grp-102", premise=(COMMITS, FETCHES))
+def reads_on(history: History) -> Iterator[Violation]:
+    """A client reads on from what it has committed: it fetches no earlier offset unless an answer takes it back.
+
+    OffsetFetch and OffsetForLeaderEpoch may do so, and an error of Fetch. A commit that may have been sent before the
+    answer to OffsetFetch was read says nothing of what is read after it.
+    """
+    furthest: dict[str, int] = {}
+    committed: dict[str, tuple[int, int]] = {}
+    """The offset that the client has committed, 0 for none, and since when that is known."""
+    for each in trace(history):
+        if each.what in STARTS or each.is_answer("OffsetForLeaderEpoch") or (each.is_answer("Fetch") and each.error):
+            committed.clear()
+        elif each.is_answer("OffsetFetch"):
+            committed |= dict.fromkeys(each.event.get("committed", {}), (0, each.ms))
+        elif each.is_request("OffsetCommit") and each.answered == 0:
+            for name, offset in _offsets(each):
+                before, ms = committed.get(name, (0, -RACE_MS))
+                if each.earliest_ms > ms + RACE_MS:
+                    committed[name] = max(before, min(offset, furthest.get(name, 0))), each.ms
+        elif each.is_request("Fetch"):
+            for name, offset in _offsets(each):
+                right, ms = committed.get(name, (0, 0))
+                if offset < right and each.earliest_ms > ms + RACE_MS:
+                    why = f"the client reads {name} at {offset}, and has committed {right}"
+                    yield breach(each, why, f"offset {right} or later", f"offset {offset}", "back", since_ms=ms)
+                    return
+        furthest |= {name: max(offset, furthest.get(name, 0)) for name, offset in _reached(each)}
+
+
 def _reached(each: Happened) -> Iterator[tuple[str, int]]:
     """The offsets that a client may take for its positions after this event, whatever it had before."""
     if each.is_request("Fetch"):

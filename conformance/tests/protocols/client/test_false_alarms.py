@@ -34,6 +34,7 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
 from kipcheck.conformance.protocols.client.invariants.partitions import claims_what_it_owns, reads_its_own
 from kipcheck.conformance.protocols.client.invariants.positions import (
     commits_what_it_read,
+    reads_on,
     starts_at_the_committed_offset,
 )
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
@@ -278,6 +279,26 @@ def test_a_position_may_be_committed_whatever_the_client_has_it_from() -> None:
         assert (found.expected, found.observed, found.shape) == ("at most 12", "offset 13", ("ahead",))
     assert not [*commits_what_it_read(history(commits(110, 0)))]
     assert [*commits_what_it_read(history(commits(110, 1), sources[0]))]
+
+
+def test_a_position_may_go_back_where_an_answer_takes_it_back() -> None:
+    """Only an OffsetFetch that is not answered yet does not: kafka-python 2.2.8 read all from the beginning then."""
+    read = "answer", 100, {"api": "Fetch", "error": 0, "ends": {"t-0": 12}}
+    accepted = read, commits(110, 12), ("answer", 111, {"api": "OffsetCommit", "error": 0, "to": ["m", 1]})
+    (found,) = reads_on(history(*accepted, fetches(400, 10)))
+    assert (found.expected, found.observed, found.shape) == ("offset 12 or later", "offset 10", ("back",))
+    reasons: list[tuple[Any, ...]] = [
+        ("answer", 300, {"api": "OffsetFetch", "committed": {"t-0": 10}}),
+        ("answer", 300, {"api": "Fetch", "error": 1}),
+        ("answer", 300, {"api": "OffsetForLeaderEpoch", "error": 0}),
+        ("restarted", 300, {}),
+    ]
+    for reason in reasons:
+        assert not [*reads_on(history(*accepted, reason, fetches(400, 10)))]
+    refused = "answer", 111, {"api": "OffsetCommit", "error": 27, "to": ["m", 1]}
+    is_refused = read, commits(110, 12), refused, fetches(400, 10)
+    for events in ((*accepted, fetches(150, 10)), (*accepted, fetches(400, 12)), is_refused):
+        assert not [*reads_on(history(*events))]
 
 
 def claims(ms: int, generation: int, *owned: str, member: str | None = "m") -> tuple[Any, ...]:
