@@ -12,9 +12,12 @@ import json
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any, Final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.engine.reach import counter, record
+
+MUTANTS: Final = "mutants.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,33 +31,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from kipcheck.conformance.engine.reach import measure
 
     before = record.Reached.read() if record.RECORD.exists() else record.Reached()
-    checks = {}
+    checks: dict[str, Any] = {}
     for id in measure.CHECKS:
         if any(fnmatchcase(id, glob) for glob in options.check or ["*"]):
-            kept = options.out and options.out / f"{id.replace('/', '~')}.json"
-            if kept and kept.exists():
-                checks[id] = json.loads(kept.read_text("utf-8"))
-            else:
-                checks[id] = measure.of_check(id, counts)
-                if kept:
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    kept.write_text(json.dumps(checks[id]), "utf-8")
+            kept = _kept(options.out, f"{id.replace('/', '~')}.json")
+            checks[id] = measure.of_check(id, counts) if kept is None else kept
+            _keep(options.out, f"{id.replace('/', '~')}.json", checks[id])
             print(f"{id}: {len({place for each in checks[id].values() for place in each})} branches", flush=True)
         elif id in before.checks:
             checks[id] = record.present(before.checks[id], sources.places)
-    by_cases = record.Reached(checks).by_cases
     invariants = {each.id: each for role in Role for each in measure.all_invariants(role)}
     searched = record.searched(sources, invariants.values())
-    known = {place: name for place, name in before.mutants.items() if options.check and place in sources.places}
-    waiting = sources.places.keys() - by_cases - known.keys()
-    mutants = {**known, **measure.by_mutants(waiting, searched, counts)}
-    found = record.Reached(checks, {place: name for place, name in mutants.items() if place not in by_cases})
-    found = record.Reached(checks, found.mutants, [*(sources.places.keys() - by_cases - mutants.keys())])
+    found = record.Reached(checks)
+    waiting = {*sources.places, *(id for id, own in searched.items() if own)} - found.by_cases - found.cases().keys()
+    known = {**(before.mutants if options.check else {}), **(_kept(options.out, MUTANTS) or {})}
+    mutants = {id: name for id, name in known.items() if id in waiting}
+    mutants |= measure.by_mutants(waiting - mutants.keys(), searched, counts)
+    _keep(options.out, MUTANTS, mutants)
+    found = record.Reached(checks, mutants, [*(sources.places.keys() - found.by_cases - mutants.keys())])
     if not options.verify:
         record.RECORD.write_text(found.text(), "utf-8")
     troubles = [*record.troubles(sources.places, searched, found, record.excused())]
-    print("\n".join(troubles) or "every branch and every invariant is reached, or excused")
+    print("\n".join(troubles) or "default cases reach every branch of every invariant, but for those in reach.toml")
     return 1 if troubles else 0
+
+
+def _kept(folder: Path | None, name: str) -> Any:
+    """None: it was not counted yet."""
+    path = None if folder is None else folder / name
+    return json.loads(path.read_text("utf-8")) if path is not None and path.exists() else None
+
+
+def _keep(folder: Path | None, name: str, counts: Any) -> None:
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(counts), "utf-8")
 
 
 if __name__ == "__main__":

@@ -66,11 +66,11 @@ def of_check(id: str, counter: Counter) -> Cases:
 
 
 def by_mutants(wanted: Collection[str], searched: Mapping[str, frozenset[str]], counter: Counter) -> dict[str, str]:
-    """Of these places, those that a mutant of an invariant reaches in the default cases of its check, on the subject
-    that shows its defect, and the mutant."""
+    """Of these places and invariants, those that a mutant of an invariant reaches in the default cases of its check, on
+    the subject that shows its defect, and the mutant."""
     found: dict[str, str] = {}
     for name, mutant in MUTANTS.items():
-        waiting = {*wanted} & searched.get(mutant.invariant, frozenset()) - found.keys()
+        waiting = {*wanted} & {mutant.invariant, *searched.get(mutant.invariant, ())} - found.keys()
         if not waiting:
             continue
         subject = subject_of(mutant)
@@ -79,8 +79,8 @@ def by_mutants(wanted: Collection[str], searched: Mapping[str, frozenset[str]], 
         target = target_of_mutant(name, mutant) if live is None else _live(consumer(live.consumer))
         for invariant, places in _applied(target, unit, counter):
             if invariant == mutant.invariant:
-                found.update(dict.fromkeys(waiting & places, name))
-                waiting -= places
+                found.update(dict.fromkeys(waiting & {invariant, *places}, name))
+                waiting -= {invariant, *places}
             if not waiting:
                 break
     return found

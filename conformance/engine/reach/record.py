@@ -31,7 +31,7 @@ class Reached:
     checks: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """Check -> invariant -> place -> cases of a target without a defect."""
     mutants: Mapping[str, str] = field(default_factory=dict)
-    """Place -> the mutant that reaches it in the default cases: of those that only a defect reaches."""
+    """Place or invariant -> a mutant that reaches it in the default cases: of those that only a defect reaches."""
     unreached: Sequence[str] = ()
     """The other places."""
 
@@ -89,7 +89,7 @@ def troubles(
 ) -> Iterator[str]:
     """Error messages: for what was not counted, and for what no default case reaches."""
     by_cases, cases = reached.by_cases, reached.cases()
-    counted = by_cases | reached.mutants.keys() | {*reached.unreached}
+    counted = by_cases | (reached.mutants.keys() - by_invariant.keys()) | {*reached.unreached}
     for id, place in places.items():
         where = f"{place.module.removeprefix(PROTOCOLS)}, line {place.line}: {id}"
         if id not in counted:
@@ -99,7 +99,7 @@ def troubles(
     gone = sorted(counted - places.keys())
     yield from (f"{id}: {RECORD.name} counts it, and there is no such branch: run {COMMAND}" for id in gone)
     for invariant, own in by_invariant.items():
-        if own and own & counted and not cases.get(invariant) and invariant not in excuses:
+        if own & counted and not cases.get(invariant) and invariant not in {*reached.mutants, *excuses}:
             yield f"{invariant}: no default case reaches this invariant"
     unknown = excuses.keys() - places.keys() - by_invariant.keys()
     needless = {id for id in excuses if id in by_cases or id in reached.mutants or cases.get(id)}

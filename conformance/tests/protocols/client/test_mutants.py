@@ -30,13 +30,11 @@ UNREACHED: Final = {"client/names-its-protocol"}
 """The consumer writes SyncGroup in a version without the protocol."""
 MODERN: Final = "protocol consumer; "
 WAYS: Final = {
-    "IsNameless": ("pass 600; stop", "client/names-itself"),
     "HasNoIdAnymore": (f"{MODERN}stop", "client/names-its-epoch"),
     "HasAnotherId": (f"{MODERN}stop", "client/names-its-epoch"),
     "KeepsPartitionsWhenFenced": (
         f"{MODERN}answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop", "client/joins-anew-when-fenced",
     ),
-    "BeatsInAnOldVersion": ("static; stop", "client/names-its-instance"),
     "RepeatsItsAssignor": ("stop", "client/keeps-its-settings"),
     "AssignsToAStranger": ("stop", "client/assigns-to-everybody"),
     "AssignsTwice": ("rebalance; stop", "client/assigns-to-everybody"),
