@@ -5,6 +5,8 @@ Writes ``reach.json``, which ``kipcheck checks --lint --reach`` compares with th
 case reaches. ``--check GLOB`` counts the cases of these checks, and keeps the counts of the others. ``--out DIR`` keeps
 the counts of each check, so that an interrupted count continues: give it a folder for each state of the sources.
 ``--verify`` writes nothing: it fails where a new count has errors. Takes some minutes of processor time.
+
+``--target NAME`` writes nothing: it lists the branches that the recorded cases reach, and those of this target do not.
 """
 
 import argparse
@@ -25,12 +27,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="append", metavar="GLOB")
     parser.add_argument("--out", type=Path, metavar="DIR")
     parser.add_argument("--verify", action="store_true")
+    parser.add_argument("--target", metavar="NAME")
     options = parser.parse_args(arguments)
     sources = record.sources()
     counts = counter.install(sources)  # before any module with branches is imported
     from kipcheck.conformance.engine.reach import measure
 
     before = record.Reached.read() if record.RECORD.exists() else record.Reached()
+    if options.target:
+        for id in measure.CHECKS:
+            if any(fnmatchcase(id, glob) for glob in options.check or ["*"]):
+                played = measure.of_check(id, counts, options.target)
+                less = {place for each in before.checks[id].values() for place in each}
+                less -= {place for each in played.values() for place in each}
+                print(f"{id}: {len(less)} branches are not reached")
+                print("".join(f"  {place}, line {sources.places[place].line}\n" for place in sorted(less)), end="")
+        return 0
     checks: dict[str, Any] = {}
     for id in measure.CHECKS:
         if any(fnmatchcase(id, glob) for glob in options.check or ["*"]):

@@ -27,6 +27,7 @@ from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import NotPlayed, Target
+from kipcheck.conformance.targets.registry import target as target_of
 
 __all__ = ["CHECKS", "all_invariants", "by_mutants", "of_check"]
 
@@ -49,17 +50,21 @@ def _live(made: type[Consumer]) -> Target:
     return LiveClient("consumer", Consumers(made), "0", TAKEN)
 
 
-def of_check(id: str, counter: Counter) -> Cases:
+def of_check(id: str, counter: Counter, target: str = "") -> Cases:
     """The counts in the default cases of a check: in the edition ``apache``, or else in all that have a subject for it,
-    and in those that its mutants name."""
+    and in those that its mutants name.
+
+    ``target``: by its name; none: one without a defect. Errors: LookupError, and those of ``Worker``.
+    """
     check, found = CHECKS[id], _nothing()
     named = [each.edition for each in MUTANTS.values() if each.check == id and each.edition]
     usual = [APACHE] if any(map(check.about, check.family.subjects(APACHE))) else [*EDITIONS]
     for edition in dict.fromkeys((*usual, *named)):
         for subject in filter(check.about, check.family.subjects(edition)):
-            unit = Unit("", subject.edition, id, subject.name, subject.version, SEED, None)
+            unit = Unit(target, subject.edition, id, subject.name, subject.version, SEED, None)
             with suppress(NotPlayed):
-                for invariant, places in _applied(reference_of(check.role), unit, counter):
+                played = target_of(target) if target else reference_of(check.role)
+                for invariant, places in _applied(played, unit, counter):
                     for place in places:
                         found[invariant][place] += 1
     return {invariant: dict(places) for invariant, places in found.items()}
