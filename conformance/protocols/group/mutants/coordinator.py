@@ -148,7 +148,7 @@ class AnswersAgain(CoordinatorAdapter):
         return state
 
 
-@parked("answered-once", "join a; beat a")
+@parked("answered-once", "beat a")
 class RefusesHeartbeats(CoordinatorAdapter):
     """Heartbeats have no answer of their own: the coordinator raises an exception."""
 
