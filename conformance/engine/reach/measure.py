@@ -20,7 +20,6 @@ from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.in_process import Consumers, consumer
 from kipcheck.conformance.live.client.target import LiveClient
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.protocols.client.mutants import LiveMutant
 from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
@@ -80,8 +79,8 @@ def by_mutants(wanted: Collection[str], searched: Mapping[str, frozenset[str]], 
             continue
         subject = subject_of(mutant)
         unit = Unit(name, subject.edition, mutant.check, subject.name, subject.version, SEED, None)
-        live = mutant.made if isinstance(mutant.made, type) and issubclass(mutant.made, LiveMutant) else None
-        target = target_of_mutant(name, mutant) if live is None else _live(consumer(live.consumer))
+        odd = getattr(mutant.made, "consumer", "") if CHECKS[mutant.check].role is Role.CLIENT else None
+        target = target_of_mutant(name, mutant) if odd is None else _live(consumer(odd))
         for invariant, places in _applied(target, unit, counter):
             if invariant == mutant.invariant:
                 found.update(dict.fromkeys(waiting & {invariant, *places}, name))
