@@ -4,11 +4,14 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_json
 from kipcheck.conformance.core.ledger import missing
 from kipcheck.conformance.core.nearest import hint
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.protocols.declare.invariant import Invariant
 
 
 def add(commands: Commands) -> None:
@@ -18,6 +21,11 @@ def add(commands: Commands) -> None:
         "--lint",
         action="store_true",
         help="check that checks, invariants and requirements refer to each other correctly",
+    )
+    listed.add_argument(
+        "--reach",
+        action="store_true",
+        help="with --lint: check that default cases reach each branch of each invariant, as counted in reach.json",
     )
     wanted = commands.add("requirements", _requirements, "list every normative statement and the checks that cover it")
     wanted.add_argument("id", nargs="?", metavar="ID", help="show one requirement with its clause and text")
@@ -54,7 +62,9 @@ def _checks(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine.catalogue import checks_table, of_every_check
 
     if options.lint:
-        return _lint()
+        return _lint(options.reach)
+    if options.reach:
+        return complain("--reach needs --lint", USAGE)
     rows = checks_table()
     if options.json:
         return print_json({"checks": rows})
@@ -72,11 +82,11 @@ def _print_invariants(rows: Iterable[Mapping[str, Any]]) -> None:
         print(f"    {each['grade']:<6} {each['id']}: {each['statement']}  [{', '.join(each['requirements'])}]")
 
 
-def _lint() -> int:
+def _lint(reach: bool) -> int:
     from kipcheck.conformance.engine import lint
 
     found = lint.lint_input()
-    troubles = [*lint.troubles(found), *lint.words(found)]
+    troubles = [*lint.troubles(found), *lint.words(found), *(_unreached(found.invariants) if reach else ())]
     for each in troubles:
         complain(each, FAILED)
     print(f"{len(found.checks)} checks, {len(found.invariants)} invariants, {len(found.requirements)} requirements")
@@ -84,6 +94,14 @@ def _lint() -> int:
         idle = "" if role in lint.checked_roles() else "  (no check tests this role)"
         print(f"{role:<13} {grade:<6} {covered:>3} of {there:>3} covered{idle}")
     return FAILED if troubles else OK
+
+
+def _unreached(invariants: Iterable["Invariant"]) -> Iterator[str]:
+    from kipcheck.conformance.engine.reach import record
+
+    sources = record.sources()
+    searched = record.searched(sources, invariants)
+    yield from record.troubles(sources.places, searched, record.Reached.read(), record.excused())
 
 
 def _requirements(options: argparse.Namespace) -> int:

@@ -109,7 +109,7 @@ def run_mutant(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Mutat
     found: dict[str, tuple[int, list[Finding]]] = {}
     begun = _cpu()
     values = None if not mutant.deadly else 1
-    with Worker(name, _target(name, mutant)) as worker:
+    with Worker(name, target_of_mutant(name, mutant)) as worker:
         for check in checks:
             result = worker.run(_unit(name, check, subject, seed, values))
             # A deadly mutant costs a process for each failing case, so values are increased step by step.
@@ -182,7 +182,7 @@ def violating(name: str, seed: int, enough: int, subject: Subject | None = None)
     law = next(each for each in all_invariants(check.role) if each.id == mutant.invariant)
     enumerated = {Case(check.id, about.edition, check.role, steps).id for steps, _ in check.given(about)}
     cases, found = (each.case for each in check.samples(about, seed)), 0
-    with Worker(name, _target(name, mutant)) as worker:
+    with Worker(name, target_of_mutant(name, mutant)) as worker:
         while found < enough and (some := [*islice(cases, PORTION)]):
             ids = [history.case.id for history, _ in worker.violations(some, law)]
             found += len(ids)
@@ -214,7 +214,8 @@ def _matches(check: str, globs: Sequence[str]) -> bool:
     return any(fnmatchcase(check, glob) for glob in globs)
 
 
-def _target(name: str, mutant: Mutant) -> Target:
+def target_of_mutant(name: str, mutant: Mutant) -> Target:
+    """Deadly mutants, and those that remember what they were sent, run in a process of their own."""
     in_a_child = mutant.deadly or mutant.remembers
     return target(f"miniature/{name}", QUICK) if in_a_child else Afresh(f"miniature/{name}", mutant.made)
 
@@ -229,7 +230,7 @@ def _spent(
     """Seconds of processor time until the mutant is found, including its own process."""
     begun = _cpu()
     by_id = {each.id: each for each in all_invariants(check.role)}
-    with Worker(name, _target(name, mutant)) as worker:
+    with Worker(name, target_of_mutant(name, mutant)) as worker:
         drawn = [each.case for each in islice(check.samples(subject, seed, values), cases)]
         for _ in worker.violations(drawn, by_id[mutant.invariant]):
             pass

@@ -19,7 +19,7 @@ from kipcheck.conformance.wire.record_batches import next_offset
 from kipcheck.conformance.wire.schema import spec
 
 VERSIONS: Final = {
-    "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3,
+    "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 5, "Heartbeat": 3,
     "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
 }  # fmt: skip
 WITH_IDS: Final = 12

@@ -386,3 +386,17 @@ class EndsWithItsEpoch(LiveMutant):
     """A member of KIP-848's protocol closes without a last heartbeat."""
 
     consumer = "Vanishes"
+
+
+@broken("names-itself", "pass 600; stop")
+class BeatsNameless(LiveMutant):
+    """A heartbeat has no member id."""
+
+    consumer = "IsNameless"
+
+
+@broken("names-its-instance", "static; stop")
+class BeatsInAnOldVersion(LiveMutant):
+    """A static member sends heartbeats in a version that has no instance id."""
+
+    consumer = "BeatsInAnOldVersion"

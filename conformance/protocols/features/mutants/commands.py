@@ -12,17 +12,22 @@ from kipcheck.conformance.protocols.features.model.kraft import State
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.ops.commands import (
     OPERATIONS,
+    Action,
+    ChangeLine,
+    CommandAll,
     CommandChange,
     CommandDisable,
     CommandLines,
     CommandMisused,
     CommandNeeds,
     CommandRow,
+    Event,
 )
 from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, Level, TypedUpdate
 
 PLACE = 90
 RELEASE: Final = "4.0.2"
+BEFORE_KRAFT: Final = "3.2.3"
 Change = CommandChange | CommandDisable
 Changed = Transition[State, CommandLines | CommandMisused]
 
@@ -196,3 +201,22 @@ class KnowsNoDependency(Commands):
         if isinstance(found, CommandMisused):
             return found
         return replace(found, rows=tuple(replace(each, needs=()) for each in found.rows))
+
+
+@mutant(
+    COMMANDS, "feature-commands/a-line-for-each", OPERATIONS.machine, None, "command upgrade-all",
+    edition=f"apache@{BEFORE_KRAFT}",
+)  # fmt: skip
+class PrintsWhatIsNotThere(MachineMutant, FeatureCommands):
+    """A command for all features prints a line, although the release supports none."""
+
+    operations = OPERATIONS
+
+    def __init__(self) -> None:
+        FeatureCommands.__init__(self, None)
+        MachineMutant.__init__(self)
+
+    def before_kraft(self, event: Event) -> Action:
+        if not isinstance(event, CommandAll):
+            return super().before_kraft(event)
+        return CommandLines((ChangeLine("upgrade", METADATA, 1, done=True, dry=False),), None, (), 0)

@@ -1,8 +1,8 @@
 """Coordinators of classic groups with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.protocols.group.model.messages import (
@@ -146,6 +146,16 @@ class AnswersAgain(CoordinatorAdapter):
     def answer_parked_syncs(self, state: State, error: Error, out: Out) -> State:
         super().answer_parked_syncs(state, error, out)
         return state
+
+
+@parked("answered-once", "beat a")
+class RefusesHeartbeats(CoordinatorAdapter):
+    """Heartbeats have no answer of their own: the coordinator raises an exception."""
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op["op"] == "heartbeat":
+            return {"status": "rejected", "class": "IllegalStateException", "message": "no heartbeat"}
+        return super().answer(op)
 
 
 @parked("answers-at-once", "join a v4; rejoin a; beat a")

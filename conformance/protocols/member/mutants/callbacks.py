@@ -7,9 +7,9 @@ from typing import Final, TypeVar
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.membership import EAGER, Partitions, Subscription
 from kipcheck.conformance.protocols.declare.mutant import Least, mutant
-from kipcheck.conformance.protocols.group.model.messages import Timer
+from kipcheck.conformance.protocols.group.model.messages import Blob, Timer
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.messages import POLLED, Lost, Revoked
+from kipcheck.conformance.protocols.member.model.messages import POLLED, Given, Lost, Revoked
 from kipcheck.conformance.protocols.member.model.state import Phase, State, Step
 from kipcheck.conformance.protocols.member.ops import MEMBER
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
@@ -160,6 +160,24 @@ class DropsTheFirst(Consumer):
 
     def new(self, state: State, assigned: Partitions) -> Partitions:
         return super().new(state, assigned)[1:]
+
+
+@ownership("owns-what-it-was-given", "open range; subscribe t; poll; joined 1; synced; poll")
+class AdoptsNothingInSilence(Consumer):
+    """The assigned callback is not called for an assignment with no new partition."""
+
+    def complete(self, state: State, blob: Blob) -> Step:
+        after, actions = super().complete(state, blob)
+        return Transition(after, tuple(each for each in actions if each != Given(())))
+
+
+@ownership("owns-what-it-was-given", "open range; subscribe t; poll; joined 1; synced t:0; poll")
+class AdoptsInSilence(Consumer):
+    """The assigned callback is never called."""
+
+    def complete(self, state: State, blob: Blob) -> Step:
+        after, actions = super().complete(state, blob)
+        return Transition(after, tuple(each for each in actions if not isinstance(each, Given)))
 
 
 @ownership("reads-what-it-owns", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")

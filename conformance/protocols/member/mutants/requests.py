@@ -251,6 +251,16 @@ class StaticMembersNeedNoPoll(Consumer):
         return Transition(state) if timer == POLLED and static else super().fired(state, timer)
 
 
+@duties("leaves-unpolled", ...)
+class LeavesInSilenceUnpolled(Consumer):
+    """A member that is not polled stops its heartbeats, and its coordinator has to wait for the end of its session."""
+
+    def fired(self, state: State, timer: Timer) -> Step:
+        after, actions = super().fired(state, timer)
+        silent = timer == POLLED and state.phase is Phase.STABLE
+        return Transition(after, tuple(each for each in actions if not (silent and isinstance(each, Leave))))
+
+
 @duties("beats-in-time", ...)
 class BeatsTooOften(Consumer):
     """Heartbeats are sent three times as often as configured."""
