@@ -40,7 +40,8 @@ def _records(api: Any) -> Classes:
             ("ConsumerProtocolSubscription", 0): (protocol, ("ConsumerProtocolMemberMetadata",)),
             ("ConsumerProtocolAssignment", 0): (protocol, ("ConsumerProtocolMemberAssignment",)),
             ("StickyAssignorUserData", 1): (sticky, ("StickyAssignorUserDataV1",)),
-            ("RequestHeader", 1): (api, ("RequestHeader_v0", "RequestHeader_v1", "RequestHeader")),  # 0.11 and 0.12 count from 0
+            # Releases 0.11 and 0.12 count the versions of request headers from 0.
+            ("RequestHeader", 1): (api, ("RequestHeader_v0", "RequestHeader_v1", "RequestHeader")),
             ("RequestHeader", 2): (api, ("RequestHeader_v2", "RequestHeaderV2", "RequestHeader_v1")),
             ("ResponseHeader", 0): (api, ("ResponseHeader_v0", "ResponseHeader")),
             ("ResponseHeader", 1): (api, ("ResponseHeader_v1", "ResponseHeaderV2")),
