@@ -26,16 +26,13 @@ def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
 
 
-def assignor(name: str) -> Any:
-    module, cls = ASSIGNORS[name]
-    return getattr(import_module(f"kafka.coordinator.assignors.{module}"), cls)
-
-
 def settings() -> dict[str, Any]:
     found: dict[str, Any] = {key: int(given(name)) for name, key in TIMES.items() if given(name)}
     found |= {key: given(name) for name, key in TEXTS.items() if given(name)}
-    if given("ASSIGNORS"):
-        found["partition_assignment_strategy"] = [assignor(name) for name in given("ASSIGNORS").split(",")]
+    if wanted := [ASSIGNORS[name] for name in given("ASSIGNORS").split(",") if name]:
+        found["partition_assignment_strategy"] = [
+            getattr(import_module(f"kafka.coordinator.assignors.{module}"), cls) for module, cls in wanted
+        ]
     return found
 
 

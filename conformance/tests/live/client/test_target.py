@@ -60,7 +60,7 @@ def test_a_program_that_is_no_consumer_is_shown_with_what_it_wrote() -> None:
 def test_a_command_needs_its_places() -> None:
     with pytest.raises(LookupError, match=r"\{group\}, \{topics\}"):
         target("client:./consume {bootstrap}")
-    with pytest.raises(LookupError, match=r"nearest: kafka-python; a command contains \{bootstrap\}"):
+    with pytest.raises(LookupError, match=r"nearest: kafka-python, kafka-go; a command contains \{bootstrap\}"):
         target("client:kafka-pyhton")
     with pytest.raises(LookupError, match="invalid release"):
         target("client:kafka-python@../here")
