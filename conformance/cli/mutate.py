@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
         "--target", required=True, metavar="T", help="such as kafka-python, client:aiokafka or client:sarama@1.61.1"
     )
     made.add_argument("--part", metavar="P", help="wire, assign, member, client or coordinator; default all of it")
-    made.add_argument("--n", type=positive, default=100, metavar="N", help="changes to each part (default 100)")
+    made.add_argument("--n", type=positive, metavar="N", help="changes to each part (default 100), or mistakes (all)")
     made.add_argument("--seed", type=int, default=0, metavar="S", help="of the choice, and of the cases")
     made.add_argument("--only", default="", metavar="N|ID", help="one change: its number from 1, or its id")
     made.add_argument("--out", type=Path, metavar="DIR", help="default: mutate in the cache of kipcheck")

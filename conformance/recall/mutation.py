@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.recall.bugs import InvalidEntry, checked, folder
 from kipcheck.conformance.recall.change import MISTAKE, Change
@@ -40,6 +41,8 @@ from kipcheck.conformance.recall.why import NOT_REACHED, WHYS
 RESULT_FILE: Final = "results.jsonl"
 RECORD: Final = "mutation.json"
 EQUIVALENT: Final = "equivalent.toml"
+RANDOM: Final = 100
+"""Changes where no number is given."""
 NEEDED: Final = ("client", "reason")
 OPTIONAL: Final = ("id", "file", "function", "kind")
 
@@ -139,9 +142,10 @@ class Plan:
         return f"{digest()} {self.copies.target} {self.part} {self.seed}"
 
 
-def plan(copies: Copies, part: str, seed: int, n: int, out: Path, reached: Reached, by_people: bool) -> Plan:
-    """``n`` random changes to lines that the checks of the part reach; or, ``by_people``, all mistakes entered for the
-    client, reached or not; where the target has several parts, those to files of which the part runs something.
+def plan(copies: Copies, part: str, seed: int, n: int | None, out: Path, reached: Reached, by_people: bool) -> Plan:
+    """``n`` random changes to lines that the checks of the part reach (None: ``RANDOM``). Or, ``by_people``, what ``n``
+    mistakes are in the client (None: all), reached or not; where the target has several parts, those to files of which
+    the part runs something. A smaller choice of a seed is the beginning of a larger one.
 
     Errors: ``InvalidEntry``; ``Unavailable``.
     """
@@ -149,17 +153,20 @@ def plan(copies: Copies, part: str, seed: int, n: int, out: Path, reached: Reach
     if not by_people:
         lines = {path: frozenset().union(*(each.get(path, ()) for each in reached.values())) for path in sources}
         every = [each for path, text in sources.items() if lines[path] for each in changes_in(path, text, lines[path])]
-        return Plan(copies, part, seed, out, sample(every, n, seed), {}, reached)
+        return Plan(copies, part, seed, out, sample(every, RANDOM if n is None else n, seed), {}, reached)
     found: dict[str, str] = {}
     changes = []
     is_whole = len(TARGETS[copies.target.partition("@")[0]]) == 1
     mine = {path for path in sources if is_whole or any(path in files for files in reached.values())}
-    for mistake in mistakes().values():
-        for edit in mistake.changes:
-            if (edit.client, edit.release) == (copies.client, copies.release) and edit.file in mine:
-                change = of_mistake(edit, sources[edit.file])
-                changes.append(change)
-                found[change.id] = mistake.id
+    for mistake in sorted(mistakes().values(), key=lambda each: short_digest([seed, each.id])):
+        made = [
+            of_mistake(edit, sources[edit.file]) for edit in mistake.changes
+            if (edit.client, edit.release) == (copies.client, copies.release) and edit.file in mine
+        ]  # fmt: skip
+        if len({*found.values()}) == n:
+            break
+        changes += made
+        found |= {change.id: mistake.id for change in made}
     return Plan(copies, part, seed, out, changes, found, reached)
 
 

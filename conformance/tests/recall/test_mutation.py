@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +15,7 @@ from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in
 from kipcheck.conformance.recall.copies import PARTS, TARGETS, PythonCopies, Reached, copies
 from kipcheck.conformance.recall.facts import CaseFacts, Usual
+from kipcheck.conformance.recall.mistakes import Edit, Mistake
 from kipcheck.conformance.recall.mutant_run import KILLED, SAME, SURVIVED, Measured, common
 from kipcheck.conformance.recall.python_copies import NOTE, instrumented
 from kipcheck.conformance.recall.why import IN_DOUBT, NO_DIFFERENCE, NO_LAW, NOT_REACHED, Counted, missed
@@ -163,6 +165,25 @@ def test_the_score_leaves_out_what_does_not_start() -> None:
     assert mutation.score(rows) == "killed 1 of 3 (33 %), 1 masked, 1 survived, 1 broken, 1 equivalent"
     assert mutation.totals(rows)["why"] == {NOT_REACHED: 0, NO_DIFFERENCE: 0, NO_LAW: 1, IN_DOUBT: 0}
     assert [mutation.Row.of(each.plain) for each in rows] == rows
+
+
+def test_a_smaller_choice_of_mistakes_begins_a_larger_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Made:
+        target, client, release = "client:aiokafka@1", "aiokafka", "1"
+
+        def sources(self) -> dict[str, str]:
+            return {"a.py": "".join(f"v{number} = 0\n" for number in range(9))}
+
+    def mistake(number: int) -> Mistake:
+        client = "aiokafka" if number else "kafka-python"
+        return Mistake(str(number), "", (), (Edit(client, "1", "a.py", f"v{number} = 0", f"v{number} = 1"),))
+
+    monkeypatch.setattr(mutation, "mistakes", lambda: {str(number): mistake(number) for number in range(9)})
+    chosen = [
+        [*mutation.plan(cast(Any, Made()), "client", 0, n, tmp_path, {}, True).names.values()] for n in (3, 5, None)
+    ]
+    assert [len(each) for each in chosen] == [3, 5, 8]
+    assert chosen[0] == chosen[1][:3] == chosen[2][:3]
 
 
 @pytest.mark.integration
