@@ -23,12 +23,15 @@ def results() -> dict[str, Measured]:
 
 
 def record(measured: Iterable[Measured]) -> None:
-    """Writes ``first``, once, and ``today`` of these bugs, their results, and raises the totals of the floor."""
-    new = {each.id: each for each in measured}
+    """Writes ``first``, once, and ``today`` of these bugs, their results, and raises the totals of the floor. A result of
+    fewer seeds than the recorded one changes nothing.
+    """
+    before = results()
+    new = {each.id: each for each in measured if each.id not in before or each.of_seeds >= before[each.id].of_seeds}
     for path in dict.fromkeys(path for path, table in tables("bug") if table["id"] in new):
         replace_text(path, _with_results(path.read_text("utf-8"), new))
     bugs.cache_clear()
-    kept = {id: each for id, each in {**results(), **new}.items() if id in bugs()}
+    kept = {id: each for id, each in {**before, **new}.items() if id in bugs()}
     rows = (json.dumps(kept[id].plain, ensure_ascii=False) for id in sorted(kept))
     replace_text(folder() / RESULTS, "[\n" + ",\n".join(rows) + "\n]\n")
     raise_floor(totals(bugs().values()))

@@ -208,7 +208,6 @@ def test_entries_are_listed_without_a_run(folder: Path, capsys: pytest.CaptureFi
     (["--id", "client-2"], "--id: no bug matches 'client-2'; the nearest: client-1"),
     (["--kind", "life"], "--kind: unknown kind life: use live, codec"),
     (["--id", "client-1", "--kind", "codec"], "no bug is selected"),
-    (["--record", "--seeds", "1"], "--record takes the default seeds and budget"),
 ])  # fmt: skip
 def test_wrong_usage(asked: list[str], why: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["recall", *asked]) == 2
@@ -263,6 +262,15 @@ def test_a_release_that_is_not_there_is_no_first_result(folder: Path, ends: dict
     del ends[OLD]
     assert command(["recall", "--record", "--id", "client-1"]) == 0
     assert _words(folder)["client-1"] == ("missed", "missed")
+
+
+def test_a_smaller_measurement_does_not_replace_a_larger_one(folder: Path, ends: dict[Any, Run]) -> None:
+    assert command(["recall", "--record", "--seeds", "1", "--budget", "1x"]) == 0
+    assert record.results()["client-1"].of_seeds == 1 and _words(folder)["client-1"] == ("missed", "missed")
+    assert command(["recall", "--record"]) == 0
+    ends[OLD] = failed(failing())
+    assert command(["recall", "--record", "--seeds", "1"]) == 0
+    assert record.results()["client-1"].of_seeds == 3 and _words(folder)["client-1"] == ("missed", "missed")
 
 
 def test_results_are_a_line_each_and_those_of_other_bugs_stay(folder: Path, ends: dict[Any, Run]) -> None:
