@@ -23,8 +23,9 @@ def results() -> dict[str, Measured]:
 
 
 def record(measured: Iterable[Measured]) -> None:
-    """Writes ``first``, once, and ``today`` of these bugs, their results, and raises the totals of the floor. A result of
-    fewer seeds than the recorded one changes nothing.
+    """Writes ``first``, once, and ``today`` of these bugs, their results, and raises the totals of the floor.
+
+    A result of fewer seeds than the recorded one changes nothing.
     """
     before = results()
     new = {each.id: each for each in measured if each.id not in before or each.of_seeds >= before[each.id].of_seeds}
