@@ -162,7 +162,10 @@ def _rows() -> Iterator[dict[str, Any]]:
         for distribution, release in made:
             if distribution == entry.distribution:
                 roles = list(entry.roles_of(release))
-                yield {"name": f"{name}@{release}", "version": release, "roles": roles, "available": True, "why": ""}
+                why = "" if roles else f"the adapter needs a later release; client:{name}@{release} consumes with it"
+                yield {
+                    "name": f"{name}@{release}", "version": release, "roles": roles, "available": not why, "why": why,
+                }  # fmt: skip
     for module in PREFIXES.values():
         yield from import_module(module).rows()
 

@@ -1,5 +1,6 @@
 """The entries of ``targets.toml``."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,16 +24,18 @@ class Entry:
     distribution: str | None = None
     memory_mib: int = 1024
     before: Mapping[str, str] = field(default_factory=dict)
-    """Major release -> the adapter of the releases before it."""
+    """Release -> the adapter of the releases before it; the oldest first."""
     roles_before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Major release -> the roles of the releases before it, where they are others."""
+    """Release -> the roles of the releases before it, where they are others; the oldest first."""
     omits: tuple[str, ...] = ()
     """Families of messages that the library has and that the target does not claim."""
     steady: bool = True
     """Whether the target gives the same results each time: not where threads or the order of hash tables matter."""
 
     def roles_of(self, release: str) -> tuple[str, ...]:
-        return before(self.roles_before, release) or self.roles
+        """Empty: the adapter plays nothing with the release."""
+        found = before(self.roles_before, release)
+        return self.roles if found is None else found
 
     def memory(self, limits: Limits | None) -> int:
         """Bytes of address space."""
@@ -45,10 +48,14 @@ class Entry:
 T = TypeVar("T")
 
 
-def before(by_major: Mapping[str, T], release: str) -> T | None:
-    """The value for the first major release that is above this release."""
-    major = release.partition(".")[0]
-    return next((each for first, each in by_major.items() if major.isdigit() and int(major) < int(first)), None)
+def before(by_release: Mapping[str, T], release: str) -> T | None:
+    """The value for the first release that is above this one."""
+    mine = _numbers(release)
+    return next((each for first, each in by_release.items() if mine and mine < _numbers(first)), None)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", release)))
 
 
 @cache
