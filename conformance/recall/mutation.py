@@ -19,7 +19,7 @@ from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.recall.bugs import InvalidEntry, checked, folder
 from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in, of_mistake, sample
-from kipcheck.conformance.recall.copies import PARTS, TARGETS, Copies, Reached, digest
+from kipcheck.conformance.recall.copies import PARTS, TARGETS, Copies, Reached
 from kipcheck.conformance.recall.mistakes import mistakes
 from kipcheck.conformance.recall.mutant_run import (
     DOES_NOT_START,
@@ -35,6 +35,7 @@ from kipcheck.conformance.recall.mutant_run import (
     baseline,
 )
 from kipcheck.conformance.recall.python_copies import statement
+from kipcheck.conformance.recall.sources import OF_FACTS, digest
 from kipcheck.conformance.recall.why import NOT_REACHED, WHYS
 
 RESULT_FILE: Final = "results.jsonl"
@@ -136,7 +137,7 @@ class Plan:
     @property
     def key(self) -> str:
         """What the results of this kipcheck for the client are stored under."""
-        return f"{digest()} {self.copies.target} {self.part} {self.seed}"
+        return f"{digest(OF_FACTS, with_known=True)} {self.copies.target} {self.part} {self.seed}"
 
 
 def plan(copies: Copies, part: str, seed: int, n: int, out: Path, reached: Reached, by_people: bool) -> Plan:

@@ -242,7 +242,7 @@ def test_other_sources_make_other_runs(tmp_path: Path, monkeypatch: pytest.Monke
 
     kept = KeptRuns(tmp_path, execute=lambda job: CLEAN)
     kept(Job(OLD, "apache", "client", 0))
-    monkeypatch.setattr(runs, "sources", lambda: "other")
+    monkeypatch.setattr(runs, "digest", lambda: "other")
     kept(Job(OLD, "apache", "client", 0))
     assert len([*tmp_path.iterdir()]) == 2
 
