@@ -1,7 +1,7 @@
 """Gives each client that can be changed one form: its source, and a cache folder in which it has a change."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
@@ -51,9 +51,12 @@ class Copies(Protocol):
         """The text of each file, by its path. Errors: ``Unavailable``."""
         ...
 
-    def changed(self, change: Change | None, place: Path) -> AbstractContextManager[Path]:
+    def changed(self, change: Change | None, place: Path, *more: Change) -> AbstractContextManager[Path]:
         """A cache folder in which the client has the change. ``place``: a folder that one process uses at a time.
-        Errors: ``DoesNotBuild``, ``Unavailable``, OSError."""
+        ``more``: further changes; one to the same file changes the text that the one before it leaves.
+
+        Errors: ``DoesNotBuild``, ``Unavailable``, OSError.
+        """
         ...
 
     def counts(self, change: Change) -> bool:
@@ -98,14 +101,13 @@ class PythonCopies:
         return python_copies.sources(self.client, self.release)
 
     @contextmanager
-    def changed(self, change: Change | None, place: Path) -> Iterator[Path]:
+    def changed(self, change: Change | None, place: Path, *more: Change) -> Iterator[Path]:
         if place not in self.made:
             self.made[place] = python_copies.copied(self.client, self.release, place)
-        if change is None:
+        with ExitStack() as changes:
+            for each in filter(None, (change, *more)):
+                changes.enter_context(self.made[place].changed(each))
             yield self.made[place].cache
-            return
-        with self.made[place].changed(change) as cache:
-            yield cache
 
     def counts(self, change: Change) -> bool:
         return python_copies.NOTE in python_copies.instrumented(change)
@@ -133,8 +135,8 @@ class GoCopies:
         return self.copy.sources()
 
     @contextmanager
-    def changed(self, change: Change | None, place: Path) -> Iterator[Path]:
-        yield self.copy.build(place, change)
+    def changed(self, change: Change | None, place: Path, *more: Change) -> Iterator[Path]:
+        yield self.copy.build(place, change, more=more)
 
     def counts(self, change: Change) -> bool:
         return go_copies.instrumented(change) is not None
