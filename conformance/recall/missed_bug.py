@@ -6,6 +6,7 @@ invariants that the entry counts.
 """
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,9 @@ class Explainer:
                 raise _NotCounted(f"{target} did not end: {made.why or f'{SECONDS:.0f} s'}")
         made = Run(place, None, False, 0.0)
         if made.ledger is None or _end(made).exit in (BROKEN, OURS):
-            raise _NotCounted(f"{target} did not run: {_end(made).why}")
+            why = _end(made).why
+            shutil.rmtree(place)  # the next attempt may end otherwise
+            raise _NotCounted(f"{target} did not run: {why}")
         return made
 
 
