@@ -18,7 +18,9 @@ nox.options.reuse_existing_virtualenvs = True
 
 NIGHT: Final = Path("kipcheck-night")
 """The output of nightly runs: a folder for each part, with ``done.jsonl``, a line for each finished unit."""
-RECORDED: Final = (":!golden/ways_back.json", ":!conformance/recall/mutation.json")
+RECORDED: Final = (
+    ":!golden/ways_back.json", ":!conformance/recall/mutation.json", ":!conformance/recall/floor.toml",
+)  # fmt: skip
 """Files that nightly runs write, which are no sources."""
 PART_S: Final = 50 * 60
 """After so many seconds a part starts no further unit, unless ``--long`` is given. The same command continues it."""
@@ -284,13 +286,13 @@ def _kraft(session: nox.Session, long: bool) -> Iterator[Unit]:
             yield Unit(f"{target} {release}", ("kipcheck", "run", *asked, *settings, "--out", out), requires="jars")
 
 
-MUTATED: Final = {
-    "kafka-python": ("wire", "assign", "member"), "aiokafka": ("wire", "assign"), "client:kafka-python": ("client",),
-    "client:aiokafka": ("client",), "client:franz-go": ("client",), "client:sarama": ("client",),
-}  # fmt: skip
-"""Clients whose sources are changed, and the parts of each."""
-MUTATION_S: Final = 20 * 60
-"""The limit of a client and part."""
+MUTATED: Final = """
+from kipcheck.conformance.recall.copies import TARGETS
+print(*(f"{target}/{part}" for target, parts in TARGETS.items() for part in parts))
+"""
+"""Prints the clients whose sources are changed, each with a part."""
+MUTATION_S: Final = 10 * 60
+"""The limit of a unit: one that begins after ``PART_S`` has nearly passed ends within the hour."""
 RECALL_BUDGET: Final = "15m"
 """The time of each bug for what goes beyond the default cases."""
 
@@ -311,12 +313,12 @@ def _mutate(session: nox.Session, long: bool) -> Iterator[Unit]:
     A unit that takes longer than its limit is interrupted, and continues with what is missing at the next start.
     """
     limit = () if long else ("timeout", "--preserve-status", "--signal=INT", str(MUTATION_S))
-    for target, parts in MUTATED.items():
-        for part in parts:
-            out = str(NIGHT / "mutate" / target.replace(":", "-"))
-            run = (*limit, "kipcheck", "mutate", "--target", target, "--part", part, "--record", "--out", out)
-            yield Unit(f"{target} {part}", run)
-            yield Unit(f"{target} {part} mistakes", (*run, "--mistakes"))
+    for each in str(session.run("python", "-c", MUTATED, silent=True, log=False)).split():
+        target, part = each.split("/")
+        out = str(NIGHT / "mutate" / target.replace(":", "-"))
+        run = (*limit, "kipcheck", "mutate", "--target", target, "--part", part, "--record", "--out", out)
+        yield Unit(f"{target} {part}", run)
+        yield Unit(f"{target} {part} mistakes", (*run, "--mistakes"))
     yield Unit("floor", ("python", "-m", "kipcheck.conformance.recall.floor"), every_time=True)
 
 

@@ -95,10 +95,11 @@ def _parts(options: argparse.Namespace) -> Sequence[str]:
 
 def _plan(options: argparse.Namespace, copies: "Copies", part: str, out: Path) -> "Plan":
     from kipcheck.conformance.recall import mutation
-    from kipcheck.conformance.recall.copies import PARTS, digest
+    from kipcheck.conformance.recall.copies import PARTS
     from kipcheck.conformance.recall.reached import reached
+    from kipcheck.conformance.recall.sources import OF_FACTS, digest
 
-    lines = reached(copies.target, PARTS[part], digest())
+    lines = reached(copies.target, PARTS[part], digest(OF_FACTS, with_known=True))
     return mutation.plan(copies, part, options.seed, options.n, out, lines, options.mistakes)
 
 

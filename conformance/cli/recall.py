@@ -62,6 +62,9 @@ def add(commands: Commands) -> None:
     recall.add_argument("--list", action="store_true", help="print the entries, and run nothing")
     recall.add_argument("--json", action="store_true")
     recall.add_argument("--out", type=Path, metavar="DIR", help="where runs are kept (default: in kipcheck's cache)")
+    recall.add_argument(
+        "--why", action="store_true", help="count why bugs are missed, by two or three more runs of each"
+    )
 
 
 def _budget(text: str) -> tuple[float | None, float | None]:
@@ -138,7 +141,7 @@ def _plain(bug: "Bug") -> dict[str, object]:
 
 
 def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
-    from kipcheck.conformance.recall import floor, measure, record, runs
+    from kipcheck.conformance.recall import floor, measure, missed_bug, record, runs
     from kipcheck.conformance.recall.bugs import bugs, folder
 
     for bug in chosen:
@@ -149,7 +152,8 @@ def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
     for number, bug in enumerate(chosen, 1):
         begins = _progress(f"{number}/{len(chosen)} {bug.id}")
         runner = runs.KeptRuns(options.out or runs.default_folder(), begins)
-        measured[bug.id] = measure.measure(bug, options.seeds or measure.SEEDS, budget, runner)
+        more = (missed_bug.Explainer(runner.folder, begins),) if options.why else ()
+        measured[bug.id] = measure.measure(bug, options.seeds or measure.SEEDS, budget, runner, *more)
         print(f"{number}/{len(chosen)} {bug.id}: {measured[bug.id].result}", file=sys.stderr, flush=True)
         if options.record:
             record.record([measured[bug.id]])
@@ -169,9 +173,10 @@ def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
     return FAILED if fallen or unexplained else OK
 
 
-def _progress(about: str) -> Callable[["Job"], None]:
-    def begins(job: "Job") -> None:
-        print(one_line(f"{about}: {' '.join(job.words)}"), file=sys.stderr, flush=True)
+def _progress(about: str) -> Callable[["Job | str"], None]:
+    def begins(job: "Job | str") -> None:
+        what = job if isinstance(job, str) else " ".join(job.words)
+        print(one_line(f"{about}: {what}"), file=sys.stderr, flush=True)
 
     return begins
 

@@ -3,13 +3,17 @@
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kipcheck.conformance.recall import go_changes, python_changes
 from kipcheck.conformance.recall.bugs import InvalidEntry
 from kipcheck.conformance.recall.change import MISTAKE, Change, changed, sample
 from kipcheck.conformance.recall.mistakes import Edit
 
-__all__ = ["Change", "changes_in", "of_mistake", "sample"]
+GO_BODY: Final = re.compile(r"\{[ \t]*(?://[^\n]*)?\n(?:\s*//[^\n]*\n)*\s*(?=[^\s}])|\{ (?=[^\s}])")
+"""What is before the first statement of a function, as gofmt writes it."""
+
+__all__ = ["Change", "changes_in", "entered", "functions", "of_mistake", "sample"]
 
 
 def changes_in(path: str, text: str, lines: frozenset[int] | None) -> Sequence[Change]:
@@ -35,7 +39,7 @@ def of_mistake(edit: Edit, text: str) -> Change:
     """Errors: ``InvalidEntry`` where the line is not found once, or the text is no longer Python."""
     about = f"{edit.client} {edit.release}, {edit.file}"
     if edit.inside:
-        spans = list(_functions(edit, text))
+        spans = list(functions(edit.file, edit.inside, text))
         if not spans:
             raise InvalidEntry(f"{about}: there is no function {edit.inside}")
     else:
@@ -62,16 +66,39 @@ def _occurrences(text: str, part: str, start: int, end: int) -> Iterator[int]:
         start = at + 1
 
 
-def _functions(edit: Edit, text: str) -> Iterator[tuple[int, int]]:
-    """Where the functions of this name are."""
-    if edit.file.endswith(".go"):
-        receiver, _, name = edit.inside.rpartition(".")
+def functions(path: str, named: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where the functions of this name, with its class or type, are in a file."""
+    if path.endswith(".go"):
+        receiver, _, name = named.rpartition(".")
         before = rf"\(\s*(?:\w+\s+)?\*?{re.escape(receiver)}(?:\[[^]]*\])?\s*\)\s*" if receiver else ""
         declared = re.compile(rf"^func {before}{re.escape(name)}[(\[](?:[^\n]*}}$|.*?^}})", re.MULTILINE | re.DOTALL)
         yield from (each.span() for each in declared.finditer(text))
         return
     source = python_changes.Source(text)
     for name, node in python_changes.functions(ast.parse(text)):
-        if name == edit.inside:
+        if name == named:
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             yield source.starts[first - 1], source.end(node)
+
+
+def entered(path: str, named: str, text: str) -> Change | None:
+    """A change of nothing where the function of this name begins, which counts its calls as it is instrumented. None:
+    the file has no such function, or it is empty. Errors: SyntaxError."""
+    start = next(_begins(path, named, text), None)
+    return (
+        None if start is None else Change(path, text.count("\n", 0, start) + 1, MISTAKE, named, text, start, start, "")
+    )
+
+
+def _begins(path: str, named: str, text: str) -> Iterator[int]:
+    """Where the first statements of these functions are."""
+    if path.endswith(".go"):
+        for start, end in functions(path, named, text):
+            if body := GO_BODY.search(text, start, end):
+                yield body.end()
+        return
+    source = python_changes.Source(text)
+    for name, node in python_changes.functions(ast.parse(text)):
+        if name == named:
+            first, *rest = node.body
+            yield source.start(rest[0] if ast.get_docstring(node) is not None and rest else first)

@@ -1,10 +1,8 @@
 """Gives each client that can be changed one form: its source, and a cache folder in which it has a change."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
@@ -35,7 +33,6 @@ TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
 """Target -> the parts that it has."""
 Reached: TypeAlias = Mapping[str, Mapping[str, frozenset[int]]]
 """Check -> file of a client -> the lines that its default cases run."""
-NOT_SOURCES: Final = frozenset({"tests", "docs", "cli", "benchmarks", "__pycache__", "campaign", "matrix", "suite"})
 
 
 class Copies(Protocol):
@@ -54,9 +51,12 @@ class Copies(Protocol):
         """The text of each file, by its path. Errors: ``Unavailable``."""
         ...
 
-    def changed(self, change: Change | None, place: Path) -> AbstractContextManager[Path]:
+    def changed(self, change: Change | None, place: Path, *more: Change) -> AbstractContextManager[Path]:
         """A cache folder in which the client has the change. ``place``: a folder that one process uses at a time.
-        Errors: ``DoesNotBuild``, ``Unavailable``, OSError."""
+        ``more``: further changes; one to the same file changes the text that the one before it leaves.
+
+        Errors: ``DoesNotBuild``, ``Unavailable``, OSError.
+        """
         ...
 
     def counts(self, change: Change) -> bool:
@@ -101,14 +101,13 @@ class PythonCopies:
         return python_copies.sources(self.client, self.release)
 
     @contextmanager
-    def changed(self, change: Change | None, place: Path) -> Iterator[Path]:
+    def changed(self, change: Change | None, place: Path, *more: Change) -> Iterator[Path]:
         if place not in self.made:
             self.made[place] = python_copies.copied(self.client, self.release, place)
-        if change is None:
+        with ExitStack() as changes:
+            for each in filter(None, (change, *more)):
+                changes.enter_context(self.made[place].changed(each))
             yield self.made[place].cache
-            return
-        with self.made[place].changed(change) as cache:
-            yield cache
 
     def counts(self, change: Change) -> bool:
         return python_copies.NOTE in python_copies.instrumented(change)
@@ -136,8 +135,8 @@ class GoCopies:
         return self.copy.sources()
 
     @contextmanager
-    def changed(self, change: Change | None, place: Path) -> Iterator[Path]:
-        yield self.copy.build(place, change)
+    def changed(self, change: Change | None, place: Path, *more: Change) -> Iterator[Path]:
+        yield self.copy.build(place, change, more=more)
 
     def counts(self, change: Change) -> bool:
         return go_copies.instrumented(change) is not None
@@ -147,31 +146,4 @@ class GoCopies:
         return Change(path, text.count("\n") + 1, MISTAKE, "", text, len(text), len(text), "\n}\n")
 
 
-def digest() -> str:
-    """Of kipcheck's sources that may change a result."""
-    root, found = Path(str(files("kipcheck"))), hashlib.sha256()
-    for room in ROOMS:
-        there = (root / room).resolve()  # in a checkout it is a link
-        for path in sorted(there.rglob("*")):
-            inside = path.relative_to(there)
-            if path.suffix in SUFFIXES and NOT_SOURCES.isdisjoint(inside.parts) and _matters(inside):
-                found.update(str(inside).encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()[:12]
-
-
-ROOMS: Final = ("conformance", "strategies")
-SUFFIXES: Final = frozenset({".py", ".toml", ".json", ".go", ".mjs", ".java", ".txt", ".sum"})
-
-
-MEASURES: Final = frozenset(
-    {"facts.py", "mutant_process.py", "mutant_run.py", "why.py", "python_copies.py", "go_copies.py"}
-)
-"""The modules of this folder by which results are measured."""
-
-
-def _matters(inside: Path) -> bool:
-    """Tables of bugs and mistakes, and recorded results, change no result."""
-    return inside.parent.name != "recall" or inside.name in MEASURES
-
-
-__all__ = ["PARTS", "TARGETS", "Copies", "DoesNotBuild", "Reached", "copies", "digest"]
+__all__ = ["PARTS", "TARGETS", "Copies", "DoesNotBuild", "Reached", "copies"]

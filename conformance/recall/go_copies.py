@@ -57,12 +57,17 @@ class GoCopy:
     """The folder of its program in the real cache, as ``kipcheck run`` has built it."""
     module: Path
     """The files of its module, which nothing changes."""
+    name: str
+    """Of the module: that of ``MODULES``, or of an old release."""
     more: tuple[str, ...] = ()
     """Of ``MORE``."""
 
-    def build(self, place: Path, change: Change | None, counts_lines: bool = False) -> Path:
+    def build(
+        self, place: Path, change: Change | None, counts_lines: bool = False, more: Sequence[Change] = ()
+    ) -> Path:
         """The cache folder ``place``, made anew, in which the program has the change, ``instrumented``.
-        ``counts_lines``: it writes which lines of the module were run to ``GOCOVERDIR``.
+        ``counts_lines``: it writes which lines of the module were run to ``GOCOVERDIR``. ``more``: changes to other
+        files; the last one to a file stands.
 
         Errors: ``DoesNotBuild``; OSError.
         """
@@ -75,12 +80,12 @@ class GoCopy:
                 shutil.copy(each, built / each.name)
         with (built / "go.mod").open("a", encoding="utf-8") as file:
             for folder in ("", *self.more):
-                name = "/".join(filter(None, (MODULES[self.client], folder)))
+                name = "/".join(filter(None, (self.name, folder)))
                 file.write(f"\nreplace {name} => {json.dumps(str(self.module / folder))}\n")
         # Without optimisation the largest module compiles in two thirds of the time; the unchanged one is built alike.
         options = [
-            f"-gcflags={MODULES[self.client]}/...=-N -l",
-            *self._overlay(built, change),
+            f"-gcflags={self.name}/...=-N -l",
+            *self._overlay(built, [*filter(None, (change, *more))]),
             *(self._counting(built) if counts_lines else ()),
         ]
         argv = [str(go.go()), "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", go.PROGRAM, *options, "."]
@@ -89,30 +94,32 @@ class GoCopy:
             raise DoesNotBuild(_first_reason(done.stderr + done.stdout))
         return place
 
-    def _overlay(self, built: Path, change: Change | None) -> Sequence[str]:
-        if change is None:
+    def _overlay(self, built: Path, changes: Sequence[Change]) -> Sequence[str]:
+        if not changes:
             return ()
-        changed, overlay, path = built / "changed", built / "overlay.json", self.module / change.path
-        files = {str(path): str(changed)}
-        if (counting := instrumented(change)) is not None:
-            package = re.search(r"^package \w+", change.before, re.MULTILINE)
-            assert package is not None
-            (built / "counter").write_text(_COUNTER.format(package=package[0], variable=REACHED), "utf-8")
-            files[str(path.with_name(COUNTER_FILE))] = str(built / "counter")
-        changed.write_text(counting or change.after, "utf-8")
+        overlay, files = built / "overlay.json", dict[str, str]()
+        for number, change in enumerate(changes):
+            changed, counter, path = built / f"changed{number}", built / f"counter{number}", self.module / change.path
+            files[str(path)] = str(changed)
+            if (counting := instrumented(change)) is not None:
+                package = re.search(r"^package \w+", change.before, re.MULTILINE)
+                assert package is not None
+                counter.write_text(_COUNTER.format(package=package[0], variable=REACHED), "utf-8")
+                files[str(path.with_name(COUNTER_FILE))] = str(counter)
+            changed.write_text(counting or change.after, "utf-8")
         overlay.write_text(json.dumps({"Replace": files}), "utf-8")
         return ("-overlay", str(overlay))
 
     def _counting(self, built: Path) -> Sequence[str]:
         (built / COVERS).write_text(_COUNTING % EVERY_MS, "utf-8")
         own = _go(self.program, "list", "-m").strip()  # without the program itself nothing is counted
-        return ("-cover", "-covermode=atomic", f"-coverpkg={own},{MODULES[self.client]}/...")
+        return ("-cover", "-covermode=atomic", f"-coverpkg={own},{self.name}/...")
 
     def sources(self) -> dict[str, str]:
         """The files of the packages of the module that the program has, by their paths in the module, without tests."""
         pattern = "{{$path := .ImportPath}}{{range .GoFiles}}{{$path}}/{{.}}\n{{end}}"
         listed = _go(self.program, "list", "-mod=mod", "-deps", "-f", pattern, ".").split()
-        inside = f"{MODULES[self.client]}/"
+        inside = f"{self.name}/"
         found = sorted(each.removeprefix(inside) for each in listed if each.startswith(inside))
         return {each: (self.module / each).read_text("utf-8") for each in found if (self.module / each).exists()}
 
@@ -134,13 +141,14 @@ def copied(target: str) -> GoCopy:
         release = release or target_entries()[client].default
         program = Path(LIBRARIES[client].command(release)[0]) if client in LIBRARIES else go.build(client, release)
     more = MORE.get(target.partition("@")[0], ())
-    names = ["/".join(filter(None, (MODULES[client], each))) for each in ("", *more)]
+    name = _name(client, program.parent)
+    names = ["/".join(filter(None, (name, each))) for each in ("", *more)]
     found = [_module_folder(program.parent, each) for each in names]
     versions = "+".join(each.name.rpartition("@")[2] for each in found)
     module = cache() / "recall" / "go" / f"{client}@{versions}"
     if not module.is_dir():
         _copy(dict(zip(("", *more), found, strict=True)), module)
-    return GoCopy(client, release, program.parent, module, more)
+    return GoCopy(client, release, program.parent, module, name, more)
 
 
 def instrumented(change: Change) -> str | None:
@@ -165,6 +173,13 @@ def _copy(found: Mapping[str, Path], module: Path) -> None:
             (building / "copy").rename(module)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def _name(client: str, program: Path) -> str:
+    """Of the module that the program requires: old releases have that of their former owner."""
+    required = (program / "go.mod").read_text("utf-8")
+    former = re.search(rf"(\S+/{re.escape(client)}) v", required)
+    return MODULES[client] if f"{MODULES[client]} v" in required or former is None else former[1]
 
 
 def _module_folder(program: Path, module: str) -> Path:

@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
@@ -14,6 +14,7 @@ from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.recall.bugs import Bug, InvalidEntry, place_of
 from kipcheck.conformance.recall.runs import Failing, First, Job, Run, Runner
+from kipcheck.conformance.recall.why import NO_LAW
 
 SEEDS: Final = 3
 """Seeds 0 to 2."""
@@ -22,6 +23,16 @@ TIMES: Final = 5
 NO_INVARIANT: Final = "no invariant is about it"
 NOT_COUNTED: Final = "not counted"
 GRADES: Final = ("MUST", "SHOULD")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a bug was missed."""
+
+    why: str = NOT_COUNTED
+    """One of ``why.WHYS``, or that it is not counted."""
+    counted: str = ""
+    """What was counted, or why nothing was, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,7 @@ class Measured(Record):
     reason: str = ""
     """Why it is skipped or undecided; else empty."""
     why: str = ""
-    """Why it was missed."""
+    """Why it was missed; not counted unless it was asked for."""
     of_seeds: int = SEEDS
     """So many seeds were run."""
     seeds: tuple[int, ...] = ()
@@ -106,10 +117,21 @@ def edition_of(bug: Bug, target: str) -> str:
     return bug.edition or f"apache@{re.split('[:@]', target)[-1]}"
 
 
-def measure(bug: Bug, seeds: int, budget: Budget, run: Runner) -> Measured:
-    """Runs the default cases with each seed, and the budget where they miss the bug. Errors: OSError, as ``run``."""
+def measure(
+    bug: Bug, seeds: int, budget: Budget, run: Runner, explain: Callable[[Bug], Reason] = lambda bug: Reason()
+) -> Measured:
+    """Runs the default cases with each seed, and the budget where they miss the bug. ``explain``: says why a bug was
+    missed. Errors: OSError, as ``run`` and ``explain``."""
     if not bug.counts:
-        return Measured(id=bug.id, result="missed", of_seeds=seeds, why=why(bug), remarks=(NO_INVARIANT,))
+        return Measured(id=bug.id, result="missed", of_seeds=seeds, why=NO_LAW, remarks=(NO_INVARIANT,))
+    found = _compared(bug, seeds, budget, run)
+    if found.result != "missed":
+        return found
+    reason = explain(bug)
+    return found.update(why=reason.why, remarks=(*found.remarks, *filter(None, (reason.counted,))))
+
+
+def _compared(bug: Bug, seeds: int, budget: Budget, run: Runner) -> Measured:
     comparison = _Comparison(bug, run)
     for seed in range(seeds):
         comparison.run(seed)
@@ -138,14 +160,6 @@ def _with_budget(comparison: "_Comparison", seeds: int, budget: Budget) -> Measu
     alarms = {each.key for each in comparison.alarms()}
     hits = {seed: hit for seed, hit in hits.items() if hit.failing.key not in alarms}
     return comparison.measured(seeds, hits).update(budget=runs)
-
-
-def why(bug: Bug) -> str:
-    """Why it was missed: the first of not reached, no difference, no law, in doubt.
-
-    Facts about each case decide it, which are not counted for releases yet.
-    """
-    return NOT_COUNTED
 
 
 # ---- comparison of two releases
@@ -247,7 +261,7 @@ class _Comparison:
             return self._found(common.update(result="found"), hits)
         if with_budget:
             return self._found(common.update(result="found with budget"), with_budget)
-        return common.update(why=why(self.bug))
+        return common
 
     def _found(self, common: Measured, hits: Mapping[int, _Hit]) -> Measured:
         best = min((each.failing for each in hits.values()), key=_order)

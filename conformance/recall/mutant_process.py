@@ -44,10 +44,15 @@ class Order:
     until_failure: bool = False
     counts: bool = False
     """Whether the client is instrumented."""
+    edition: str = "apache"
+    known: tuple[str, ...] = ("default",)
+    """Lists of known deviations."""
+    confirms: bool = True
+    """Whether failures of a live client are run again."""
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Order":
-        return cls(**{**plain, "checks": tuple(plain["checks"])})
+        return cls(**{**plain, "checks": tuple(plain["checks"]), "known": tuple(plain["known"])})
 
     @property
     def text(self) -> str:
@@ -75,7 +80,7 @@ def main() -> None:
         loaded = 0 if noted is None else count(noted.place)
     os.environ.pop(REACHED, None)
     confirmed: tuple[str, ...] = ()
-    if outcome.exit_code == FAILED and outcome.ledger is not None:
+    if order.confirms and outcome.exit_code == FAILED and outcome.ledger is not None:
         found = [each for each in read(outcome.ledger).failures if each.decides]
         confirmed = tuple(each.id for each in found if not is_live(order.target) or _occurs_again(out, each))
     end = End(outcome.exit_code, outcome.why, confirmed, loaded)
@@ -84,8 +89,8 @@ def main() -> None:
 
 def _options(order: Order) -> Options:
     return Options(
-        targets=(order.target,), checks=order.checks, seed=order.seed, workers=1, out=Path(order.out),
-        known=("default",), least=0, until_failure=order.until_failure,
+        targets=(order.target,), edition=order.edition, checks=order.checks, seed=order.seed, workers=1,
+        out=Path(order.out), known=order.known, least=0, until_failure=order.until_failure,
     )  # fmt: skip
 
 

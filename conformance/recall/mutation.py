@@ -20,7 +20,8 @@ from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.recall.bugs import InvalidEntry, checked, folder
 from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in, of_mistake, sample
-from kipcheck.conformance.recall.copies import PARTS, TARGETS, Copies, Reached, digest
+from kipcheck.conformance.recall.copies import PARTS, TARGETS, Copies, Reached
+from kipcheck.conformance.recall.floor import MUTATION, killed, mutation_rows, raise_floor, replace_text
 from kipcheck.conformance.recall.mistakes import mistakes
 from kipcheck.conformance.recall.mutant_run import (
     DOES_NOT_START,
@@ -36,10 +37,10 @@ from kipcheck.conformance.recall.mutant_run import (
     baseline,
 )
 from kipcheck.conformance.recall.python_copies import statement
+from kipcheck.conformance.recall.sources import OF_FACTS, digest
 from kipcheck.conformance.recall.why import NOT_REACHED, WHYS
 
 RESULT_FILE: Final = "results.jsonl"
-RECORD: Final = "mutation.json"
 EQUIVALENT: Final = "equivalent.toml"
 RANDOM: Final = 100
 """Changes where no number is given."""
@@ -139,7 +140,7 @@ class Plan:
     @property
     def key(self) -> str:
         """What the results of this kipcheck for the client are stored under."""
-        return f"{digest()} {self.copies.target} {self.part} {self.seed}"
+        return f"{digest(OF_FACTS, with_known=True)} {self.copies.target} {self.part} {self.seed}"
 
 
 def plan(copies: Copies, part: str, seed: int, n: int | None, out: Path, reached: Reached, by_people: bool) -> Plan:
@@ -270,26 +271,19 @@ def score(rows: Iterable[Row]) -> str:
 
 
 def record(rows: Sequence[Row], plan: Plan) -> Path:
-    """Writes totals and rows of this client and part, random changes and mistakes apart, beside those of others. It
-    has no text of the client's source."""
-    stored = recorded()
+    """Writes totals and rows of this client and part, random changes and mistakes apart, beside those of others, and
+    raises the totals of the floor. The record has no text of the client's source."""
     kind = "mistakes" if any(each.kind == MISTAKE for each in rows) else "random"
     place = (plan.copies.target.partition("@")[0], plan.part, kind)
     mine = {
         "target": place[0], "release": plan.copies.release, "part": plan.part, "kind": kind, "seed": plan.seed,
         "changes": len(rows), **totals(rows), "rows": [_recorded(each) for each in rows],
     }  # fmt: skip
-    others = [each for each in stored if (each["target"], each["part"], each["kind"]) != place]
+    others = [each for each in mutation_rows() if (each["target"], each["part"], each["kind"]) != place]
     every = sorted([*others, mine], key=lambda each: (each["target"], each["part"], each["kind"]))
-    (path := folder() / RECORD).write_text(json.dumps(every, indent=1) + "\n", "utf-8")
+    replace_text(path := folder() / MUTATION, json.dumps(every, indent=1) + "\n")
+    raise_floor(killed(every))
     return path
-
-
-def recorded() -> list[dict[str, Any]]:
-    """The contents of ``mutation.json``: totals and rows by target and part; empty before the first record."""
-    path = folder() / RECORD
-    found: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
-    return found
 
 
 def _recorded(row: Row) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from typing import Any, Final
 from kipcheck.conformance.recall.bugs import KINDS, RESULTS, Bug
 from kipcheck.conformance.recall.floor import mutation_rows
 from kipcheck.conformance.recall.measure import NOT_COUNTED, Measured
+from kipcheck.conformance.recall.why import WHYS as FACTS
 
 BUGS: Final = "<!-- bugs -->\n", "<!-- end of bugs -->\n"
 TOTALS: Final = "<!-- totals of bugs -->\n", "<!-- end of totals of bugs -->\n"
 MUTANTS: Final = "<!-- mutants -->\n", "<!-- end of mutants -->\n"
 WHY: Final = "<!-- why missed -->\n", "<!-- end of why missed -->\n"
 """The marks around the tables of the page."""
-WHYS: Final = ("not reached", "no difference", "no law", "in doubt", NOT_COUNTED)
+WHYS: Final = (*FACTS, NOT_COUNTED)
 """Why a bug was missed, or a mutant survived: the first that is so."""
 OUTCOMES: Final = ("killed", "masked", "survived", "hung", "broken", "equivalent")
 """Of a mutant; ``broken``: the client does not build, start or join."""

@@ -91,7 +91,7 @@ def _traced(target: str, place: Path) -> _Traced:
     if name not in python_copies.PACKAGES:
         copy = go_copies.copied(target)
         copy.build(place, None, counts_lines=True)
-        return _Traced(place, "GOCOVERDIR", lambda folder: _blocks(folder, go_copies.MODULES[name]))
+        return _Traced(place, "GOCOVERDIR", lambda folder: _blocks(folder, copy.name))
     python = python_copies.copied(name, release or built_in.release(name), place)
     tracer = Path(trace_lines.__file__).read_text("utf-8")
     (python.package.parent / "kipcheck_lines.py").write_text(tracer, "utf-8")

@@ -5,7 +5,6 @@ Entries that name the same release share its runs: a run is kept by its target, 
 sources of kipcheck, so that a measurement that was interrupted continues.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -14,8 +13,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +33,7 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED
+from kipcheck.conformance.recall.sources import digest
 from kipcheck.conformance.targets.toolchains.maven import cache as cache_folder
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree
@@ -53,8 +51,6 @@ WHY: Final = 400
 STEPS: Final = 30
 STEP: Final = 200
 """The most steps of a least case that are kept, and characters of each."""
-SOURCES: Final = ("core", "wire", "machines", "protocols", "targets", "clients", "live", "log_directory", "engine")
-"""The packages that a run consists of; beside them those at the top level, and the requirements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +155,7 @@ class KeptRuns:
 
     def __call__(self, job: Job) -> Run:
         """Errors: OSError."""
-        path = self.folder / _file(job, sources())
+        path = self.folder / _file(job, digest())
         if (kept := _kept(path)) is not None:
             return kept
         self.begins(job)
@@ -187,19 +183,6 @@ def _kept(path: Path) -> Run | None:
         return Run.of(json.loads(path.read_text("utf-8"))["run"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
-
-
-@cache
-def sources() -> str:
-    """A digest of the sources that decide how a run ends."""
-    root = Path(str(files("kipcheck")))
-    places = [*(root / "conformance" / each for each in SOURCES), root / "strategies", root / "golden"]
-    found = [path for place in places for path in place.rglob("*") if path.is_file()]
-    found = [path for path in found if not {"__pycache__", "known"} & {*path.relative_to(root).parts}]
-    digest = hashlib.sha256()
-    for path in sorted((*found, root / "conformance" / "requirements.toml")):
-        digest.update(f"{path.relative_to(root)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()[:16]
 
 
 def execute(job: Job) -> Run:

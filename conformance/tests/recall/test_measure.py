@@ -13,6 +13,7 @@ from kipcheck.conformance.core.failure_pattern import FailurePattern
 from kipcheck.conformance.recall.bugs import Bug, InvalidEntry
 from kipcheck.conformance.recall.measure import NO_INVARIANT, NOT_COUNTED, Budget, Measured, families, measure
 from kipcheck.conformance.recall.runs import Failing, First, Job, KeptRuns, Run
+from kipcheck.conformance.recall.why import NO_LAW
 from kipcheck.conformance.tests.support.loops import for_each
 
 OLD, NEW = "client:aiokafka@0.10.0", "client:aiokafka@0.11.0"
@@ -137,7 +138,7 @@ def test_an_invariant_that_judged_nothing_is_named() -> None:
 def test_without_an_invariant_nothing_is_run() -> None:
     runs = Runs({})
     found = measure(replace(BUG, counts=()), 3, Budget(), runs)
-    assert (found.result, found.remarks, runs.jobs) == ("missed", (NO_INVARIANT,), [])
+    assert (found.result, found.why, found.remarks, runs.jobs) == ("missed", NO_LAW, (NO_INVARIANT,), [])
 
 
 # ---- the budget
@@ -242,7 +243,7 @@ def test_other_sources_make_other_runs(tmp_path: Path, monkeypatch: pytest.Monke
 
     kept = KeptRuns(tmp_path, execute=lambda job: CLEAN)
     kept(Job(OLD, "apache", "client", 0))
-    monkeypatch.setattr(runs, "sources", lambda: "other")
+    monkeypatch.setattr(runs, "digest", lambda: "other")
     kept(Job(OLD, "apache", "client", 0))
     assert len([*tmp_path.iterdir()]) == 2
 

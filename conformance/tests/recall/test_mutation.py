@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.recall import mutation, python_copies
+from kipcheck.conformance.recall import floor, mutation, python_copies
 from kipcheck.conformance.recall.bugs import InvalidEntry
 from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in
@@ -138,7 +138,7 @@ def test_wrong_usage(arguments: Sequence[str], code: int, text: str, capsys: pyt
 
 def test_equivalent_changes_have_reasons() -> None:
     """Each is of a client that can be changed, and ``mutation.json`` shows that it is used."""
-    recorded = mutation.recorded()
+    recorded = floor.mutation_rows()
     for each in mutation.equivalents():
         assert each.client in {name.removeprefix("client:") for name in TARGETS}
         assert len(each.reason.split()) > 3
@@ -212,7 +212,8 @@ def test_changes_to_a_real_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_record_replaces_that_of_its_client_and_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has the place of each change and no text of the client."""
-    monkeypatch.setattr(mutation, "folder", lambda: tmp_path)
+    for module in (floor, mutation):
+        monkeypatch.setattr(module, "folder", lambda: tmp_path)
     client = PythonCopies("aiokafka", "0.14.0", "client:aiokafka")
     plan = mutation.Plan(client, "client", 0, tmp_path, [], {}, {})
     killed = Measured("killed", 1.0, by=("client/groups", "client/beats", "It beats no more"))
@@ -220,7 +221,7 @@ def test_a_record_replaces_that_of_its_client_and_part(tmp_path: Path, monkeypat
     for result in (Measured("survived", 2.0, why=NO_LAW), killed):
         path = mutation.record([replace(row, measured=result)], plan)
     mutation.record([row], replace(plan, part="wire"))
-    one, other = mutation.recorded()
+    one, other = floor.mutation_rows()
     assert (one["target"], one["release"], one["part"], one["kind"]) == (
         "client:aiokafka",
         "0.14.0",
@@ -234,6 +235,11 @@ def test_a_record_replaces_that_of_its_client_and_part(tmp_path: Path, monkeypat
          "invariant": "client/beats", "result": "killed"},
     ]  # fmt: skip
     assert "secret" not in path.read_text("utf-8")
+    assert floor.floor() == {"killed": {"client:aiokafka client random": 1, "client:aiokafka wire random": 1}}
+    mutation.record([replace(row, measured=Measured("survived", 2.0, why=NO_LAW))], plan)
+    assert floor.below(floor.killed(floor.mutation_rows())) == [
+        "killed, client:aiokafka client random: 0, the floor is 1"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,15 @@ def test_the_worst_results_come_first(folder: Path, ends: dict[Any, Run], capsys
     assert "      0. step" in lines
 
 
+def test_why_bugs_are_missed_is_counted_on_demand(
+    folder: Path, ends: dict[Any, Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["recall", "--why", "--budget", "1x"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("    why missed: not counted\n") == 2
+    assert printed.count("    why it was missed is not counted: the entry names no function\n") == 2
+
+
 def test_a_false_alarm_fails_the_command_until_it_is_explained(
     folder: Path, ends: dict[Any, Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
