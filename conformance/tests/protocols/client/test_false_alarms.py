@@ -721,7 +721,8 @@ def test_a_subscription_need_not_name_what_the_client_was_not_shown_to_exist() -
 
 def test_topics_are_compared_with_those_of_the_program_that_runs() -> None:
     """A capture names no program, a restart may name other topics, and one that is closed may unsubscribe."""
-    launched, restarted = ("launched", 0, {"topics": ["t", "u"]}), ("restarted", 50, {})
+    launched = "launched", 0, {"topics": ["t", "u"]}
+    restarted: tuple[Any, ...] = "restarted", 50, {}
     again = "launched", 51, {"topics": ["t"]}
     assert not [*names_its_topics(history(subscribes(20, "t"), subscribes(30, "u")))]
     assert not [*names_its_topics(history(launched, subscribes(20, "t", "u"), restarted, again, subscribes(60, "t")))]
