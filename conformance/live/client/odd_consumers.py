@@ -161,6 +161,18 @@ class DoublesItsTimeout(Consumer):
         await super().join()
 
 
+class ForgetsItsTopics(Consumer):
+    def metadata(self, assignor: str) -> bytes:
+        self.topics = self.topics[:1] if self.generation > 0 else self.topics
+        return super().metadata(assignor)
+
+
+class AddsATopic(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        more = {"subscribedTopicNames": ["t", "u"]} if api == "ConsumerGroupHeartbeat" else {}
+        return await super().ask(api, {**body, **more})
+
+
 class ReversesItsAssignors(Consumer):
     async def join(self) -> None:
         self.assignors = sorted(self.assignors, reverse=True)

@@ -263,7 +263,7 @@ class Play:
         self._become()
         self.broker.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
-        known = _recorded(self.launcher.given(self.settings))
+        known = _recorded(self.launcher.given(self.settings)) | {"topics": [*self.settings.topics]}
         known |= {"patience_ms": round(self.patience_s * 1000)} if self.patience_s else {}
         async with self._starts:
             first = len(self.recorder.events)

@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invaria
 OTHER_CONNECTIONS: Final = "it is about requests that a member sends over other connections, which do not name it"
 PAUSE: Final = "a process that was paused, or whose network was, breaks it without a fault of the client"
 SETTINGS: Final = "back-off and intervals are settings of the user, which are not on the wire"
+TOPICS: Final = "the topics that a program is given are not on the wire"
 PROCESS: Final = "the start, the signals and the end of the process are not on the wire"
 SILENT: Final[Mapping[str, str]] = {
     # A consumer without a group may have the same client id, host and even connection, and fetch any partition.
@@ -44,6 +45,7 @@ SILENT: Final[Mapping[str, str]] = {
     "client/leaves": PROCESS,
     "client/leaves-with-its-epoch": PROCESS,
     "client/ends-when-stopped": PROCESS,
+    "client/names-its-topics": TOPICS,
     # A member that is closed leaves without SyncGroup.
     "client/leads-other-clients": PROCESS,
 }

@@ -48,6 +48,7 @@ FIRST: Final = (
     "refuse SyncGroup GROUP_AUTHORIZATION_FAILED",
     "refuse Heartbeat GROUP_AUTHORIZATION_FAILED",
     "pass 500; answer OffsetCommit REBALANCE_IN_PROGRESS; late OffsetFetch 400; pass 1200",
+    "topics 2; pass 200; rebalance; answer Heartbeat ILLEGAL_GENERATION; pass 200",
 )
 """The scripts that come before those that are drawn."""
 

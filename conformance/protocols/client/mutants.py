@@ -400,3 +400,10 @@ class BeatsInAnOldVersion(LiveMutant):
     """A static member sends heartbeats in a version that has no instance id."""
 
     consumer = "BeatsInAnOldVersion"
+
+
+@broken("names-its-topics", "topics 2; rebalance; stop")
+class ForgetsItsTopics(LiveMutant):
+    """A rejoin names the first topic alone."""
+
+    consumer = "ForgetsItsTopics"

@@ -58,10 +58,15 @@ FENCED_INSTANCE: Final = "FENCED_INSTANCE_ID"
 MOVED: Final = "NOT_COORDINATOR"
 # The script
 HAS_INTERVAL: Final = "the program is started with a heartbeat interval"
+HAS_TOPICS: Final = "the program is started with topics"
 WAITED_FOR: Final = "the script waits for a stable member"
 SIGNALLED: Final = "SIGTERM"
 ENDED: Final = "the program ends"
 ENDS: Final = "SIGTERM, or the program ends"
+
+GIVEN: Final = {"heartbeat_ms": HAS_INTERVAL, "topics": HAS_TOPICS}
+"""What the program is started with."""
+SUBSCRIBES: Final = "a subscription of a client"
 
 READS: Final = (ASSIGNED, RECORDS)
 """A client reads: it is sent records once it is assigned partitions."""
@@ -107,8 +112,8 @@ def kinds(event: Event) -> Iterator[str]:
             yield REQUEST
         case "damaged":
             yield EMBEDS
-        case "launched" if "heartbeat_ms" in event:
-            yield HAS_INTERVAL
+        case "launched":
+            yield from (kind for name, kind in GIVEN.items() if name in event)
         case "unsettled":
             yield WAITED_FOR
         case "settled" if not event["unsent"]:
@@ -135,6 +140,8 @@ def _of_request(event: Event) -> Iterator[str]:
         yield EMBEDS
     if api == SYNCS and event["version"] >= PROTOCOL_SINCE:
         yield SYNCS_WITH_PROTOCOL
+    if any(event.get("subscriptions", ())) or (api == HEARTBEAT and "topics" in event):
+        yield SUBSCRIBES
     if api == HEARTBEAT and event.get("owned"):
         yield OWNS
     offered = {name for name, _ in event.get("protocols", ())}

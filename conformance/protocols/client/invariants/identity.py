@@ -6,19 +6,22 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.client.invariants.law import breach, law
+from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed
 from kipcheck.conformance.protocols.client.premises import (
     AS_MEMBER,
+    HAS_TOPICS,
     JOINED,
     JOINS,
     OLD_GENERATION,
     PROTOCOL_SINCE,
+    SUBSCRIBES,
     SYNCS_WITH_PROTOCOL,
 )
 from kipcheck.conformance.protocols.client.trace import (
     FATAL,
     FENCED_INSTANCE_ID,
     GROUP_REQUESTS,
+    HEARTBEAT,
     ILLEGAL_GENERATION,
     MEMBER_ID_REQUIRED,
     RACE_MS,
@@ -253,3 +256,38 @@ def keeps_its_settings(history: History) -> Iterator[Violation]:
 
 
 WORDS: Final = {"session_ms": "session timeout", "rebalance_ms": "rebalance timeout", "type": "protocol type"}
+
+
+@impact("Topics that the user subscribed to have no reader, or others are read", "stuck group", "gating", "stuck-group")
+@law("client/names-its-topics", "grp-62", premise=(HAS_TOPICS, SUBSCRIBES))
+def names_its_topics(history: History) -> Iterator[Violation]:
+    """Each subscription, in JoinGroup or a heartbeat of KIP-848, names the topics that the program was given.
+
+    One that the client was not shown to exist may be missing, as in franz-go, which joins again once it is. A client
+    that is closed may have unsubscribed.
+    """
+    given: frozenset[str] | None = None
+    undescribed = frozenset[str]()
+    for each in trace(history):
+        if each.what in STARTS:
+            given, undescribed = frozenset(each.event.get("topics", ())) or None, frozenset()
+        elif each.what == "signalled":
+            given = None
+        elif each.is_answer("Metadata") and given is not None:
+            undescribed = given.difference(each.event.get("sizes", ())) if each.error else frozenset()
+        if given is None:
+            continue
+        for named in _named(each):
+            if named - given or given - named - undescribed:
+                how, topics = ("adds", named - given) if named - given else ("omits", given - named - undescribed)
+                why = f"the subscription in {each.api} {how} {listed({*topics})}; the program was given {listed(given)}"
+                yield breach(each, why, listed(given), listed(named), "topics", how)
+                break
+
+
+def _named(each: Happened) -> Iterator[frozenset[str]]:
+    """The topics of each subscription of a request that can be read."""
+    if each.is_request("JoinGroup"):
+        yield from (frozenset(found["topics"]) for found in each.event["subscriptions"] if found is not None)
+    elif each.is_request(HEARTBEAT) and each.event.get("generation", -1) >= 0 and "topics" in each.event:
+        yield frozenset(each.event["topics"])

@@ -15,6 +15,7 @@ from kipcheck.conformance.protocols.client.invariants.consumer_groups import lea
 from kipcheck.conformance.protocols.client.invariants.identity import (
     joins_with_its_id,
     keeps_its_settings,
+    names_its_topics,
     names_itself,
 )
 from kipcheck.conformance.protocols.client.invariants.leading import (
@@ -696,3 +697,35 @@ def test_a_leader_that_cannot_read_is_not_said_not_to_return() -> None:
     assert follows is not None and follows.invariant == "client/leads-other-clients"
     alone = history(*waits(10_000, *range(600, 10_000, 500), api="JoinGroup"))
     assert after_a_fault(alone, next(comes_back(alone))) is None
+
+
+def subscribes(ms: int, *topics: str) -> tuple[Any, ...]:
+    found = {"version": 0, "topics": [*topics]}
+    return "request", ms, {"api": "JoinGroup", "version": 5, "protocols": [["range", 0]], "subscriptions": [found]}
+
+
+def beats_with(ms: int, epoch: int, *topics: str) -> tuple[Any, ...]:
+    return "request", ms, {"api": "ConsumerGroupHeartbeat", "member": "m", "generation": epoch, "topics": [*topics]}
+
+
+def test_a_subscription_need_not_name_what_the_client_was_not_shown_to_exist() -> None:
+    """franz-go joins with the topics that Metadata described, and again once the others are there."""
+    launched = "launched", 0, {"topics": ["t", "u"]}
+    missing = "answer", 10, {"api": "Metadata", "error": 3, "sizes": {"t": 1}}
+    described = "answer", 30, {"api": "Metadata", "error": 0, "sizes": {"t": 1, "u": 1}}
+    assert not [*names_its_topics(history(launched, missing, subscribes(20, "t")))]
+    assert not [*names_its_topics(history(launched, missing, subscribes(20, "u", "t")))]
+    assert len([*names_its_topics(history(launched, missing, described, subscribes(40, "t")))]) == 1
+    assert len([*names_its_topics(history(launched, missing, subscribes(20, "t", "v")))]) == 1
+
+
+def test_topics_are_compared_with_those_of_the_program_that_runs() -> None:
+    """A capture names no program, a restart may name other topics, and one that is closed may unsubscribe."""
+    launched = "launched", 0, {"topics": ["t", "u"]}
+    restarted: tuple[Any, ...] = "restarted", 50, {}
+    again = "launched", 51, {"topics": ["t"]}
+    assert not [*names_its_topics(history(subscribes(20, "t"), subscribes(30, "u")))]
+    assert not [*names_its_topics(history(launched, subscribes(20, "t", "u"), restarted, again, subscribes(60, "t")))]
+    assert not [*names_its_topics(history(launched, ("signalled", 10, {}), beats_with(20, 3)))]
+    assert not [*names_its_topics(history(launched, beats_with(20, -1), beats_with(30, 0, "t", "u")))]
+    assert len([*names_its_topics(history(launched, beats_with(20, 3, "t")))]) == 1

@@ -33,6 +33,7 @@ WAYS: Final = {
     "KeepsPartitionsWhenFenced": (
         f"{MODERN}answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop", "client/joins-anew-when-fenced",
     ),
+    "AddsATopic": (f"{MODERN}stop", "client/names-its-topics"),
     "RepeatsItsAssignor": ("stop", "client/keeps-its-settings"),
     "AssignsToAStranger": ("stop", "client/assigns-to-everybody"),
     "AssignsTwice": ("rebalance; stop", "client/assigns-to-everybody"),
