@@ -165,7 +165,11 @@ def reads_on(history: History) -> Iterator[Violation]:
     furthest: dict[str, int] = {}
     committed: dict[str, tuple[int, int]] = {}
     """The offset that the client has committed, 0 for none, and since when that is known."""
+    refused: tuple[str, ...] = ()
+    """Whether the last answer to OffsetFetch had an error, which says nothing of what the group has committed."""
     for each in trace(history):
+        if each.is_answer("OffsetFetch"):
+            refused = ("OffsetFetch refused",) if each.error else ()
         if each.what in STARTS or each.is_answer("OffsetForLeaderEpoch") or (each.is_answer("Fetch") and each.error):
             committed.clear()
         elif each.is_answer("OffsetFetch"):
@@ -180,7 +184,8 @@ def reads_on(history: History) -> Iterator[Violation]:
                 right, ms = committed.get(name, (0, 0))
                 if offset < right and each.earliest_ms > ms + RACE_MS:
                     why = f"the client reads {name} at {offset}, and has committed {right}"
-                    yield breach(each, why, f"offset {right} or later", f"offset {offset}", "back", since_ms=ms)
+                    owed = f"offset {right} or later"
+                    yield breach(each, why, owed, f"offset {offset}", "back", *refused, since_ms=ms)
                     return
         furthest |= {name: max(offset, furthest.get(name, 0)) for name, offset in _reached(each)}
 
