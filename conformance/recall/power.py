@@ -8,6 +8,7 @@ from typing import Any, Final
 from kipcheck.conformance.recall.bugs import KINDS, RESULTS, Bug
 from kipcheck.conformance.recall.floor import mutation_rows
 from kipcheck.conformance.recall.measure import NOT_COUNTED, Measured
+from kipcheck.conformance.recall.mutant_run import RESULTS as OUTCOMES
 from kipcheck.conformance.recall.why import WHYS as FACTS
 
 BUGS: Final = "<!-- bugs -->\n", "<!-- end of bugs -->\n"
@@ -17,8 +18,6 @@ WHY: Final = "<!-- why missed -->\n", "<!-- end of why missed -->\n"
 """The marks around the tables of the page."""
 WHYS: Final = (*FACTS, NOT_COUNTED)
 """Why a bug was missed, or a mutant survived: the first that is so."""
-OUTCOMES: Final = ("killed", "masked", "survived", "hung", "broken", "equivalent")
-"""Of a mutant; ``broken``: the client does not build, start or join."""
 NOT_MEASURED: Final = "not measured"
 
 
