@@ -202,6 +202,11 @@ class Hastens(Consumer):
         await asyncio.sleep(0.02)
 
 
+class HastensInKip848(Consumer):
+    async def rest(self) -> None:
+        await (asyncio.sleep(0.02) if self.is_modern else super().rest())
+
+
 class Stays(Consumer):
     async def recover(self, error: int) -> None:
         if error != REBALANCE:

@@ -193,7 +193,7 @@ class BeatsAtEachTurn(LiveMutant):
 class BeatsAnewAtEachTurn(LiveMutant):
     """Heartbeats of a group of KIP-848 are 20 ms apart."""
 
-    consumer = "Hastens"
+    consumer = "HastensInKip848"
 
 
 @broken("comes-back", "rebalance; stop")
