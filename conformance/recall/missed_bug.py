@@ -5,7 +5,6 @@ Two releases differ by more than one bug, so only cases that call these function
 invariants that the entry counts.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,7 +73,8 @@ class Explainer:
         facts, usual = affected.facts, Usual([each.facts for each in fixed])
         if not any(facts.keys() & each.keys() for each in usual.runs):
             raise _NotCounted("the releases have no case in common")
-        outside = _end(affected).loaded > 0 and not any(each.reached for each in facts.values())
+        assert affected.end is not None
+        outside = affected.end.loaded > 0 and not any(each.reached for each in facts.values())
         of_bug = [_of_bug(bug, each) for each in ([affected], fixed)]
         found = missed(facts, of_bug[0], usual, of_bug[1], Counted(True, outside))
         return Reason(
@@ -104,11 +104,11 @@ class Explainer:
                     made = run(copy, order, SECONDS)
             if made.hung or made.end is None:
                 raise _NotCounted(f"{target} did not end: {made.why or f'{SECONDS:.0f} s'}")
-        made = Run(place, None, False, 0.0)
-        if made.ledger is None or _end(made).exit in (BROKEN, OURS):
-            why = _end(made).why
+        end = End.read(place)
+        made = Run(place, end, False, 0.0)
+        if made.ledger is None or end.exit in (BROKEN, OURS):
             shutil.rmtree(place)  # the next attempt may end otherwise
-            raise _NotCounted(f"{target} did not run: {why}")
+            raise _NotCounted(f"{target} did not run: {end.why}")
         return made
 
 
@@ -142,11 +142,6 @@ def _counting(change: Change) -> str | None:
         return instrumented_go(change)
     text = instrumented(change)
     return text if text.count(NOTE) > change.before.count(NOTE) else None
-
-
-def _end(made: Run) -> End:
-    plain = json.loads((made.place / END).read_text("utf-8"))
-    return End(**{**plain, "confirmed": tuple(plain["confirmed"])})
 
 
 def _of_bug(bug: Bug, runs: Sequence[Run]) -> Mapping[str, By]:

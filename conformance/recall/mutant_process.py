@@ -70,6 +70,12 @@ class End:
     loaded: int
     """How often the changed line was run outside of any case, as when its module is imported."""
 
+    @classmethod
+    def read(cls, place: Path) -> "End":
+        """That of a run, in its folder. Errors: FileNotFoundError where the run did not end by itself."""
+        plain = json.loads((place / END).read_text("utf-8"))
+        return cls(**{**plain, "confirmed": tuple(plain["confirmed"])})
+
 
 def main() -> None:
     order = Order.of(json.loads(sys.argv[1]))

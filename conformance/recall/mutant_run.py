@@ -1,6 +1,5 @@
 """Runs the checks of a part on a client with a change, and compares the run with those of the unchanged client."""
 
-import json
 import shutil
 import subprocess
 import time
@@ -89,12 +88,11 @@ def run(cache: Path, order: Order, seconds: float) -> Run:
         done = process_tree.run(argv, seconds, env=environment(cache))
     except subprocess.TimeoutExpired:
         return Run(place, None, True, time.monotonic() - begun)
-    path, taken = place / END, time.monotonic() - begun
-    if not path.exists():
+    taken = time.monotonic() - begun
+    if not (place / END).exists():
         lines = [each for each in done.stderr.splitlines() if each.strip()] or ["it printed nothing"]
         return Run(place, None, False, taken, one_line(lines[-1]))
-    found = json.loads(path.read_text("utf-8"))
-    return Run(place, End(**{**found, "confirmed": tuple(found["confirmed"])}), False, taken)
+    return Run(place, End.read(place), False, taken)
 
 
 @dataclass(frozen=True)
@@ -146,8 +144,7 @@ def baseline(copies: Copies, part: str, seed: int, place: Path, cache_place: Pat
                 why = found.why or (found.end.why if found.end else "it did not end")
                 raise Unavailable(f"{copies.target} cannot be run unchanged: {why}")
             stored.write_text(f"{found.seconds:.1f}")
-        end = json.loads((place / f"{at}" / END).read_text("utf-8"))
-        runs.append(Run(place / f"{at}", End(**end), False, float(stored.read_text())))
+        runs.append(Run(place / f"{at}", End.read(place / f"{at}"), False, float(stored.read_text())))
     return Baseline(runs)
 
 

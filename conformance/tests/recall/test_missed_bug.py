@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,17 +38,16 @@ class Made:
     facts: Mapping[str, CaseFacts]
     ledger: Any
     """Its verdicts."""
-    place: Path = field(default_factory=Path)
+    end: End | None = None
 
 
 def explained(
     monkeypatch: pytest.MonkeyPatch, affected: Made, fixed: tuple[Made, ...], loaded: int = 0, bug: Any = WITH_DEFECT
 ) -> Reason:
-    left = [affected, *fixed]
+    left = [replace(affected, end=End(0, "", (), loaded)), *fixed]
     monkeypatch.setattr(Explainer, "_run", lambda *arguments: left.pop(0))
     monkeypatch.setattr(missed_bug, "calls", lambda bug, client: [])
     monkeypatch.setattr(missed_bug, "copies", lambda target: None)
-    monkeypatch.setattr(missed_bug, "_end", lambda made: End(0, "", (), loaded))
     monkeypatch.setattr(missed_bug, "verdicts", lambda ledgers: {"a": next(iter(ledgers))})
     return Explainer(Path())(bug)
 
