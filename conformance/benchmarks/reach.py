@@ -11,7 +11,7 @@ the counts of each check, so that an interrupted count continues: give it a fold
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
@@ -35,26 +35,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from kipcheck.conformance.engine.reach import measure
 
     before = record.Reached.read() if record.RECORD.exists() else record.Reached()
+    chosen = {id for id in measure.CHECKS if any(fnmatchcase(id, glob) for glob in options.check or ["*"])}
     if options.target:
-        for id in measure.CHECKS:
-            if any(fnmatchcase(id, glob) for glob in options.check or ["*"]):
-                try:
-                    played = measure.of_check(id, counts, options.target)
-                except Unavailable as why:
-                    print(f"{id}: not counted: {why}")
-                    continue
-                less = {place for each in before.checks[id].values() for place in each}
-                less -= {place for each in played.values() for place in each}
-                print(f"{id}: {len(less)} branches are not reached")
-                print("".join(f"  {place}, line {sources.places[place].line}\n" for place in sorted(less)), end="")
+        for id in (each for each in measure.CHECKS if each in chosen):
+            try:
+                played = measure.of_check(id, counts, options.target)
+            except Unavailable as why:
+                print(f"{id}: not counted: {why}")
+                continue
+            less = _places(before.checks[id]) - _places(played)
+            print(f"{id}: {len(less)} branches are not reached")
+            print("".join(f"  {place}, line {sources.places[place].line}\n" for place in sorted(less)), end="")
         return 0
     checks: dict[str, Any] = {}
     for id in measure.CHECKS:
-        if any(fnmatchcase(id, glob) for glob in options.check or ["*"]):
+        if id in chosen:
             kept = _kept(options.out, f"{id.replace('/', '~')}.json")
             checks[id] = measure.of_check(id, counts) if kept is None else kept
             _keep(options.out, f"{id.replace('/', '~')}.json", checks[id])
-            print(f"{id}: {len({place for each in checks[id].values() for place in each})} branches", flush=True)
+            print(f"{id}: {len(_places(checks[id]))} branches", flush=True)
         elif id in before.checks:
             checks[id] = record.present(before.checks[id], sources.places)
     invariants = {each.id: each for role in Role for each in measure.all_invariants(role)}
@@ -71,6 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     troubles = [*record.troubles(sources.places, searched, found, record.excused())]
     print("\n".join(troubles) or "default cases reach every branch of every invariant, but for those in reach.toml")
     return 1 if troubles else 0
+
+
+def _places(cases: Mapping[str, Mapping[str, int]]) -> set[str]:
+    """Those that applied for some invariant."""
+    return {place for each in cases.values() for place in each}
 
 
 def _kept(folder: Path | None, name: str) -> Any:

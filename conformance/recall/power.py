@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
+from kipcheck.conformance.engine.lint import lint_input
+from kipcheck.conformance.engine.reach import record as reach
+from kipcheck.conformance.engine.reach.record import Row
 from kipcheck.conformance.recall.bugs import KINDS, RESULTS, Bug
 from kipcheck.conformance.recall.floor import mutation_rows
 from kipcheck.conformance.recall.measure import NOT_COUNTED, Measured
@@ -14,6 +17,7 @@ from kipcheck.conformance.recall.why import WHYS as FACTS
 BUGS: Final = "<!-- bugs -->\n", "<!-- end of bugs -->\n"
 TOTALS: Final = "<!-- totals of bugs -->\n", "<!-- end of totals of bugs -->\n"
 MUTANTS: Final = "<!-- mutants -->\n", "<!-- end of mutants -->\n"
+REACH: Final = "<!-- reach -->\n", "<!-- end of reach -->\n"
 WHY: Final = "<!-- why missed -->\n", "<!-- end of why missed -->\n"
 """The marks around the tables of the page."""
 WHYS: Final = (*FACTS, NOT_COUNTED)
@@ -27,6 +31,8 @@ def sections(bugs: Iterable[Bug], results: Mapping[str, Measured]) -> Iterator[t
     yield TOTALS, [*totals_table(entered)]
     yield WHY, [*why_table(entered, results, rows)]
     yield MUTANTS, [*mutation_table(rows)]
+    searched = reach.searched(reach.sources(), lint_input().invariants)
+    yield REACH, [*reach_table(reach.rows(searched, reach.Reached.read(), reach.excused()))]
     yield BUGS, [*bug_table(entered, results)]
 
 
@@ -80,6 +86,18 @@ def mutation_table(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         numbers = [row.get(each, 0) for each in OUTCOMES]
         yield _row(row["target"], row["release"], row["part"], row["kind"], sum(numbers), *numbers)
+
+
+def reach_table(rows: Iterable[Row]) -> Iterator[str]:
+    """The branches of invariants by family. ``fewest``: the cases of the branch that the fewest cases reach; 0 where an
+    invariant has none that a target without a defect reaches."""
+    yield from _head("family", "invariants", "branches", "by cases", "by mutants", "excused", "fewest")
+    by_family: dict[str, list[Row]] = {}
+    for row in rows:
+        by_family.setdefault(row.invariant.partition("/")[0], []).append(row)
+    for family, mine in by_family.items():
+        counts = (sum(getattr(row, name) for row in mine) for name in ("branches", "by_cases", "by_mutants", "excused"))
+        yield _row(family, len(mine), *counts, min(row.least for row in mine))
 
 
 def _head(*cells: str) -> tuple[str, str]:
