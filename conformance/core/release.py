@@ -1,5 +1,6 @@
 """Exact releases of Apache Kafka, ordered by their numbers."""
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,11 @@ def _parsed(text: str) -> Release:
     if not 3 <= len(parts) <= 4 or not all(part.isascii() and part.isdigit() for part in parts):
         raise ValueError(f"invalid release {text!r}: use an exact patch, for example 3.9.2 or 0.10.2.2")
     return Release(tuple(map(int, parts)))
+
+
+def version_numbers(text: str) -> tuple[int, ...]:
+    """The first three numbers in a version of any software, which order versions; empty: it has none."""
+    return tuple(map(int, re.findall(r"\d+", text)[:3]))
 
 
 NEWEST = patches()[-1]

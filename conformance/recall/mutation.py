@@ -272,15 +272,20 @@ def score(rows: Iterable[Row]) -> str:
 
 def record(rows: Sequence[Row], plan: Plan) -> Path:
     """Writes totals and rows of this client and part, random changes and mistakes apart, beside those of others, and
-    raises the totals of the floor. The record has no text of the client's source."""
+    raises the totals of the floor. The record has no text of the client's source. Fewer changes to the same release
+    than are recorded change nothing.
+    """
     kind = "mistakes" if any(each.kind == MISTAKE for each in rows) else "random"
     place = (plan.copies.target.partition("@")[0], plan.part, kind)
     mine = {
         "target": place[0], "release": plan.copies.release, "part": plan.part, "kind": kind, "seed": plan.seed,
         "changes": len(rows), **totals(rows), "rows": [_recorded(each) for each in rows],
     }  # fmt: skip
-    others = [each for each in mutation_rows() if (each["target"], each["part"], each["kind"]) != place]
-    every = sorted([*others, mine], key=lambda each: (each["target"], each["part"], each["kind"]))
+    recorded = {(each["target"], each["part"], each["kind"]): each for each in mutation_rows()}
+    before = recorded.get(place)
+    if before is None or before["release"] != mine["release"] or before["changes"] <= mine["changes"]:
+        recorded[place] = mine
+    every = [recorded[each] for each in sorted(recorded)]
     replace_text(path := folder() / MUTATION, json.dumps(every, indent=1) + "\n")
     raise_floor(killed(every))
     return path

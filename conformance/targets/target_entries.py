@@ -1,6 +1,5 @@
 """The entries of ``targets.toml``."""
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
+from kipcheck.conformance.core.release import version_numbers
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.transport.pipe import half_of_memory
 
@@ -50,12 +50,8 @@ T = TypeVar("T")
 
 def before(by_release: Mapping[str, T], release: str) -> T | None:
     """The value for the first release that is above this one."""
-    mine = _numbers(release)
-    return next((each for first, each in by_release.items() if mine and mine < _numbers(first)), None)
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", release)))
+    mine = version_numbers(release)
+    return next((each for first, each in by_release.items() if mine and mine < version_numbers(first)), None)
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Final
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.store_process import library, library_jar
+from kipcheck.conformance.core.release import version_numbers
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree
@@ -59,7 +60,8 @@ def verify(release: str, directory: Path) -> Verified:
         return Verified(version, int(families), int(tables), how == "all")
     code, _, why = rest.partition("\t") if kind == "refused" else ("", "", f"its process ended with {done.returncode}")
     writer = written_by(directory)
-    if writer is not None and _numbers(writer) > _numbers(version):
+    # The store has three numbers; the jar of a release may have a fourth.
+    if writer is not None and version_numbers(writer) > version_numbers(version):
         raise Unread(f"RocksDB {writer} wrote {directory}, and the older {own} does not read it ({why}): "
                      "give --release of the application that uses the store")  # fmt: skip
     if code != "Corruption":
@@ -69,8 +71,3 @@ def verify(release: str, directory: Path) -> Verified:
         raise Damaged(directory, None, f"{own} says: {why}")
     offset = block[1] or block[3]
     raise Damaged(directory / block[2], int(offset) if offset else None, f"{own} says: {why[: block.end()]}")
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """Three numbers, as the store has them: the jar of a release may have a fourth."""
-    return tuple(map(int, version.split(".")[:3]))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, final
 
 from kipcheck.conformance.core.nearest import hint
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.release import NEWEST, version_numbers
 from kipcheck.conformance.live.client import compiled
 from kipcheck.conformance.targets.target_entries import Entry, target_entries
 from kipcheck.conformance.targets.toolchains import environments, node
@@ -89,19 +89,15 @@ def sources(stem: str, version: str) -> tuple[Path, ...]:
         if each.stem == stem:
             own.append(each)
         elif since := re.fullmatch(rf"{stem}_from_(\d+_\d+_\d+)", each.stem):
-            parts[_numbers(since[1])] = (each,)
-    return (*own, *parts[max(each for each in parts if each <= _numbers(version))])
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+            parts[version_numbers(since[1])] = (each,)
+    return (*own, *parts[max(each for each in parts if each <= version_numbers(version))])
 
 
 def _go(module: str, stem: str, before: Mapping[str, str] | None = None) -> Callable[[str], tuple[str, ...]]:
     """``before``: the paths that the module had, by the release from which on it had the next one."""
 
     def command(version: str) -> tuple[str, ...]:
-        earlier = (path for since, path in (before or {}).items() if _numbers(version) < _numbers(since))
+        earlier = (path for since, path in (before or {}).items() if version_numbers(version) < version_numbers(since))
         return compiled.in_go({next(earlier, module): version}, *sources(stem, version), imported=module)
 
     return command
@@ -136,7 +132,7 @@ def taken(name: str) -> frozenset[str]:
     stem = JAVA if client == "java" else f"consume_{client.replace('-', '_')}"
     text = "".join(each.read_text("utf-8") for each in sources(stem, release(name)))
     since = SINCE.get(client, {})
-    had = (each for each in OPTIONAL if _numbers(release(name)) >= _numbers(since.get(each, "0")))
+    had = (each for each in OPTIONAL if version_numbers(release(name)) >= version_numbers(since.get(each, "0")))
     return frozenset(each for each in had if re.search(rf"[\"']{each.upper()}[\"']", text))
 
 

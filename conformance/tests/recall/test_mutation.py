@@ -236,6 +236,9 @@ def test_a_record_replaces_that_of_its_client_and_part(tmp_path: Path, monkeypat
     ]  # fmt: skip
     assert "secret" not in path.read_text("utf-8")
     assert floor.floor() == {"killed": {"client:aiokafka client random": 1, "client:aiokafka wire random": 1}}
+    mutation.record([row, replace(row, change="2")], replace(plan, part="wire"))
+    mutation.record([replace(row, measured=Measured("survived", 2.0, why=NO_LAW))], replace(plan, part="wire"))
+    assert [each["changes"] for each in floor.mutation_rows()] == [1, 2], "fewer changes replace no larger record"
     mutation.record([replace(row, measured=Measured("survived", 2.0, why=NO_LAW))], plan)
     assert floor.below(floor.killed(floor.mutation_rows())) == [
         "killed, client:aiokafka client random: 0, the floor is 1"
