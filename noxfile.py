@@ -253,7 +253,7 @@ def _campaign(session: nox.Session, long: bool) -> Iterator[Unit]:
 ZOOKEEPER_CASES: Final = 8
 """Conversations with brokers and ZooKeeper: each starts three to six brokers."""
 WITH_ZOOKEEPER: Final = """
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.files.releases_table import table
 from kipcheck.conformance.live.controller.started_controllers import has_zookeeper
 print(*(each for each in (line["patches"][-1] for line in table()["line"]) if has_zookeeper(each)))
 """
@@ -277,7 +277,7 @@ def _kraft(session: nox.Session, long: bool) -> Iterator[Unit]:
     """kafka-features of each line on a cluster of its release, and quorums of three controllers that are killed."""
     wanted = {"kafka-features": ("feature-tools", "feature-commands/*"), "kafka": ("quorums", "kraft-quorum/*")}
     for target, (name, check) in wanted.items():
-        code = f"from kipcheck.conformance.core.releases_table import listed; print(*listed({name!r}))"
+        code = f"from kipcheck.conformance.core.files.releases_table import listed; print(*listed({name!r}))"
         releases = str(session.run("python", "-c", code, silent=True, log=False)).split()
         for release in releases:
             asked = ("--target", f"{target}:{release}", "--edition", f"apache@{release}", "--check", check)

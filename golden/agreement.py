@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.canonical_form import canonical
 from kipcheck.conformance.wire import constructs, layout
 from kipcheck.conformance.wire.errors import Refused

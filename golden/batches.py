@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kipcheck.conformance.clients.java.programs import coordinates, program, tool
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.core.releases_table import named
+from kipcheck.conformance.core.files.releases_table import named
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.golden.disagreement import Disagreement
 

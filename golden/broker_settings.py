@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.programs import Order
-from kipcheck.conformance.core.broker_settings import FILE
-from kipcheck.conformance.core.release import text_of
-from kipcheck.conformance.core.releases_table import patches
+from kipcheck.conformance.core.files.broker_settings import FILE
+from kipcheck.conformance.core.files.releases_table import patches
+from kipcheck.conformance.core.values.release import text_of
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.golden.disagreement import Disagreement
 

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order
-from kipcheck.conformance.core.release import NEWEST, Release
-from kipcheck.conformance.core.releases_table import named
+from kipcheck.conformance.core.files.releases_table import named
+from kipcheck.conformance.core.values.release import NEWEST, Release
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.wire.log_files import CLEANER, EPOCHS, METADATA, SNAPSHOT, VERSIONS, in_order
 from kipcheck.conformance.wire.stored_records import newest_readable

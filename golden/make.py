@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order, java_judge
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.targets.canonical_form import canonical
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import jar_digests, maven

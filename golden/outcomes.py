@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 
 ACCEPTED: Final = "accepted"
 """The bytes have a value, and it is written back as the same bytes."""

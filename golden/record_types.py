@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import as_file, files
 from typing import Any, Final, NamedTuple
 
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import jars, patches
+from kipcheck.conformance.core.files.releases_table import jars, patches
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.wire.definitions import in_jar
 from kipcheck.conformance.wire.schema import Raw, Versions, messages

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.canonical_form import canonical
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused

@@ -12,13 +12,13 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import FAILURE_FORMATS
-from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.requirement import requirements
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess

@@ -5,9 +5,9 @@ from functools import cache
 from typing import Final
 
 from kipcheck.conformance.clients.java.programs import PARTS, parts
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import judges, listed, named, span
+from kipcheck.conformance.core.files.releases_table import judges, listed, named, span
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.wire.schema import Layout, spec
 
 _GENERATED: Final = releases(span("generated-classes"))

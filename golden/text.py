@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.golden.outcomes import grouped
 from kipcheck.golden.vector_files import Vector, lock, regression_digests, vectors

@@ -40,7 +40,7 @@ def write(ledger: Path) -> str:
 
     Errors: as ``render``; OSError; ``output_folder.Unusable`` where files that kipcheck did not write have their names.
     """
-    from kipcheck.conformance.core.output_folder import REPORTS, OutputFolder
+    from kipcheck.conformance.core.files.output_folder import REPORTS, OutputFolder
 
     found = loaded(ledger)
     folder = OutputFolder(ledger.parent)
@@ -52,7 +52,7 @@ def write(ledger: Path) -> str:
         aside = ledger.with_name(_aside(name))
         aside.write_text(rendered, "utf-8", newline="\n")
         aside.replace(aside.with_name(name))
-    text: str = import_module("kipcheck.reports.brief").render(found)
+    text: str = import_module("kipcheck.reports.terminal").render(found)
     return text
 
 
@@ -61,4 +61,4 @@ def _aside(name: str) -> str:
 
 
 def _module(form: str) -> str:
-    return {"json": "results"}.get(form, form)
+    return {"json": "results", "brief": "terminal"}.get(form, form)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.ledger import AboutRequirement, Ledger, Place
-from kipcheck.conformance.core.requirement import RELEASED, SIDES
+from kipcheck.conformance.core.values.requirement import RELEASED, SIDES
 
 NOT_JUDGED: Final = ("SKIP", "UNKNOWN")
 Unit: TypeAlias = tuple[str, str, str]

@@ -5,8 +5,8 @@ On a narrow screen and without the style it is the list. Texts wrap and are neve
 
 from collections.abc import Iterator, Sequence
 
-from kipcheck.conformance.core.foreign import clean
 from kipcheck.conformance.core.ledger import SequenceStep
+from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.reports.markup import Safe, joined, tag
 from kipcheck.reports.phrases import numbered
 

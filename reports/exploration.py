@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kipcheck.conformance.core.foreign import harmless
 from kipcheck.conformance.core.ledger import Json, SequenceStep
+from kipcheck.conformance.core.values.untrusted_text import harmless
 from kipcheck.reports.diagram import sequence
 from kipcheck.reports.markup import Safe, tag
 from kipcheck.reports.page import page

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kipcheck.conformance.core.effects import Severity
 from kipcheck.conformance.core.ledger import Failure
+from kipcheck.conformance.core.values.impacts import Severity
 from kipcheck.reports import links
 from kipcheck.reports.html_failures import brief, details, listed
 from kipcheck.reports.html_tables import word

@@ -7,8 +7,8 @@ system-err in each suite; a decimal for each time.
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from kipcheck.conformance.core.foreign import clean
 from kipcheck.conformance.core.ledger import Failure
+from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.reports.markup import Safe, tag
 from kipcheck.reports.summary import FLAKY, KNOWN, Cell, Summary
 from kipcheck.reports.text import block, cause_lines

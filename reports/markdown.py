@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from kipcheck.conformance.core.foreign import COMMAND, clean, harmless, one_line
 from kipcheck.conformance.core.ledger import Cause, Failure
+from kipcheck.conformance.core.values.untrusted_text import COMMAND, clean, harmless, one_line
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import about_cause, to_do
 from kipcheck.reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary

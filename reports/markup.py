@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from kipcheck.conformance.core.foreign import COMMAND, clean
+from kipcheck.conformance.core.values.untrusted_text import COMMAND, clean
 
 VOID = frozenset({"meta", "link", "br", "wbr"})
 

@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kipcheck.conformance.core import exits
-from kipcheck.conformance.core.failure_group import grouped
+from kipcheck.conformance.core.files.output_folder import OF_A_MATRIX, OutputFolder
 from kipcheck.conformance.core.ledger import Json
-from kipcheck.conformance.core.output_folder import OF_A_MATRIX, OutputFolder
+from kipcheck.conformance.core.values import exits
+from kipcheck.conformance.core.values.failure_group import grouped
 from kipcheck.reports.phrases import some
 from kipcheck.reports.results import dumped
 

@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.foreign import harmless, one_line
 from kipcheck.conformance.core.ledger import Json
+from kipcheck.conformance.core.values.untrusted_text import harmless, one_line
 from kipcheck.reports.markdown import fenced, plain
 from kipcheck.reports.matrix import (
     BROKEN,

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kipcheck.conformance.core.foreign import harmless_json
 from kipcheck.conformance.core.ledger import plain, spans
+from kipcheck.conformance.core.values.untrusted_text import harmless_json
 from kipcheck.reports.summary import Cell, Reached, Summary
 
 HALVES = re.compile("[\ud800-\udfff]")

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kipcheck.conformance.core.foreign import clean
 from kipcheck.conformance.core.ledger import AboutInvariant, AboutRequirement, BrokenRequirement, Cause, Failure
+from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.reports.phrases import about_cause, named, reason, where
 from kipcheck.reports.results import dumped
 from kipcheck.reports.summary import Summary

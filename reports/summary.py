@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from kipcheck.conformance.core.effects import severity_rank
-from kipcheck.conformance.core.failure_group import severity
 from kipcheck.conformance.core.ledger import (
     AboutRequirement,
     Cause,
@@ -21,7 +19,9 @@ from kipcheck.conformance.core.ledger import (
     Stale,
     spans,
 )
-from kipcheck.conformance.core.requirement import DRAFT, RELEASED, applies, side
+from kipcheck.conformance.core.values.failure_group import severity
+from kipcheck.conformance.core.values.impacts import severity_rank
+from kipcheck.conformance.core.values.requirement import DRAFT, RELEASED, applies, side
 from kipcheck.reports.coverage import Editions, is_judged, is_own, judged_cases, parts_reached, unjudged
 from kipcheck.reports.phrases import some
 from kipcheck.reports.totals import Totals, by_kind, by_result, held_back

@@ -3,7 +3,6 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from kipcheck.conformance.core.foreign import clean, harmless, one_line
 from kipcheck.conformance.core.ledger import (
     ByteRow,
     BytesExhibit,
@@ -14,6 +13,7 @@ from kipcheck.conformance.core.ledger import (
     TableExhibit,
     Trouble,
 )
+from kipcheck.conformance.core.values.untrusted_text import clean, harmless, one_line
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
 from kipcheck.reports.phrases import (
     SMALLER,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kipcheck.conformance.core.ledger import Exchanges, HeldBack, LeastCases, plain
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.reports.coverage import Judged
 from kipcheck.reports.phrases import named, some
 

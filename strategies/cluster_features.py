@@ -6,8 +6,8 @@ The nodes are drawn as plain data; a function of each makes the value that users
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kipcheck.conformance.core.release import Release, releases as releases_of
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.files.releases_table import table
+from kipcheck.conformance.core.values.release import Release, releases as releases_of
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.schema import Slot
 from kipcheck.strategies.arguments import check_levels, names, number_of

@@ -1,13 +1,13 @@
 """The edges of declared nodes: each option, both flags, the ends of a range, and lists with no, one and several items.
 
-Paths and values are those of ``conformance/core/field_edges.py``.
+Paths and values are those of ``conformance/core/operations/field_edges.py``.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kipcheck.conformance.core.field_edges import ITEMS, Edge
+from kipcheck.conformance.core.operations.field_edges import ITEMS, Edge
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Seq
 
 

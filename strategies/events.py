@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, cast
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.machine import Driven, E, Machine, S
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.machine import Driven, E, Machine, S
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.mutate import mutate
 from kipcheck.strategies.nodes import Node, OneOf, Pick, Record, Seq, record

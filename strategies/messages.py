@@ -8,7 +8,7 @@ float64, and lone surrogates in every kind of text.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from kipcheck.conformance.core.edition import Edition, edition as edition_of
+from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.schema import INTEGERS, Layout, Slot, spec
 from kipcheck.strategies.nodes import (

@@ -1,11 +1,11 @@
-"""The declarations of the steps that are drawn by default, derived from operations (``core/operations.py``)."""
+"""The steps that are drawn by default, derived from operations (``core/operations/declaration.py``)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from kipcheck.conformance.core.field_annotations import Field
-from kipcheck.conformance.core.operations import Form, Operation, declared
+from kipcheck.conformance.core.operations.declaration import Form, Operation, declared
+from kipcheck.conformance.core.operations.field_annotations import Field
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Seq, Text
 

@@ -1,5 +1,5 @@
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.core.releases_table import named
+from kipcheck.conformance.core.files.releases_table import named
+from kipcheck.conformance.core.values.release import NEWEST
 
 """Typical values of well-known fields, so that draws resemble real traffic: recurring names, sentinels, encoded data.
 

@@ -6,8 +6,8 @@ As nodes, so that they can be drawn and reduced without Hypothesis. The release 
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.release import Release, releases as releases_of
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.release import Release, releases as releases_of
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.schema import Layout, Versions, release_table, spec, stable_versions
 from kipcheck.strategies.arguments import names as names_of, number_of

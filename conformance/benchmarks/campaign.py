@@ -29,9 +29,9 @@ from kipcheck.conformance.campaign import coverage
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.generate import batches
 from kipcheck.conformance.campaign.plan import Engine, Shard
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.worker import invariants_of
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.judge import judge
+from kipcheck.conformance.engine.execution.worker import invariants_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.check import Subject
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations

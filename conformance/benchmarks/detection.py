@@ -28,12 +28,12 @@ from kipcheck.conformance.campaign.corpus.entries import Snapshot, grown, plain_
 from kipcheck.conformance.campaign.generate import batches
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Kept
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.mutation_test import subject_of
-from kipcheck.conformance.engine.worker import Worker
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.judge import judge
+from kipcheck.conformance.engine.execution.worker import Worker
+from kipcheck.conformance.engine.strength.mutation_test import subject_of
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import Invariant

@@ -7,7 +7,7 @@ so it measures the search alone. The readable search has smaller scopes.
 from time import process_time
 from typing import Any
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.machines.product import SimpleProduct
 from kipcheck.conformance.machines.search import Search

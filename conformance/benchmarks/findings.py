@@ -19,9 +19,9 @@ from importlib.resources import files
 from typing import Any, Final
 
 from kipcheck.conformance.clients.java.target import ARTIFACTS
+from kipcheck.conformance.engine.execution.worker import Finding, Unit, Worker
 from kipcheck.conformance.engine.known.lists import DEFAULT, everything
 from kipcheck.conformance.engine.known.rules import Entry
-from kipcheck.conformance.engine.worker import Finding, Unit, Worker
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Unavailable

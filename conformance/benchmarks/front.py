@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.benchmarks import attacks
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.server.broker import Broker
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.engine.generic_mutation_test import AT, GenericResult, families, run_generic
+from kipcheck.conformance.engine.strength.generic_mutation_test import AT, GenericResult, families, run_generic
 from kipcheck.conformance.protocols.generic_mutants import GENERIC, learned
 
 FILE: Final = Path(__file__).resolve().parents[1] / "generic_mutants.json"

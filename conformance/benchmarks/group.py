@@ -14,7 +14,7 @@ from statistics import median
 from time import process_time
 from typing import Final
 
-from kipcheck.conformance.core.releases_table import listed
+from kipcheck.conformance.core.files.releases_table import listed
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import (
     Commit,

@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Final
 
-from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.live.client.built_in import BUILT_IN
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import Broken, Unavailable

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kipcheck.conformance.benchmarks import generic
-from kipcheck.conformance.engine.strength import BEGIN, END, strengths, table
+from kipcheck.conformance.engine.strength.requirement_strength import BEGIN, END, strengths, table
 from kipcheck.conformance.recall import power, record
 from kipcheck.conformance.recall.bugs import bugs
 

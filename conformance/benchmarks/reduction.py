@@ -22,8 +22,8 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
 from kipcheck.conformance.campaign.corpus.value_text import plain_text
-from kipcheck.conformance.engine.mutation_test import subject_of
-from kipcheck.conformance.engine.worker import Worker
+from kipcheck.conformance.engine.execution.worker import Worker
+from kipcheck.conformance.engine.strength.mutation_test import subject_of
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import Invariant

@@ -11,7 +11,7 @@ import sys
 from typing import Final
 
 from kipcheck.conformance.clients.java.store_process import StoreProcess, store_process
-from kipcheck.conformance.engine.progress import Progress
+from kipcheck.conformance.engine.execution.progress import Progress
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 

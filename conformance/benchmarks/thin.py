@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.cli.lookup import asked_in
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.engine.mutation_test import subject_of, violating
-from kipcheck.conformance.engine.strength import ENOUGH, FILE, Found, recorded
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.engine.strength.mutation_test import subject_of, violating
+from kipcheck.conformance.engine.strength.requirement_strength import ENOUGH, FILE, Found, recorded
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.check import Subject
 from kipcheck.conformance.protocols.mutants import MUTANTS

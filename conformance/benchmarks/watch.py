@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kipcheck.conformance.benchmarks.front import BEAT, Client
-from kipcheck.conformance.core.edition import APACHE, edition
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.edition import APACHE, edition
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.server.broker import Broker
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.live.watch.capture_input import watch_capture
 from kipcheck.conformance.live.watch.proxy import Proxy

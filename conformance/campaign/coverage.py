@@ -8,7 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
-from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.protocols.checks import Check
 
 KNOWN: Final = 1 << 18

@@ -6,7 +6,7 @@ from kipcheck.conformance.campaign.corpus import snapshots
 from kipcheck.conformance.campaign.corpus.entries import Damaged, Snapshot
 from kipcheck.conformance.campaign.corpus.snapshots import SnapshotMissing, SnapshotStore, save, snapshot_store
 from kipcheck.conformance.campaign.manifest import NAME, Manifest, UnusableCampaign
-from kipcheck.conformance.core.output_folder import CORPUS, OF_A_CAMPAIGN, OutputFolder
+from kipcheck.conformance.core.files.output_folder import CORPUS, OF_A_CAMPAIGN, OutputFolder
 
 
 def require_no_unfinished(out: Path) -> None:

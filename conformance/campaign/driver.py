@@ -26,16 +26,22 @@ from kipcheck.conformance.campaign.progress import CampaignProgress
 from kipcheck.conformance.campaign.report import campaign_report, row_files
 from kipcheck.conformance.campaign.report.round_statistics import RoundEnd
 from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Found, Key, Row, hash_of
-from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.files.output_folder import Unusable
 from kipcheck.conformance.core.ledger import NAME as LEDGER
-from kipcheck.conformance.core.output_folder import Unusable
-from kipcheck.conformance.engine import interrupts
-from kipcheck.conformance.engine.failures import Kind
+from kipcheck.conformance.core.values import exits
+from kipcheck.conformance.engine.execution import interrupts
+from kipcheck.conformance.engine.execution.progress import show_traceback
+from kipcheck.conformance.engine.execution.selection import (
+    NOTHING_SELECTED,
+    InvalidOptions,
+    Options,
+    Selection,
+    subjects,
+)
+from kipcheck.conformance.engine.execution.target_names import labels_of
+from kipcheck.conformance.engine.execution.worker import Worker
+from kipcheck.conformance.engine.findings.failures import Kind
 from kipcheck.conformance.engine.known.match import known_deviations
-from kipcheck.conformance.engine.progress import show_traceback
-from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection, subjects
-from kipcheck.conformance.engine.target_names import labels_of
-from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailable
 from kipcheck.conformance.targets.registry import is_steady, target as target_of

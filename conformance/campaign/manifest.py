@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from kipcheck.conformance.campaign.files import put
 from kipcheck.conformance.campaign.plan import Aim, Plan
 from kipcheck.conformance.campaign.rows import digest_of
-from kipcheck.conformance.core.output_folder import OutputFolder
+from kipcheck.conformance.core.files.output_folder import OutputFolder
 
 NAME: Final = "manifest.json"
 FORMAT: Final = 2

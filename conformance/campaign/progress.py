@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from kipcheck.conformance.campaign.executors.local import Progress as Shards
-from kipcheck.conformance.engine.progress import Progress
+from kipcheck.conformance.engine.execution.progress import Progress
 
 LINE_INTERVAL_S = 20.0
 """Seconds between two lines about one stage, if lines are not live."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.ledger import check_failure
-from kipcheck.conformance.engine.failures import Kind
+from kipcheck.conformance.engine.findings.failures import Kind
 
 Status: TypeAlias = Literal["done", "timeout", "memory", "crashed", "garbled", "lost", "infra", "unlike"]
 """The status of a shard.

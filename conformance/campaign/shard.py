@@ -16,15 +16,15 @@ from kipcheck.conformance.campaign.corpus.value_text import loaded
 from kipcheck.conformance.campaign.generate import Batch, batches
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.history import Died, History
-from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.engine import failure_records
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.failures import Kind
-from kipcheck.conformance.engine.selection import subjects
-from kipcheck.conformance.engine.shrink import shrunk
-from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker, judged
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.history import Died, History
+from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.selection import subjects
+from kipcheck.conformance.engine.execution.worker import Finding, Unit, UnitResult, Worker, judged
+from kipcheck.conformance.engine.findings import failure_records
+from kipcheck.conformance.engine.findings.failures import Kind
+from kipcheck.conformance.engine.search.shrink import shrunk
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable

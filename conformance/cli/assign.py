@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, Commands, Parser, complain
-from kipcheck.conformance.core.foreign import harmless_json
-from kipcheck.conformance.core.unreadable_file import unreadable
+from kipcheck.conformance.core.files.unreadable_file import unreadable
+from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
 if TYPE_CHECKING:
     from kipcheck.conformance.targets.protocol import Target
@@ -79,7 +79,7 @@ def _assign(options: argparse.Namespace) -> int:
 
 def answering(options: argparse.Namespace, one: One, many: Many) -> int:
     """Prints the result of ``one`` for a whole file, or with ``--batch`` the results of ``many`` for its lines."""
-    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.core.values.edition import edition
     from kipcheck.conformance.targets.protocol import Broken, Unavailable
     from kipcheck.conformance.targets.registry import target
     from kipcheck.conformance.wire.workbench import Unreadable

@@ -78,7 +78,7 @@ def add(commands: Commands) -> None:
 
 def _with_errors(call: Call) -> Call:
     """Wraps a command so that missing, unreadable and unwritable files become one line on stderr."""
-    from kipcheck.conformance.core.output_folder import Unusable
+    from kipcheck.conformance.core.files.output_folder import Unusable
 
     def guarded(options: argparse.Namespace) -> int:
         try:
@@ -153,7 +153,7 @@ def _info(options: argparse.Namespace) -> int:
 
 def _merge(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.corpus import entries as corpus_entries, snapshots
-    from kipcheck.conformance.core.output_folder import CORPUS, OutputFolder
+    from kipcheck.conformance.core.files.output_folder import CORPUS, OutputFolder
 
     OutputFolder(options.out).check(CORPUS)
     found = [_latest_of(folder)[1] for folder in options.folders]
@@ -185,7 +185,7 @@ def _minimise(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.corpus.export import readable
     from kipcheck.conformance.campaign.corpus.remeasure import remeasured
     from kipcheck.conformance.campaign.report import row_files
-    from kipcheck.conformance.core.output_folder import CORPUS, OutputFolder
+    from kipcheck.conformance.core.files.output_folder import CORPUS, OutputFolder
     from kipcheck.conformance.targets.protocol import Broken, Unavailable, Unstable
 
     out = options.out or options.folder

@@ -14,7 +14,7 @@ from kipcheck.conformance.cli.options import (
     print_harmless,
     print_json,
 )
-from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.core.values.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from kipcheck.conformance.engine.doctor.report import ProbeResult

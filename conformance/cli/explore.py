@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, duration, positive, print_json
 
 if TYPE_CHECKING:
-    from kipcheck.conformance.core.edition import Edition
+    from kipcheck.conformance.core.values.edition import Edition
     from kipcheck.conformance.protocols.declare.play import Playable
 
 MOST_STATES = 5_000_000
@@ -42,8 +42,8 @@ def add(commands: Commands) -> None:
 
 
 def _explore(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.core.edition import edition
-    from kipcheck.conformance.core.output_folder import OutputFolder, Unusable, of_a_search
+    from kipcheck.conformance.core.files.output_folder import OutputFolder, Unusable, of_a_search
+    from kipcheck.conformance.core.values.edition import edition
     from kipcheck.conformance.explore.exploration import explored
     from kipcheck.conformance.protocols.playables import playable
 

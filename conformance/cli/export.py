@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
-from kipcheck.conformance.core.unreadable_file import unreadable
+from kipcheck.conformance.core.files.unreadable_file import unreadable
 
 ABOUT = "export a stored failure as a program, a test, a packet capture or bytes"
 FORMS = ("pytest", "script", "pcap", "hex")

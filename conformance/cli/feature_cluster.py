@@ -11,8 +11,8 @@ from typing import Final
 from kipcheck.conformance.cli import feature_updates
 from kipcheck.conformance.cli.feature_state import FeatureState
 from kipcheck.conformance.cli.options import FAILED, OK, print_harmless
-from kipcheck.conformance.core.nearest import hint
-from kipcheck.conformance.core.releases_table import patches
+from kipcheck.conformance.core.files.releases_table import patches
+from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.live.connections.security import OPEN, read_security
 from kipcheck.conformance.live.controller.admin import FeatureAdmin, feature_admin
 from kipcheck.conformance.live.coordinator.address import is_loopback

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def play_features(options: argparse.Namespace) -> int:
     """The exit code of the command."""
     from kipcheck.conformance.cli.lone_scenario import check, not_written, unsuitable
-    from kipcheck.conformance.core.output_folder import FEATURE_MATRIX, Unusable
+    from kipcheck.conformance.core.files.output_folder import FEATURE_MATRIX, Unusable
     from kipcheck.conformance.matrix import feature_cells
     from kipcheck.conformance.matrix.scenario_names import FEATURES
     from kipcheck.conformance.targets.protocol import Unavailable
@@ -76,7 +76,7 @@ def _report(options: argparse.Namespace, found: dict[str, object]) -> int:
     import sys
 
     from kipcheck.conformance.cli.lone_scenario import not_written, write
-    from kipcheck.conformance.core.output_folder import FEATURE_MATRIX, Unusable
+    from kipcheck.conformance.core.files.output_folder import FEATURE_MATRIX, Unusable
     from kipcheck.reports import feature_matrix
 
     try:

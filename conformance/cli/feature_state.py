@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import KIP_584
-from kipcheck.conformance.core.unreadable_file import unreadable
+from kipcheck.conformance.core.files.unreadable_file import unreadable
+from kipcheck.conformance.core.values.edition import KIP_584
 from kipcheck.conformance.protocols.assignment.group_files import keys_of, list_at, number_at, object_at, refuse, shown
 from kipcheck.conformance.protocols.features.model.cluster import Node
 from kipcheck.conformance.protocols.features.model.ranges import Ranges, ranges

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, Commands, print_harmless
-from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.core.values.untrusted_text import one_line
 
 
 def add(commands: Commands) -> None:
@@ -40,7 +40,7 @@ def _golden_verify(options: argparse.Namespace) -> int:
     code = FAILED if found.troubles or failed else OK
     if options.target:
         from kipcheck import reports
-        from kipcheck.conformance.engine import run as engine_run
+        from kipcheck.conformance.engine.execution import run as engine_run
 
         run = engine_run.run(
             engine_run.Options(targets=tuple(options.target), checks=("wire/vectors",), out=options.out)

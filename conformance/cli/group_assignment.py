@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Silent, Unsupported
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Refused, Replied, Silent, Unsupported
 from kipcheck.conformance.protocols.assignment.group_files import (
     LARGEST,
     each_once,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from kipcheck.conformance.core.releases_table import judges
+from kipcheck.conformance.core.files.releases_table import judges
 from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, Subscription, streams_subscription
 from kipcheck.conformance.live.inspect.inspection import Inspected
 from kipcheck.conformance.live.inspect.streams_group import StreamsGroup

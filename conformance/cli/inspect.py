@@ -57,7 +57,7 @@ def _inspect(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli.inspected_groups import lines, plain
     from kipcheck.conformance.live.connections.security import OPEN, InvalidSecurity, read_security
     from kipcheck.conformance.live.inspect.cluster import Unanswered
-    from kipcheck.conformance.live.inspect.describing import NoGroup
+    from kipcheck.conformance.live.inspect.descriptions import NoGroup
     from kipcheck.conformance.live.inspect.inspection import inspect
 
     try:
@@ -88,7 +88,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
 
 def _exit(found: "Inspection") -> int:
-    from kipcheck.conformance.core.verdict import Grade
+    from kipcheck.conformance.core.values.verdict import Grade
 
     broken = [one for each in found.groups for one in each.judged.broken]
     if any(each.law.grade is Grade.MUST for each in broken):

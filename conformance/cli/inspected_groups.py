@@ -5,7 +5,7 @@ from typing import Any
 
 from kipcheck.conformance.cli import inspected_streams_groups
 from kipcheck.conformance.cli.group_upgrades import advice, release_span
-from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.live.inspect.group import (
     Assignment,
     ConsumerGroup,
@@ -23,8 +23,8 @@ from kipcheck.conformance.live.inspect.group import (
     streams_subscription,
 )
 from kipcheck.conformance.live.inspect.inspection import Inspected
-from kipcheck.conformance.live.inspect.judging import Broken
 from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
+from kipcheck.conformance.live.inspect.verdicts import Broken
 from kipcheck.conformance.protocols.assignment.model.assignment import NO_GENERATION, partition_names
 from kipcheck.conformance.protocols.client.wording import damaged
 from kipcheck.conformance.protocols.streams.model.members import (

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json
-from kipcheck.conformance.core.foreign import one_line
-from kipcheck.conformance.core.unreadable_file import unreadable
+from kipcheck.conformance.core.files.unreadable_file import unreadable
+from kipcheck.conformance.core.values.untrusted_text import one_line
 
 
 def add(commands: Commands) -> None:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json
-from kipcheck.conformance.core.exits import INCONCLUSIVE
+from kipcheck.conformance.core.values.exits import INCONCLUSIVE
 
 EPILOG = """\
 kipcheck logdir /var/lib/kafka/data
@@ -31,8 +31,8 @@ def add(commands: Commands) -> None:
 
 
 def _logdir(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.core.release import known_release
-    from kipcheck.conformance.core.unreadable_file import unreadable
+    from kipcheck.conformance.core.files.unreadable_file import unreadable
+    from kipcheck.conformance.core.values.release import known_release
     from kipcheck.conformance.log_directory import reading, report
     from kipcheck.conformance.log_directory.verdicts import doubts, verdicts
 

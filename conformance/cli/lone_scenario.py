@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.cli.options import USAGE, complain
-from kipcheck.conformance.core.output_folder import Kind, OutputFolder
+from kipcheck.conformance.core.files.output_folder import Kind, OutputFolder
 
 
 def unsuitable(options: argparse.Namespace, scenario: str) -> str | None:

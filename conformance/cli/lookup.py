@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_json
 from kipcheck.conformance.core.ledger import missing
-from kipcheck.conformance.core.nearest import hint
+from kipcheck.conformance.core.values.nearest import hint
 
 if TYPE_CHECKING:
     from kipcheck.conformance.protocols.declare.invariant import Invariant
@@ -59,7 +59,7 @@ def add(commands: Commands) -> None:
 
 
 def _checks(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine.catalogue import checks_table, of_every_check
+    from kipcheck.conformance.engine.catalogue.tables import checks_table, of_every_check
 
     if options.lint:
         return _lint(options.reach)
@@ -83,7 +83,7 @@ def _print_invariants(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _lint(reach: bool) -> int:
-    from kipcheck.conformance.engine import lint
+    from kipcheck.conformance.engine.catalogue import lint
 
     found = lint.lint_input()
     troubles = [*lint.troubles(found), *lint.words(found), *(_unreached(found.invariants) if reach else ())]
@@ -105,7 +105,7 @@ def _unreached(invariants: Iterable["Invariant"]) -> Iterator[str]:
 
 
 def _requirements(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine.catalogue import requirement, requirements_table, totals
+    from kipcheck.conformance.engine.catalogue.tables import requirement, requirements_table, totals
 
     try:
         answered = _answered(options.out or Path("kipcheck-out"))
@@ -151,7 +151,7 @@ def _requirements(options: argparse.Namespace) -> int:
 
 
 def _strength(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine.strength import strengths, table
+    from kipcheck.conformance.engine.strength.requirement_strength import strengths, table
 
     rows = strengths(None if options.out is None else asked_in(options.out))
     known = [each.requirement.id for each in rows]
@@ -246,7 +246,7 @@ def _editions(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     import json
 
-    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.core.values.edition import edition
     from kipcheck.conformance.wire import diff
 
     try:

@@ -37,7 +37,7 @@ from kipcheck.conformance.cli import (
     workbench,
 )
 from kipcheck.conformance.cli.options import EXIT_CODES, OK, UNDECIDED, Commands, complain
-from kipcheck.conformance.engine.interrupts import handled
+from kipcheck.conformance.engine.execution.interrupts import handled
 
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,

@@ -19,10 +19,10 @@ from kipcheck.conformance.cli.options import (
     print_harmless,
     print_json,
 )
-from kipcheck.conformance.engine.interrupts import finish
+from kipcheck.conformance.engine.execution.interrupts import finish
 
 if TYPE_CHECKING:
-    from kipcheck.conformance.engine.progress import Progress
+    from kipcheck.conformance.engine.execution.progress import Progress
     from kipcheck.conformance.matrix.cells import Cell
     from kipcheck.conformance.matrix.release_lines import Version
     from kipcheck.conformance.matrix.run import Tick
@@ -136,7 +136,7 @@ def _no_cells(options: argparse.Namespace, old: "Sequence[Version]", new: "Seque
 
 def _run_matrix(selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli.lone_scenario import not_written
-    from kipcheck.conformance.core.output_folder import OF_A_MATRIX, OutputFolder, Unusable
+    from kipcheck.conformance.core.files.output_folder import OF_A_MATRIX, OutputFolder, Unusable
     from kipcheck.conformance.matrix.build import MatrixRequest, run_matrix
     from kipcheck.conformance.matrix.known import listed
     from kipcheck.conformance.matrix.results import plain, write
@@ -187,7 +187,7 @@ def _predict(path: Path, selected: "Sequence[Cell]", options: argparse.Namespace
 
 
 def _replay(path: Path) -> int:
-    from kipcheck.conformance.core.unreadable_file import unreadable
+    from kipcheck.conformance.core.files.unreadable_file import unreadable
     from kipcheck.conformance.matrix.replay import replay
 
     try:
@@ -201,7 +201,7 @@ def _replay(path: Path) -> int:
 
 
 def _progress() -> "Progress":
-    from kipcheck.conformance.engine.progress import Progress
+    from kipcheck.conformance.engine.execution.progress import Progress
 
     return Progress()
 
@@ -209,7 +209,7 @@ def _progress() -> "Progress":
 def _tick(progress: "Progress") -> "Tick":
     from time import monotonic
 
-    from kipcheck.conformance.engine.progress import OFTEN, SELDOM
+    from kipcheck.conformance.engine.execution.progress import OFTEN, SELDOM
 
     reported = [0.0]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, positive, print_json
 
 if TYPE_CHECKING:
-    from kipcheck.conformance.engine.mutation_test import MutationResult
+    from kipcheck.conformance.engine.strength.mutation_test import MutationResult
 
 ABOUT = "run the checks against every planted defect and print which check catches it; exit 1 if one survives"
 
@@ -27,7 +27,8 @@ def add(commands: Commands) -> None:
 
 
 def _mutants(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine import mutation_test, selection
+    from kipcheck.conformance.engine.execution import selection
+    from kipcheck.conformance.engine.strength import mutation_test
 
     globs = options.check or ["*"]
     try:
@@ -51,7 +52,7 @@ def _mutants(options: argparse.Namespace) -> int:
 
 def _counts(rows: Sequence["MutationResult"]) -> Iterator[str]:
     """Planted defects, and mutants that fit every family, apart."""
-    from kipcheck.conformance.engine.generic_mutation_test import AT
+    from kipcheck.conformance.engine.strength.generic_mutation_test import AT
 
     for name, generic in (("planted defects", False), ("mutants of every family", True)):
         of = [each for each in rows if (AT in each.id) is generic and not each.equivalent]
@@ -70,7 +71,7 @@ def _summary(wrong: Sequence["MutationResult"]) -> str:
 
 def _lines(found: Iterable["MutationResult"]) -> Iterator[tuple["MutationResult", str]]:
     """Yields each result with its line as it comes; the name column is as wide as the longest name of any defect."""
-    from kipcheck.conformance.engine import generic_mutation_test
+    from kipcheck.conformance.engine.strength import generic_mutation_test
     from kipcheck.conformance.protocols.mutants import MUTANTS
 
     width = max(map(len, (*MUTANTS, *generic_mutation_test.ids())))

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TextIO, TypeAlias
 
-from kipcheck.conformance.core.foreign import harmless, harmless_json, harmless_line
-from kipcheck.conformance.core.part import Part
+from kipcheck.conformance.core.values.part import Part
+from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_json, harmless_line
 
 OK, FAILED, USAGE, NOT_STARTED, STALE, UNDECIDED, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 5, 6, 7, 70
 EXIT_CODES = """\

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, print_json
-from kipcheck.conformance.core.foreign import harmless_json
+from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
 if TYPE_CHECKING:
     from kipcheck.conformance.explore.games import InteractiveSession
@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
 
 
 def _play(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.core.values.edition import edition
     from kipcheck.conformance.explore.games import open_session
     from kipcheck.conformance.protocols.playables import playable
 

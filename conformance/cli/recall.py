@@ -21,7 +21,7 @@ from kipcheck.conformance.cli.options import (
     print_harmless,
     print_json,
 )
-from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.core.values.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from kipcheck.conformance.recall.bugs import Bug
@@ -93,7 +93,7 @@ def _recall(options: argparse.Namespace) -> int:
 
 def _chosen(options: argparse.Namespace) -> list["Bug"]:
     """Errors: LookupError for a glob or a kind without a bug; ``InvalidEntry``."""
-    from kipcheck.conformance.core.nearest import hint
+    from kipcheck.conformance.core.values.nearest import hint
     from kipcheck.conformance.recall.bugs import KINDS, bugs
 
     entered = bugs()

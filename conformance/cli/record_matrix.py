@@ -4,8 +4,8 @@ import argparse
 
 from kipcheck.conformance.cli.lone_scenario import check, not_written, unsuitable, write
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
-from kipcheck.conformance.core.output_folder import RECORD_MATRIX, Unusable
-from kipcheck.conformance.engine.progress import Progress
+from kipcheck.conformance.core.files.output_folder import RECORD_MATRIX, Unusable
+from kipcheck.conformance.engine.execution.progress import Progress
 from kipcheck.conformance.matrix.record_cells import RecordCell, known_releases, plain, play
 from kipcheck.conformance.matrix.scenario_names import RECORDS as SCENARIO
 from kipcheck.conformance.targets.protocol import Unavailable

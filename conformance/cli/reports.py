@@ -65,9 +65,9 @@ def _report(options: argparse.Namespace) -> int:
     if options.master or options.remote:
         return complain(f"--{'master' if options.master else 'remote'} needs --spark", USAGE)
     from kipcheck import reports
-    from kipcheck.conformance.core import exits
+    from kipcheck.conformance.core.files.output_folder import Unusable
     from kipcheck.conformance.core.ledger import NAME, missing, read
-    from kipcheck.conformance.core.output_folder import Unusable
+    from kipcheck.conformance.core.values import exits
 
     if (matrix := _matrix(options.folder)) is not None:
         return _of_matrix(matrix, options.form)
@@ -104,13 +104,13 @@ def _matrix(folder: Path) -> Path | None:
 def print_report(ledger: Path) -> None:
     """Prints the brief form: on a terminal within its width, and with colours unless NO_COLOR is set."""
     from kipcheck import reports
-    from kipcheck.reports import brief
+    from kipcheck.reports import terminal
 
     if not is_terminal(sys.stdout):
         print_harmless(reports.render(ledger, "brief"))
         return
-    text = brief.render(reports.loaded(ledger), shutil.get_terminal_size().columns)
-    print(text if os.environ.get("NO_COLOR") else brief.paint(text), end="", flush=True)
+    text = terminal.render(reports.loaded(ledger), shutil.get_terminal_size().columns)
+    print(text if os.environ.get("NO_COLOR") else terminal.paint(text), end="", flush=True)
 
 
 def print_written_report(ledger: Path, brief: str) -> None:
@@ -122,7 +122,7 @@ def print_written_report(ledger: Path, brief: str) -> None:
 
 
 def _of_matrix(path: Path, form: str) -> int:
-    from kipcheck.conformance.core.output_folder import Unusable
+    from kipcheck.conformance.core.files.output_folder import Unusable
     from kipcheck.reports import matrix
 
     try:
@@ -157,8 +157,8 @@ def _by_spark(options: argparse.Namespace) -> int:
 
 def _merge(options: argparse.Namespace) -> int:
     from kipcheck import reports
-    from kipcheck.conformance.core.output_folder import Unusable
-    from kipcheck.conformance.engine.merge import Unlike, merge
+    from kipcheck.conformance.core.files.output_folder import Unusable
+    from kipcheck.conformance.engine.ledger.merge import Unlike, merge
 
     try:
         found = merge(options.folders, options.out)

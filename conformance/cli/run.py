@@ -24,7 +24,7 @@ from kipcheck.conformance.cli.options import (
     print_harmless,
     print_json,
 )
-from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.core.values.untrusted_text import one_line
 
 
 def add(commands: Commands) -> None:
@@ -167,7 +167,7 @@ def _of_broker(target: str, options: argparse.Namespace) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine import profile, run, selection
+    from kipcheck.conformance.engine.execution import profile, run, selection
     from kipcheck.conformance.targets.command import with_patience
 
     profiles = tuple(options.profile or ())
@@ -234,8 +234,8 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 def _replay(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli.stored_failures import failure_file
-    from kipcheck.conformance.core.exits import first
-    from kipcheck.conformance.engine.replay import looked_in, replay, stored
+    from kipcheck.conformance.core.values.exits import first
+    from kipcheck.conformance.engine.execution.replay import looked_in, replay, stored
 
     codes = []
     try:
@@ -257,7 +257,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 def _prune(path: Path) -> None:
     """Deletes a failure file if its name is the id of its failure and it is not a symbolic link."""
-    from kipcheck.conformance.engine.failures import is_filed
+    from kipcheck.conformance.engine.findings.failures import is_filed
 
     if is_filed(path):
         path.unlink()

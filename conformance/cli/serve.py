@@ -45,10 +45,10 @@ def _port(text: str) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.core.edition import edition
-    from kipcheck.conformance.core.nearest import hint
-    from kipcheck.conformance.core.release import NEWEST
-    from kipcheck.conformance.live.server.front import is_loopback
+    from kipcheck.conformance.core.values.edition import edition
+    from kipcheck.conformance.core.values.nearest import hint
+    from kipcheck.conformance.core.values.release import NEWEST
+    from kipcheck.conformance.live.server.listener import is_loopback
     from kipcheck.conformance.live.server.serve import Serving, serve
     from kipcheck.conformance.live.server.topics import parse_topic
 

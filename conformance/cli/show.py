@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, print_harmless
-from kipcheck.conformance.core.foreign import harmless_json
+from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
 if TYPE_CHECKING:
     from kipcheck.conformance.core.ledger import Ledger

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from kipcheck.conformance.cli.lone_scenario import check, not_written, unsuitable, write
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
-from kipcheck.conformance.core.output_folder import STORE_MATRIX, Unusable
-from kipcheck.conformance.core.release import lines
-from kipcheck.conformance.engine.progress import Progress
+from kipcheck.conformance.core.files.output_folder import STORE_MATRIX, Unusable
+from kipcheck.conformance.core.values.release import lines
+from kipcheck.conformance.engine.execution.progress import Progress
 from kipcheck.conformance.matrix.release_lines import named
 from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
 from kipcheck.conformance.matrix.store_cells import StoreCell, cells, impossible

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from kipcheck.conformance.core.unreadable_file import unreadable
-from kipcheck.conformance.engine.failures import FOLDER
+from kipcheck.conformance.core.files.unreadable_file import unreadable
+from kipcheck.conformance.engine.findings.failures import FOLDER
 
 
 def failure_file(named: str, out: Path) -> Path:

@@ -14,7 +14,7 @@ from kipcheck.conformance.cli.options import (
     print_harmless,
     print_json,
 )
-from kipcheck.conformance.core.exits import INCONCLUSIVE
+from kipcheck.conformance.core.values.exits import INCONCLUSIVE
 
 if TYPE_CHECKING:
     from kipcheck.conformance.protocols.stores.families import StoreFormat
@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
 
 
 def _storedir(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.core.unreadable_file import unreadable
+    from kipcheck.conformance.core.files.unreadable_file import unreadable
     from kipcheck.conformance.protocols.stores.families import kind_of, read_format
     from kipcheck.conformance.wire.rocksdb_files import Damaged, NoStore, read, unread
 
@@ -106,7 +106,7 @@ class _Stopped(Exception):
 
 
 def _known(text: str) -> str:
-    from kipcheck.conformance.core.release import known_release
+    from kipcheck.conformance.core.values.release import known_release
 
     try:
         return str(known_release(text))

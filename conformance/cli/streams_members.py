@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.clients.java.streams_members import Unanswerable, open_jars
-from kipcheck.conformance.core.edition import KIP_268, Standing, edition as edition_named
+from kipcheck.conformance.core.values.edition import KIP_268, Standing, edition as edition_named
 from kipcheck.conformance.protocols.assignment.group_files import error_line
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
 from kipcheck.conformance.protocols.streams.group_files import Application, Member, application
@@ -143,7 +143,7 @@ def binaries(target: str, edition: str) -> Iterator[BinaryFactory]:
     if form != KIP_268 and form.standing is not Standing.RELEASED:
         raise NoStreamsMembers(f"{edition} does not specify Streams groups: use apache@RELEASE or {KIP_268}")
     if target == REFERENCE:
-        from kipcheck.conformance.protocols.streams.model.binaries import binary
+        from kipcheck.conformance.protocols.streams.model.release_members import binary
 
         release = form.name if form.standing is Standing.DRAFT else form.release
         yield lambda member, streams_app: EncodedBinary(binary(streams_app.settings(member, release), form))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, USAGE, Commands, address, complain, print_harmless
-from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.core.values.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from kipcheck.conformance.live.watch.watcher import Watcher
@@ -43,10 +43,10 @@ def add(commands: Commands) -> None:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.core.edition import edition
-    from kipcheck.conformance.engine import watched
+    from kipcheck.conformance.core.values.edition import edition
+    from kipcheck.conformance.engine.ledger import watch_ledger
     from kipcheck.conformance.live.connections.security import OPEN, read_security
-    from kipcheck.conformance.live.server.front import is_loopback
+    from kipcheck.conformance.live.server.listener import is_loopback
     from kipcheck.conformance.live.watch.capture_input import NoCapture, watch_capture
     from kipcheck.conformance.live.watch.watch import Unreachable, Watching, watch
 
@@ -58,7 +58,7 @@ def _watch(options: argparse.Namespace) -> int:
         found = edition(options.edition)
         if not found.name.startswith("apache"):
             return complain(f"edition {options.edition}: clients are watched in editions of Apache Kafka", USAGE)
-        watched.usable(options.out)
+        watch_ledger.usable(options.out)
         if options.pcap is not None:
             watcher = watch_capture(options.pcap, found, _print_line)
         else:
@@ -69,7 +69,7 @@ def _watch(options: argparse.Namespace) -> int:
         return complain(unknown.args[0], USAGE)
     except Unreachable as gone:
         return complain(gone, NOT_STARTED)
-    except (watched.Unusable, NoCapture) as why:
+    except (watch_ledger.Unusable, NoCapture) as why:
         return complain(why, USAGE)
     except OSError as unusable:
         if options.pcap is not None:
@@ -100,25 +100,28 @@ def _wrong(options: argparse.Namespace, listen: tuple[str, int], is_local: bool)
 def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> int:
     from kipcheck.conformance.cli.reports import print_written_report
     from kipcheck.conformance.core.ledger import Exchanges
-    from kipcheck.conformance.engine import interrupts, watched
+    from kipcheck.conformance.engine.execution import interrupts
+    from kipcheck.conformance.engine.ledger import watch_ledger
     from kipcheck.conformance.live.watch.coordinator import LAWS
-    from kipcheck.conformance.live.watch.judging import COORDINATOR, seen_by_client
+    from kipcheck.conformance.live.watch.verdicts import COORDINATOR, seen_by_client
     from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 
     interrupts.finish()
-    seen = [watched.Seen(*each) for each in seen_by_client(watcher.judging)]
+    seen = [watch_ledger.Seen(*each) for each in seen_by_client(watcher.judging)]
     of_clients, laws = watcher.judging.judged or {"no client": 0}, watcher.judging.laws
-    judged = [watched.Judged(name, SURVIVES_GROUPS, number, laws.get(name, {})) for name, number in of_clients.items()]
+    judged = [
+        watch_ledger.Judged(name, SURVIVES_GROUPS, number, laws.get(name, {})) for name, number in of_clients.items()
+    ]
     answers = watcher.coordinators
     for check, number in answers.judged.items():
         read = {law: answers.laws[law] for law in LAWS[check]}
-        judged += [watched.Judged(COORDINATOR, check, number, read)] if number else []
+        judged += [watch_ledger.Judged(COORDINATOR, check, number, read)] if number else []
     exchanges = Exchanges(judged=dict(watcher.exchanges.judged), left=watcher.exchanges.left)
-    made = watched.Watched(
+    made = watch_ledger.Watched(
         str(watcher.edition), judged, seen, SURVIVES_GROUPS, begun, exchanges, "; ".join(_unseen(watcher)),
         unread=watcher.unread, has_defect=bool(watcher.counts["our bugs"]), unseen_must=watcher.judging.unreported_must,
     )  # fmt: skip
-    code, text, ledger = watched.write(made, options.out)
+    code, text, ledger = watch_ledger.write(made, options.out)
     print_written_report(ledger, text)
     counts = watcher.counts
     told = f"{counts['connections']} connections, {counts['requests']} requests, {counts['members']} members"

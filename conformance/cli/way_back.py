@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any, Final, assert_never
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.features.model.upgrade_plan import Step, run_together
 from kipcheck.conformance.protocols.features.model.ways_back import By, Played
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
-from kipcheck.conformance.core.foreign import harmless, harmless_json
-from kipcheck.conformance.core.unreadable_file import unreadable
+from kipcheck.conformance.core.files.unreadable_file import unreadable
+from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_json
 
 if TYPE_CHECKING:
     from kipcheck.conformance.wire import Layout

@@ -15,7 +15,7 @@ from importlib import import_module, metadata
 from typing import Any, get_args
 
 from kipcheck.conformance.clients.structs import TAGS, TYPES, ZERO, Inexpressible, claimed, released
-from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.targets.error_mapping import rejected
 from kipcheck.conformance.targets.protocol import Claims, Unavailable
 from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kipcheck.conformance.clients.assignor_adapter import LEADING, Library, answer
-from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.targets.error_mapping import rejected
 from kipcheck.conformance.targets.protocol import OPERATIONS, Claims
 from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec

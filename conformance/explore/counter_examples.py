@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.plain import KIND, plain
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.plain import KIND, plain
 from kipcheck.conformance.explore.games import event_data, move_text
 from kipcheck.conformance.machines.product import Event, SimpleProduct
 from kipcheck.conformance.machines.search import Breach

@@ -7,17 +7,17 @@ from pathlib import Path
 from time import monotonic, process_time
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.core.exits import CONFORMANT, FAILED, UNDECIDED
-from kipcheck.conformance.core.output_folder import OutputFolder, of_a_search
-from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.files.output_folder import OutputFolder, of_a_search
+from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.exits import CONFORMANT, FAILED, UNDECIDED
+from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.explore.counter_examples import history, jsonl, rows
 from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.protocols.declare.play import Playable, Product, Scope
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.invariants import invariant_of
 from kipcheck.reports import exploration
-from kipcheck.reports.ladder import ladder
+from kipcheck.reports.sequence_text import ladder
 
 AT_ONCE = 20_000
 """States that are explored between two checks of the time."""

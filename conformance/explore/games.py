@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.core.plain import KIND, kind_of, plain
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.plain import KIND, kind_of, plain
 from kipcheck.conformance.machines.product import Event, SimpleProduct
 from kipcheck.conformance.protocols.declare.play import Conversation, Playable, Product, Scope, Verb
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.files.releases_table import table
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live import log_directory, metadata_snapshots
 from kipcheck.conformance.live.controller import requests
 from kipcheck.conformance.live.controller.admin import FeatureAdmin, Unanswered, feature_admin

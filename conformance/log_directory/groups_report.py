@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.inspect.group import Subscription, read_subscription_of_consumer
 from kipcheck.conformance.log_directory.group_state import EPOCH, GROUP, MEMBER, OFFSET, Group, GroupState, Newest
 from kipcheck.conformance.wire.schema import spec

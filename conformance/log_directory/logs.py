@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.unreadable_file import unreadable
+from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.log_directory.contents import Contents, Format, Kind, Place
 from kipcheck.conformance.wire import record_batches
 from kipcheck.conformance.wire.errors import Refused

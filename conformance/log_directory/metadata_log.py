@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.core.edition import APACHE, edition
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.edition import APACHE, edition
 from kipcheck.conformance.log_directory import logs
 from kipcheck.conformance.log_directory.contents import Contents, Format, Kind, Level, MetadataLog, Place, Source
 from kipcheck.conformance.log_directory.logs import EpochStarts, decoded

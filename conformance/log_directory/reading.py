@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.unreadable_file import unreadable
+from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.log_directory import logs, metadata_log
 from kipcheck.conformance.log_directory.contents import Contents, Format, Kind, Place
 from kipcheck.conformance.log_directory.logs import EpochStarts

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kipcheck.conformance.core.foreign import one_line
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.files.releases_table import table
+from kipcheck.conformance.core.values.release import Release
+from kipcheck.conformance.core.values.untrusted_text import one_line
 from kipcheck.conformance.log_directory.contents import Contents, Count, Level
 from kipcheck.conformance.log_directory.groups_report import groups_as_json, groups_text
 from kipcheck.conformance.log_directory.verdicts import Unread, Verdict, verdicts

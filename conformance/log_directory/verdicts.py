@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, assert_never
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release, lines, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release, lines, releases
 from kipcheck.conformance.log_directory.contents import Contents, Format, Kind, Level, Place, Source
 from kipcheck.conformance.protocols.features.model.kraft_rules import DISABLED, METADATA, Rules
 from kipcheck.conformance.wire import metadata_records, quorum_files

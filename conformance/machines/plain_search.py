@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, NamedTuple
 
-from kipcheck.conformance.core.machine import A_co, E, Machine, S
+from kipcheck.conformance.core.values.machine import A_co, E, Machine, S
 
 
 class Edge(NamedTuple, Generic[S, E, A_co]):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 
 P = TypeVar("P", bound=Hashable)
 """The state of a component: any frozen value; of a product machine, the union over its components."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, final
 
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.matrix.cells import BREAKS, OK, REFUSED
 from kipcheck.conformance.matrix.release_lines import Version
 from kipcheck.conformance.matrix.scenario_names import (

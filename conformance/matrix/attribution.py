@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.core.effects import effect_of
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import since, span
-from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.core.files.releases_table import since, span
+from kipcheck.conformance.core.values.impacts import effect_of
+from kipcheck.conformance.core.values.release import Release, releases
+from kipcheck.conformance.core.values.verdict import Grade
 from kipcheck.conformance.matrix.play import JudgedScript
 from kipcheck.conformance.matrix.release_lines import line_of
 from kipcheck.conformance.matrix.scenario_names import (

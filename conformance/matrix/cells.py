@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product, starmap
 from typing import Any, Final, NamedTuple, final
 
-from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.core.values.verdict import Grade
 from kipcheck.conformance.matrix import history_text
 from kipcheck.conformance.matrix.attribution import Cause, first_cause, refusal
 from kipcheck.conformance.matrix.groups import BinaryFactory, mixed_group

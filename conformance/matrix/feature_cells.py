@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import Observation, Refused, Replied
-from kipcheck.conformance.core.releases_table import listed
+from kipcheck.conformance.core.files.releases_table import listed
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied
 from kipcheck.conformance.matrix.scenario_names import FEATURES
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules

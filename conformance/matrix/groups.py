@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.edition import APACHE, edition
-from kipcheck.conformance.core.releases_table import named
+from kipcheck.conformance.core.files.releases_table import named
+from kipcheck.conformance.core.values.edition import APACHE, edition
 from kipcheck.conformance.protocols.cluster.components import Move, Node
 from kipcheck.conformance.protocols.cluster.model import Cluster, MemberOutcome
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
-from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import State, StreamsMembers, streams_group_model
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, Binary, Settings
+from kipcheck.conformance.protocols.streams.model.release_members import binary
 from kipcheck.conformance.protocols.streams.ops import Deploy, ObservedEvent, OwnEvent
 from kipcheck.conformance.protocols.upgrade.model.script_runner import ScriptModel
 

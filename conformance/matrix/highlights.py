@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.values.history import History, Op, Replied
 from kipcheck.conformance.matrix.play import Broken, JudgedScript
 
 Plain = dict[str, Any]

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.plain import kind_of
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.plain import kind_of
 from kipcheck.conformance.matrix.play import JudgedScript
 from kipcheck.conformance.protocols.streams.blobs import (
     ASSIGNMENT,

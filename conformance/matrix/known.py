@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, final
 
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, loaded, no_link, no_reason
 from kipcheck.conformance.matrix.cells import SEVERITY, Cell
 from kipcheck.conformance.matrix.release_lines import Version

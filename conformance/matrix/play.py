@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, final
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.machine import Driven, Transition
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.machine import Driven, Transition
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.matrix.scenarios import Script
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.stored_records import FIRST, IN_JAVA, Brokers, skipped, unreadable
-from kipcheck.conformance.core.release import Release, lines, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.release import Release, lines, releases
 from kipcheck.conformance.matrix.scenario_names import RECORDS as SCENARIO
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.wire.log_files import CLEANER, EPOCHS, METADATA, SNAPSHOT, encode

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from kipcheck.conformance.core.release import Release, judged_lines as newest_patches
+from kipcheck.conformance.core.values.release import Release, judged_lines as newest_patches
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
 
 NEWEST: Final = newest_patches("streams")

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from kipcheck.conformance.clients.java.streams_members import open_jars
-from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.matrix.cells import BREAKS, ScriptResult, verdict_of
 from kipcheck.conformance.matrix.groups import BinaryFactory, mixed_group, reference_binaries, released_binaries
 from kipcheck.conformance.matrix.play import judged, played

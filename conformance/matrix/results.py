@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kipcheck.conformance.core.foreign import harmless_json
-from kipcheck.conformance.core.output_folder import OutputFolder
-from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.files.output_folder import OutputFolder
+from kipcheck.conformance.core.values.requirement import requirements
+from kipcheck.conformance.core.values.untrusted_text import harmless_json
 from kipcheck.conformance.matrix.advice import detour, verdict
 from kipcheck.conformance.matrix.answers import WAYS, Answer, PairCells, Ran, answer
 from kipcheck.conformance.matrix.cells import Cell, Outcome

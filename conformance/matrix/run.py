@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.streams_members import Unanswerable, open_jars
-from kipcheck.conformance.engine.pool import Result, pool
+from kipcheck.conformance.engine.execution.pool import Result, pool
 from kipcheck.conformance.matrix.cells import Cell, Outcome, outcome
 from kipcheck.conformance.matrix.groups import released_binaries
 from kipcheck.conformance.matrix.predictions import VerdictSteps, predicted

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Op, Refused
-from kipcheck.conformance.core.release import Release, lines
-from kipcheck.conformance.core.releases_table import plain_rocksdb, rocksdb, since
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.files.releases_table import plain_rocksdb, rocksdb, since
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History, Op, Refused
+from kipcheck.conformance.core.values.release import Release, lines
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS, Format

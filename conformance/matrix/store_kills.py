@@ -17,8 +17,8 @@ from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.clients.java.store_process import StoreEnded, StoreProcess, store_process
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.matrix.store_cells import Answers, broken, history_of
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS, Close, Crash, Event, Flush, Get, Open, Put, Range
 from kipcheck.conformance.targets.protocol import Unavailable

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.clients.java.store_process import StoreEnded, StoreProcess, jars, store_process
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
 from kipcheck.conformance.matrix.store_cells import (
     Answers,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.declare.check import Check, Family
 

@@ -11,9 +11,9 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.core import verbs
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.operations import declared
+from kipcheck.conformance.core.operations import verb_registry
+from kipcheck.conformance.core.operations.declaration import declared
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.assignment.target import LEADING
 from kipcheck.conformance.protocols.checks import CHECKS, Check
@@ -132,7 +132,7 @@ class Learned(NamedTuple):
         """
         if right["status"] != "rejected":
             return with_errors(right, self.keys, NONE)
-        accepted, fields = self.by_verb.get(verb, Forms()).accepted, verbs.fields_of_answer(verb)
+        accepted, fields = self.by_verb.get(verb, Forms()).accepted, verb_registry.fields_of_answer(verb)
         return accepted or (right if fields is not None and fields.needed else {"status": "accepted"})
 
 

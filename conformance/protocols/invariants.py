@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from functools import cache
 
-from kipcheck.conformance.core import effects, tags
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.files import tags
+from kipcheck.conformance.core.values import impacts
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.declare import claims, survival
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
@@ -46,13 +47,13 @@ def tags_of(invariant: str, shape: Sequence[str], subject: str, answered: int | 
     ]
 
 
-def all_effects() -> tuple[effects.Effect, ...]:
+def all_effects() -> tuple[impacts.Effect, ...]:
     """With those that invariants declare."""
     registry.parts("invariants")
-    return effects.effects()
+    return impacts.effects()
 
 
-def effect_of(invariant: str, shape: Sequence[str], subject: str, answered: int | None = None) -> effects.Effect | None:
+def effect_of(invariant: str, shape: Sequence[str], subject: str, answered: int | None = None) -> impacts.Effect | None:
     """The effect of a failure; None if nothing fits. ``answered``: as ``Violation`` has it."""
     registry.parts("invariants")
-    return effects.effect_of(invariant, shape, subject, answered)
+    return impacts.effect_of(invariant, shape, subject, answered)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.declare.package import AdapterOf
 from kipcheck.conformance.targets.machine_target import MachineAdapter

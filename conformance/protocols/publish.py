@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.operations import Operation, Operations
+from kipcheck.conformance.core.operations.declaration import Operation, Operations
 from kipcheck.conformance.protocols import registry
 
 ROOT: Final = Path(str(files("kipcheck.conformance")))

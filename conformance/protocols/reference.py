@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.verbs import roles_with_machines
+from kipcheck.conformance.core.operations.verb_registry import roles_with_machines
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.assignment.target import ALL, DRAFTED, LEADING, DraftLeader, Leader
 from kipcheck.conformance.protocols.codec.target import ReferenceCodec

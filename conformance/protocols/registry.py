@@ -15,13 +15,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kipcheck.conformance import protocols
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.declare.modules import modules_of
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 
 if TYPE_CHECKING:
-    from kipcheck.conformance.core.operations import Operations
+    from kipcheck.conformance.core.operations.declaration import Operations
 
 T = TypeVar("T")
 ITSELF: Final = frozenset({"declare"})

@@ -11,8 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.failure_pattern import FailurePattern
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.failure_pattern import FailurePattern
 
 KINDS: Final = ("live", "codec", "assignor", "member", "coordinator", "streams", "features", "formats", "stores")
 """What a bug is about: a live client, its codec, assignor or membership in process, a broker's coordinator, Streams'

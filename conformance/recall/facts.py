@@ -14,8 +14,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final, Self, TextIO, TypeVar
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Observation, Refused, Replied
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied
 from kipcheck.conformance.targets.protocol import Plan, Session, Target, WaitsInRealTime
 from kipcheck.conformance.targets.session import renewed
 from kipcheck.conformance.targets.session_wrapper import SessionWrapper, TargetWrapper

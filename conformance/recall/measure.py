@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from kipcheck.conformance.core.exits import BROKEN, INCONCLUSIVE, MEANINGS, OURS, UNDECIDED, USAGE
 from kipcheck.conformance.core.ledger import Record
+from kipcheck.conformance.core.values.exits import BROKEN, INCONCLUSIVE, MEANINGS, OURS, UNDECIDED, USAGE
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.recall.bugs import Bug, InvalidEntry, place_of

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from kipcheck.conformance.core.exits import BROKEN, OURS
-from kipcheck.conformance.core.plain import short_digest
+from kipcheck.conformance.core.values.exits import BROKEN, OURS
+from kipcheck.conformance.core.values.plain import short_digest
 from kipcheck.conformance.recall.bugs import Bug
 from kipcheck.conformance.recall.change import Change
 from kipcheck.conformance.recall.changes import entered

@@ -13,13 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TextIO
 
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.exits import FAILED
-from kipcheck.conformance.core.foreign import harmless_json
 from kipcheck.conformance.core.ledger import Failure, read
-from kipcheck.conformance.engine.failures import FOLDER
-from kipcheck.conformance.engine.replay import replay
-from kipcheck.conformance.engine.run import Options, hold
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.exits import FAILED
+from kipcheck.conformance.core.values.untrusted_text import harmless_json
+from kipcheck.conformance.engine.execution.replay import replay
+from kipcheck.conformance.engine.execution.run import Options, hold
+from kipcheck.conformance.engine.findings.failures import FOLDER
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.launch import CASE, Launcher, Program
 from kipcheck.conformance.live.client.target import LiveClient

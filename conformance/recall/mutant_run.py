@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS
-from kipcheck.conformance.core.foreign import one_line
 from kipcheck.conformance.core.ledger import NAME, Failure, Ledger, read
+from kipcheck.conformance.core.values.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS
+from kipcheck.conformance.core.values.untrusted_text import one_line
 from kipcheck.conformance.recall import facts as facts_of_cases
 from kipcheck.conformance.recall.change import Change
 from kipcheck.conformance.recall.copies import PARTS, Copies, DoesNotBuild

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.plain import short_digest
-from kipcheck.conformance.engine.pool import pool
+from kipcheck.conformance.core.values.plain import short_digest
+from kipcheck.conformance.engine.execution.pool import pool
 from kipcheck.conformance.recall.bugs import InvalidEntry, checked, folder
 from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in, of_mistake, sample

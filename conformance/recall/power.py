@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
-from kipcheck.conformance.engine.lint import lint_input
+from kipcheck.conformance.engine.catalogue.lint import lint_input
 from kipcheck.conformance.engine.reach import record as reach
 from kipcheck.conformance.engine.reach.record import Row
 from kipcheck.conformance.recall.bugs import KINDS, RESULTS, Bug

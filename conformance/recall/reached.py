@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.exits import BROKEN, OURS, USAGE
+from kipcheck.conformance.core.values.exits import BROKEN, OURS, USAGE
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.recall import go_copies, python_copies, trace_lines

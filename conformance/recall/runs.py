@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.core.exits import BROKEN, OURS, USAGE
 from kipcheck.conformance.core.ledger import (
     NAME,
     Begin,
@@ -31,8 +30,9 @@ from kipcheck.conformance.core.ledger import (
     lines as lines_of,
     read,
 )
-from kipcheck.conformance.core.plain import short_digest
-from kipcheck.conformance.engine.selection import NOTHING_SELECTED
+from kipcheck.conformance.core.values.exits import BROKEN, OURS, USAGE
+from kipcheck.conformance.core.values.plain import short_digest
+from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED
 from kipcheck.conformance.recall.sources import digest
 from kipcheck.conformance.targets.toolchains.maven import cache as cache_folder
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder

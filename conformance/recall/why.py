@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kipcheck.conformance.core.ledger import Ledger
-from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.core.values.verdict import Grade, Result
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.recall.facts import CaseFacts, Usual

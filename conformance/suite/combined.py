@@ -16,7 +16,7 @@ def output_folder(config: pytest.Config) -> Path:
 
 def remove_earlier(config: pytest.Config) -> None:
     """Removes the items of an earlier session. Errors: ``pytest.UsageError`` if kipcheck did not write a file there."""
-    from kipcheck.conformance.core.output_folder import FLAKY, LINK, OF_A_RUN, UNLISTED, OutputFolder, Unusable
+    from kipcheck.conformance.core.files.output_folder import FLAKY, LINK, OF_A_RUN, UNLISTED, OutputFolder, Unusable
 
     out = output_folder(config)
     items = out / ITEMS
@@ -41,10 +41,10 @@ class SessionResult:
 def merged_result(config: pytest.Config) -> SessionResult | None:
     """One ledger and one report of all executed items; None if there are none."""
     from kipcheck import reports
-    from kipcheck.conformance.core import exits
+    from kipcheck.conformance.core.files.output_folder import Unusable
     from kipcheck.conformance.core.ledger import NAME
-    from kipcheck.conformance.core.output_folder import Unusable
-    from kipcheck.conformance.engine.merge import Unlike, merge
+    from kipcheck.conformance.core.values import exits
+    from kipcheck.conformance.engine.ledger.merge import Unlike, merge
 
     out = output_folder(config)
     folders = sorted(path.parent for path in (out / ITEMS).glob(f"*/{NAME}"))

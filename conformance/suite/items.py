@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kipcheck import reports
-from kipcheck.conformance.core import exits
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.foreign import harmless_line
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.engine import run as engine_run
-from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
-from kipcheck.conformance.engine.target_names import labels_of, require_distinct
-from kipcheck.conformance.engine.worker import Worker
+from kipcheck.conformance.core.values import exits
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.untrusted_text import harmless_line
+from kipcheck.conformance.engine.execution import run as engine_run
+from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
+from kipcheck.conformance.engine.execution.target_names import labels_of, require_distinct
+from kipcheck.conformance.engine.execution.worker import Worker
 from kipcheck.conformance.suite.combined import ITEMS, output_folder
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, Unavailable
 from kipcheck.conformance.targets.registry import target as target_of

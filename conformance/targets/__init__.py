@@ -6,7 +6,7 @@ Importing this package lets ``maven:`` editions fetch the jars of a release.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kipcheck.conformance.core import jars
+from kipcheck.conformance.core.files import jars
 
 
 def _fetched(coordinates: Sequence[str]) -> Mapping[str, Path | str]:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
-from kipcheck.conformance.core import verbs
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.core.operations import verb_registry
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.untrusted_text import one_line
 from kipcheck.conformance.targets.protocol import OPERATIONS, VERSION, Claims
 from kipcheck.conformance.targets.transport.framing import Framing
 from kipcheck.conformance.targets.transport.pipe import DUMPS
@@ -72,7 +72,7 @@ def hello(found: Found) -> Hello:
 def needed_key(role: Role) -> str | None:
     """The key of ``hello`` that must not be empty for the role; None for a role without operations."""
     keys = {
-        **dict.fromkeys(verbs.roles_with_machines(), "machines"),
+        **dict.fromkeys(verb_registry.roles_with_machines(), "machines"),
         Role.CODEC: "capabilities",
         Role.LEADER: "assignors",
     }
@@ -297,11 +297,11 @@ def _memory(found: Found, at: str) -> None:
 def _accepted(op: str, found: Found, at: str) -> None:
     if op in _ACCEPTED:
         _ACCEPTED[op](found, at)
-    elif (listed := verbs.answers_to(op)) is not None:
+    elif (listed := verb_registry.answers_to(op)) is not None:
         for index, each in enumerate(_list(_required(found, listed.key, at), f"{at}.{listed.key}")):
             if wrong := listed.check(each):
                 raise ProtocolViolation(f"{at}.{listed.key}[{index}]{wrong}")
-    elif (fields := verbs.fields_of_answer(op)) is not None:
+    elif (fields := verb_registry.fields_of_answer(op)) is not None:
         for key, read in fields.checks.items():
             if key not in found and key not in fields.needed:
                 continue

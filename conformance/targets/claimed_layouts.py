@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import messages, spec

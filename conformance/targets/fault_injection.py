@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Observation
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo
 from kipcheck.conformance.targets.registry import REFERENCE, adapter

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import Observation
 from kipcheck.conformance.targets.protocol import (
     Adapter,
     ImportsByRole,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Generic
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.machine import A_co, Driven, E, S
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.machine import A_co, Driven, E, S
 
 
 class MachineAdapter(Generic[S, E, A_co]):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from kipcheck.conformance.core import verbs
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.foreign import clean, one_line
-from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.operations import verb_registry
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import Died, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.untrusted_text import clean, one_line
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class Claims:
             Role.MEMBER: STREAM in self.assignors,
         }
         played = {role for role, claimed in sufficient.items() if claimed}
-        return frozenset(played | {role for each in self.machines if (role := verbs.role_of(each)) is not None})
+        return frozenset(played | {role for each in self.machines if (role := verb_registry.role_of(each)) is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class Target(Protocol):
 
 def operation(step: Step) -> dict[str, Any]:
     """A step as an operation of the protocol."""
-    actor = {"actor": step.actor} if verbs.names_its_sender(step.verb) else {}
+    actor = {"actor": step.actor} if verb_registry.names_its_sender(step.verb) else {}
     return {"op": step.verb, **actor, **step.body}
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module, metadata
 from typing import Any, cast
 
-from kipcheck.conformance.core.install import advice
-from kipcheck.conformance.core.nearest import hint
+from kipcheck.conformance.core.files.install import advice
+from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.targets.protocol import Adapter, Target, Unavailable
 from kipcheck.conformance.targets.target_entries import Entry, before, target_entries
 from kipcheck.conformance.targets.testee import Limits, Testee

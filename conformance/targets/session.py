@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Died, Lost, Observation
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Died, Lost, Observation
 from kipcheck.conformance.targets import answers
 from kipcheck.conformance.targets.answers import Hello, ProtocolViolation
 from kipcheck.conformance.targets.protocol import (

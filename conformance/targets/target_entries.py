@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
-from kipcheck.conformance.core.release import version_numbers
+from kipcheck.conformance.core.values.release import version_numbers
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.transport.pipe import half_of_memory
 

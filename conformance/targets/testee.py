@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.targets.protocol import Session
 from kipcheck.conformance.targets.session import Limits, TesteeSession
 from kipcheck.conformance.targets.transport.pipe import Command, Pipe

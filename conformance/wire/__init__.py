@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kipcheck.conformance.core.edition import Edition, edition as _edition
+from kipcheck.conformance.core.values.edition import Edition, edition as _edition
 from kipcheck.conformance.wire.log_files import VERSIONS as LOG_FILES
 from kipcheck.conformance.wire.schema import Attached, Codec, Layout, Raw, attach, spec
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.wire import metadata_records
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.record_batches import Record

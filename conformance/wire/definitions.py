@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from kipcheck.conformance.core import jars
-from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.core.foreign import one_line
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.unreadable_file import unreadable
+from kipcheck.conformance.core.files import jars
+from kipcheck.conformance.core.files.unreadable_file import unreadable
+from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.release import Release
+from kipcheck.conformance.core.values.untrusted_text import one_line
 from kipcheck.conformance.wire.schema import SCALARS, Raw, Versions
 
 ARTIFACTS = (

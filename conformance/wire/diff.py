@@ -8,7 +8,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.values.edition import Edition, Standing
 from kipcheck.conformance.wire.schema import Layout, MessageSpec, Slot, Versions, messages, spec
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kipcheck.conformance.core.edition import EDITIONS, Standing, edition
+from kipcheck.conformance.core.values.edition import EDITIONS, Standing, edition
 from kipcheck.conformance.wire.log_file_layouts import log_file_messages
 from kipcheck.conformance.wire.log_files import VERSIONS
 from kipcheck.conformance.wire.schema import release_table, stable_versions

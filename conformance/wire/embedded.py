@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.edition import APACHE, Edition
+from kipcheck.conformance.core.values.edition import APACHE, Edition
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.schema import is_changed_by, spec
 

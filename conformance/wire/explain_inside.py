@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import APACHE, edition
+from kipcheck.conformance.core.values.edition import APACHE, edition
 from kipcheck.conformance.wire.embedded import ASSIGNMENT, CONSUMER, OF_STREAMS, STREAM, SUBSCRIPTION
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.explain import Explained, Row, as_data, explain, text

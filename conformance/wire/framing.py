@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition, edition as _edition
+from kipcheck.conformance.core.values.edition import Edition, edition as _edition
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.lenient import read_first
 from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages, spec

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import NEWEST, Release
+from kipcheck.conformance.core.values.edition import Edition, Standing
+from kipcheck.conformance.core.values.release import NEWEST, Release
 from kipcheck.conformance.wire import log_files
 from kipcheck.conformance.wire.schema import Layout
 from kipcheck.conformance.wire.stored_records import newest_readable

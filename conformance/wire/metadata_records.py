@@ -15,8 +15,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.primitives import Rough, read_uvarint
 from kipcheck.conformance.wire.record_batches import Record

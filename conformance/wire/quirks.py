@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from kipcheck.conformance.core.edition import Standing, edition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.edition import Standing, edition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.wire.schema import Layout, Slot
 
 BY_HOST = ("partitionsByHost", "standbyPartitionsByHost")

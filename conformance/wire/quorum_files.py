@@ -17,8 +17,8 @@ message ``QuorumStateData``. Which release reads which version is in ``core/data
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.files.releases_table import table
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.jsontext import Broken, Scan, Text
 

@@ -17,10 +17,10 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Protocol, TypeAlias
 
-from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.nearest import hint
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import patches, span
+from kipcheck.conformance.core.files.releases_table import patches, span
+from kipcheck.conformance.core.values.edition import Edition, Standing
+from kipcheck.conformance.core.values.nearest import hint
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.wire.errors import Entries
 
 Raw: TypeAlias = Mapping[str, Any]

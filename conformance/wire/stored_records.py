@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache, total_ordering
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import patches, table
+from kipcheck.conformance.core.files.releases_table import patches, table
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.wire.schema import spec
 
 LAST: Final = 1 << 16

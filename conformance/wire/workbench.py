@@ -6,7 +6,7 @@ from functools import cache
 from string import hexdigits
 from typing import TYPE_CHECKING, Any, Final
 
-from kipcheck.conformance.core.edition import Edition, edition as edition_named
+from kipcheck.conformance.core.values.edition import Edition, edition as edition_named
 from kipcheck.conformance.wire.errors import CLASSES, Refused
 from kipcheck.conformance.wire.log_file_layouts import LogFileSpec, log_file_spec
 from kipcheck.conformance.wire.log_files import VERSIONS as LOG_FILES

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition, Standing, edition as _edition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import named, span
+from kipcheck.conformance.core.files.releases_table import named, span
+from kipcheck.conformance.core.values.edition import Edition, Standing, edition as _edition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.wire.byte_map import ByteMap, Role, Span
 from kipcheck.conformance.wire.constructs.tape import shown
 from kipcheck.conformance.wire.errors import Refused

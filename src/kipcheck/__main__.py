@@ -16,7 +16,7 @@ def main() -> int:
         return run(sys.argv[1:])
     except Exception as ours:  # noqa: BLE001 - whatever it is, it is told with an exit code that is no verdict
         from kipcheck.conformance.cli.options import OUR_BUG, complain
-        from kipcheck.conformance.engine.progress import show_traceback
+        from kipcheck.conformance.engine.execution.progress import show_traceback
 
         show_traceback()
         return complain(f"a bug of kipcheck's own: {type(ours).__name__}: {ours}", OUR_BUG)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from kipcheck.conformance.campaign.corpus.entries import value_of
 from kipcheck.conformance.campaign.rows import Kept
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.engine.export import input_files
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.wire import layout as layout_of

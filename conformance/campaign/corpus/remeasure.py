@@ -6,8 +6,8 @@ from dataclasses import replace
 from kipcheck.conformance.campaign import coverage
 from kipcheck.conformance.campaign.corpus.entries import value_of
 from kipcheck.conformance.campaign.rows import Kept
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.worker import Worker
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.worker import Worker
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import NotPlayed
 from kipcheck.conformance.targets.registry import target as target_of

@@ -14,7 +14,7 @@ from kipcheck.conformance.campaign.corpus.entries import Damaged, Snapshot, grow
 from kipcheck.conformance.campaign.files import SetAside, put, set_aside
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Row
-from kipcheck.conformance.core.output_folder import OutputFolder, Unusable
+from kipcheck.conformance.core.files.output_folder import OutputFolder, Unusable
 
 NAME: Final = "corpus"
 SUFFIX: Final = ".jsonl.gz"

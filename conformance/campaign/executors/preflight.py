@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from kipcheck.conformance.core.install import advice
+from kipcheck.conformance.core.files.install import advice
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport import process_tree
 

@@ -17,8 +17,8 @@ from kipcheck.conformance.campaign.plan import Bounds
 from kipcheck.conformance.campaign.process.child_outcome import MEMORY, RAISED, ShardOrder, packed
 from kipcheck.conformance.campaign.process.journal import Entry, Journal
 from kipcheck.conformance.campaign.rows import Row
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Observation
 from kipcheck.conformance.targets.fault_injection import SHARD
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Session, Target

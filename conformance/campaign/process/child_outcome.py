@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from kipcheck.conformance.campaign.plan import Bounds, Shard
 from kipcheck.conformance.campaign.process.journal import Entry
 from kipcheck.conformance.campaign.rows import Row, Status
-from kipcheck.conformance.core.foreign import clean, one_line
+from kipcheck.conformance.core.values.untrusted_text import clean, one_line
 from kipcheck.conformance.targets.transport.pipe import exit_text, half_of_memory
 
 RETRY_FACTOR: Final = 10.0

@@ -27,7 +27,7 @@ from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.process.child import ParentLink, Run, run_child
 from kipcheck.conformance.campaign.process.child_outcome import OUTPUT_LIMIT, ChildOutcome, ShardOrder
 from kipcheck.conformance.campaign.process.journal import Journal
-from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.registry import REFERENCE, adapter

@@ -16,7 +16,8 @@ from kipcheck.conformance.campaign.report.failures import Findings, findings
 from kipcheck.conformance.campaign.report.round_statistics import RoundEnd, rounds_of
 from kipcheck.conformance.campaign.report.row_files import Clash, SetAside
 from kipcheck.conformance.campaign.rows import Row, hash_over
-from kipcheck.conformance.core import exits, output_folder
+from kipcheck.conformance.core.files import output_folder
+from kipcheck.conformance.core.files.output_folder import OutputFolder
 from kipcheck.conformance.core.ledger import (
     NAME,
     Campaign,
@@ -33,14 +34,14 @@ from kipcheck.conformance.core.ledger import (
     Writer,
     places_of,
 )
-from kipcheck.conformance.core.output_folder import OutputFolder
-from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.conclusion import Conclusion, by_invariant
-from kipcheck.conformance.engine.failures import FLAKY, FOLDER, DistinctFailure, file
+from kipcheck.conformance.core.values import exits
+from kipcheck.conformance.core.values.verdict import Grade, Result
+from kipcheck.conformance.engine.execution.selection import InvalidOptions, Options
+from kipcheck.conformance.engine.findings.failures import FLAKY, FOLDER, DistinctFailure, file
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations, written
 from kipcheck.conformance.engine.known.rules import Entry
-from kipcheck.conformance.engine.ledger_header import header
-from kipcheck.conformance.engine.selection import InvalidOptions, Options
+from kipcheck.conformance.engine.ledger.conclusion import Conclusion, by_invariant
+from kipcheck.conformance.engine.ledger.header import header
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import TargetInfo
 from kipcheck.golden.regressions import regression

@@ -7,14 +7,14 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.campaign.rows import Found, Row
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.history import Died, History, Lost, Op
 from kipcheck.conformance.core.ledger import FiledFailure, FirstFound, where_of
-from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.engine import failure_records
-from kipcheck.conformance.engine.failures import DistinctFailure, Kind, distinct_failures, united
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.history import Died, History, Lost, Op
+from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.engine.execution.worker import Finding, Unit
+from kipcheck.conformance.engine.findings import failure_records
+from kipcheck.conformance.engine.findings.failures import DistinctFailure, Kind, distinct_failures, united
 from kipcheck.conformance.engine.known.rules import SubjectVersion
-from kipcheck.conformance.engine.worker import Finding, Unit
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo

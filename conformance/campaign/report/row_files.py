@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.campaign.files import Full, SetAside, put, set_aside
 from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Key, Row, digest_of, hash_over
-from kipcheck.conformance.core.install import advice
-from kipcheck.conformance.core.output_folder import OutputFolder, Unusable
+from kipcheck.conformance.core.files.install import advice
+from kipcheck.conformance.core.files.output_folder import OutputFolder, Unusable
 
 __all__ = [
     "Clash",

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.failure_group import GRADES, severity
-from kipcheck.conformance.core.foreign import harmless_line
 from kipcheck.conformance.core.ledger import (
     NAME,
     Failure,
@@ -21,7 +19,9 @@ from kipcheck.conformance.core.ledger import (
     read,
     unlike_formats,
 )
-from kipcheck.conformance.engine.failures import FLAKY, FOLDER, again, is_among
+from kipcheck.conformance.core.values.failure_group import GRADES, severity
+from kipcheck.conformance.core.values.untrusted_text import harmless_line
+from kipcheck.conformance.engine.findings.failures import FLAKY, FOLDER, again, is_among
 from kipcheck.reports.phrases import some
 
 Status: TypeAlias = Literal["new", "flaky", "known", "fixed"]

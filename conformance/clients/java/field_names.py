@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.canonical_form import canonical, exceeds_collections
 from kipcheck.conformance.targets.protocol import Session, Target
 from kipcheck.conformance.targets.session import run_up_to_death

@@ -19,8 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import jar, jars
+from kipcheck.conformance.core.files.releases_table import jar, jars
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import build, maven
 from kipcheck.conformance.targets.transport import process_tree

@@ -8,7 +8,7 @@ from typing import Final
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.store_process import library, library_jar
-from kipcheck.conformance.core.release import version_numbers
+from kipcheck.conformance.core.values.release import version_numbers
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree

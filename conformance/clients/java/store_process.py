@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.clients.java import programs
-from kipcheck.conformance.core.releases_table import plain_rocksdb, rocksdb
+from kipcheck.conformance.core.files.releases_table import plain_rocksdb, rocksdb
 from kipcheck.conformance.targets.toolchains import maven
 
 Result = Mapping[str, Any]

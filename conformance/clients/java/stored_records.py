@@ -7,7 +7,7 @@ from typing import Final
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.wire.log_files import VERSIONS
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kipcheck.conformance.clients.java.streams_members import Jars, Unanswerable, open_jars
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, Binary, Settings
 from kipcheck.conformance.protocols.streams.ops import STREAMS

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.answer_cache import AnswerCache
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.members_ops import (
     memory_of,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.field_names import Translated, names
 from kipcheck.conformance.clients.java.streams_group import StreamsJar
-from kipcheck.conformance.core.release import NEWEST, Release, releases
-from kipcheck.conformance.core.releases_table import broker_jars, jar, patches, rocksdb, span
+from kipcheck.conformance.core.files.releases_table import broker_jars, jar, patches, rocksdb, span
+from kipcheck.conformance.core.values.release import NEWEST, Release, releases
 from kipcheck.conformance.targets.protocol import Target, Unavailable
 from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.toolchains import kafka_broker, maven

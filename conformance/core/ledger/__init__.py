@@ -15,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO, cast
 
-from kipcheck.conformance.core.foreign import harmless_json
 from kipcheck.conformance.core.ledger.failure import (
     FAILURE_FORMAT,
     FAILURE_FORMATS,
@@ -71,6 +70,7 @@ from kipcheck.conformance.core.ledger.lines import (
 )
 from kipcheck.conformance.core.ledger.record import Json, Malformed, Record, plain
 from kipcheck.conformance.core.ledger.versions import numbers, places_of, spans, where_of
+from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
 __all__ = [
     "FAILURE_FORMAT", "FAILURE_FORMATS",

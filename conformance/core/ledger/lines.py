@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 
-from kipcheck.conformance.core.effects import Severity
 from kipcheck.conformance.core.ledger.failure import Failure, Grade, Number, Results, Versions, Where
 from kipcheck.conformance.core.ledger.record import LENIENT, NULLABLE, WRITTEN, About, AtLeast, Json, OneOf, Record
 from kipcheck.conformance.core.ledger.versions import spans
+from kipcheck.conformance.core.values.impacts import Severity
 
 FORMAT: Final = 2
 Counts: TypeAlias = Mapping[str, Mapping[str, Results]]

@@ -10,9 +10,9 @@ from importlib.resources import files
 from itertools import cycle, islice
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.nearest import nearest
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.nearest import nearest
 from kipcheck.conformance.engine.doctor import sample_probes
 from kipcheck.conformance.engine.doctor.report import (
     Measurement,

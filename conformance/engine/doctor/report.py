@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.engine.doctor.samples import EDITION
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.targets import answers

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.engine.doctor.report import Measurement, ProbeFailed, TesteeUnderTest, Unsuitable
 from kipcheck.conformance.engine.doctor.samples import EDITION, comparisons, named
 from kipcheck.conformance.protocols.declare.check import Comparison, Operation

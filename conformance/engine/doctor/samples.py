@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import EDITIONS
 from kipcheck.conformance.protocols.checks import FAMILIES
 from kipcheck.conformance.protocols.declare.check import Comparison, Operation
 from kipcheck.conformance.targets.protocol import STREAM, Claims

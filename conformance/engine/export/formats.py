@@ -11,11 +11,11 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
 from kipcheck.conformance.core.ledger import FiledFailure
-from kipcheck.conformance.engine import failures
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.untrusted_text import clean, harmless, harmless_json, is_data, one_line
+from kipcheck.conformance.engine.findings import failures
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, RightAnswer
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
@@ -192,7 +192,7 @@ JUDGED = '''\
 import os
 from pathlib import Path
 
-from kipcheck.conformance.engine.replay import replay
+from kipcheck.conformance.engine.execution.replay import replay
 
 TARGET = {target}
 FAILURE = {failure}

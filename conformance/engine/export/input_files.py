@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Protocol
 
-from kipcheck.conformance.core.output_folder import INPUTS, LINK, UNLISTED, OutputFolder, Unusable
+from kipcheck.conformance.core.files.output_folder import INPUTS, LINK, UNLISTED, OutputFolder, Unusable
 
 INDEX: Final = "index.tsv"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.output_folder import OutputFolder
+from kipcheck.conformance.core.files.output_folder import OutputFolder
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.engine.export import input_files
 from kipcheck.conformance.protocols.checks import FAMILIES
 from kipcheck.conformance.wire import Layout

@@ -13,12 +13,12 @@ from typing import Any
 import tomlkit
 
 from kipcheck.conformance.core.ledger import FAILURE_FORMAT, Failure, Ledger, Target, places_of, where_of
-from kipcheck.conformance.core.verdict import Grade
-from kipcheck.conformance.engine import profile
+from kipcheck.conformance.core.values.verdict import Grade
+from kipcheck.conformance.engine.execution import profile
 from kipcheck.conformance.engine.known import text as texts
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, parse
-from kipcheck.conformance.engine.known.heirs import NO_EXPLANATION, Explanation, same_failure, same_place
 from kipcheck.conformance.engine.known.match import Knowledge, KnownDeviations
+from kipcheck.conformance.engine.known.moved_entries import NO_EXPLANATION, Explanation, same_failure, same_place
 from kipcheck.conformance.engine.known.rules import (
     Draw,
     Entry,

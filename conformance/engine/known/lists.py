@@ -6,13 +6,13 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.nearest import nearest
-from kipcheck.conformance.core.unreadable_file import unreadable
-from kipcheck.conformance.engine import profile
+from kipcheck.conformance.core.files.unreadable_file import unreadable
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.nearest import nearest
+from kipcheck.conformance.engine.execution import profile
+from kipcheck.conformance.engine.execution.worker import invariants_of
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, UnreadableKnownFile, overlaps, parse
 from kipcheck.conformance.engine.known.rules import Entry, Known, SubjectVersion, fits, versions_in
-from kipcheck.conformance.engine.worker import invariants_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.registry import MUTANT_PREFIX, PREFIXES
 from kipcheck.conformance.targets.target_entries import target_entries

@@ -6,10 +6,13 @@ from datetime import date
 from importlib import metadata
 from typing import Any, Literal
 
-from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import Failure as Line, Flaky, KnownEntry, Stale as StaleLine, where_of
-from kipcheck.conformance.core.verdict import Grade
-from kipcheck.conformance.engine import profile
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.verdict import Grade
+from kipcheck.conformance.engine.execution import profile
+from kipcheck.conformance.engine.execution.profile import Profile
+from kipcheck.conformance.engine.execution.selection import InvalidOptions, Options, subjects
+from kipcheck.conformance.engine.execution.worker import Finding, UnitResult, Worker, invariants_of
 from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.engine.known.lists import load, unknown_names
 from kipcheck.conformance.engine.known.rules import (
@@ -22,9 +25,6 @@ from kipcheck.conformance.engine.known.rules import (
     fits,
     maker,
 )
-from kipcheck.conformance.engine.profile import Profile
-from kipcheck.conformance.engine.selection import InvalidOptions, Options, subjects
-from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, invariants_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import is_live, is_steady

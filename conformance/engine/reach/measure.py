@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import EDITIONS
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.deaths import Deaths
-from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.mutation_test import PORTION, subject_of, target_of_mutant
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import EDITIONS
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.deaths import Deaths
+from kipcheck.conformance.engine.execution.judge import judge
+from kipcheck.conformance.engine.execution.worker import Unit, Worker, invariants_of
 from kipcheck.conformance.engine.reach.counter import Counter
-from kipcheck.conformance.engine.worker import Unit, Worker, invariants_of
+from kipcheck.conformance.engine.strength.mutation_test import PORTION, subject_of, target_of_mutant
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.in_process import Consumers, consumer
 from kipcheck.conformance.live.client.target import LiveClient

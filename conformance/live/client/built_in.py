@@ -10,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, final
 
-from kipcheck.conformance.core.nearest import hint
-from kipcheck.conformance.core.release import NEWEST, version_numbers
+from kipcheck.conformance.core.values.nearest import hint
+from kipcheck.conformance.core.values.release import NEWEST, version_numbers
 from kipcheck.conformance.live.client import compiled
 from kipcheck.conformance.targets.target_entries import Entry, target_entries
 from kipcheck.conformance.targets.toolchains import environments, node

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.client.launch import Commands
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.protocols.client.ops import OPERATIONS

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import jar
+from kipcheck.conformance.core.files.releases_table import jar
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import build, go, maven, node, rust
 

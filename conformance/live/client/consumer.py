@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording.contents import assignment, subscription
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 from kipcheck.conformance.wire.record_batches import next_offset

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.live.client import unjoined
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.release import NEWEST
+from kipcheck.conformance.live.client import failed_start
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.play import INSTANCE, Play
 from kipcheck.conformance.live.client.played_release import Played
@@ -104,7 +104,7 @@ def _lines(events: Sequence[Mapping[str, Any]], why: str) -> Iterator[Line]:
     ids = _instances(events) - {None}
     left = "sent LeaveGroup" if requests & {*LEAVES} else f"{_listed(ids)} sends none"
     probes = (
-        ("connects", "it connects to {bootstrap}", "opened" in whats, unjoined.seen(events)),
+        ("connects", "it connects to {bootstrap}", "opened" in whats, failed_start.seen(events)),
         ("joins", "it joins the group", "joined" in whats, "a stable member of the group"),
         ("fetches", "it fetches what it is assigned", reads(events), "it was given records"),
         ("ends", "it ends within 30 s of SIGTERM", "ended" in whats and "signalled" in whats, _end(events)),
@@ -130,10 +130,10 @@ def _wrong(id: str, events: Sequence[Mapping[str, Any]], why: str) -> tuple[str,
         first, _, rest = why.partition("what to change: ")
         return first.rstrip("\n;").replace("\n", " "), rest or "give a command that can be started from this folder"
     if id == "joins":
-        return unjoined.seen(events), unjoined.advice(events)
+        return failed_start.seen(events), failed_start.advice(events)
     if id == "fetches":
         sent = "Fetch, and no record in the answers" if any(_is_fetch(each) for each in events) else "no Fetch"
-        return f"{NEVER_READ}: {sent}; {unjoined.seen(events)}", FETCHES
+        return f"{NEVER_READ}: {sent}; {failed_start.seen(events)}", FETCHES
     if id == "ends":
         return _end(events), "handle SIGTERM: close the consumer, and end the process"
     return "no LeaveGroup", "close the consumer before the process ends: its group waits for its session otherwise"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Final, final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.live.client import odd_consumers
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.live.client import defective_consumers
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.launch import Program, placeholders
@@ -61,7 +61,7 @@ class _Running:
 
 
 def consumer(name: str) -> type[Consumer]:
-    found: type[Consumer] = getattr(odd_consumers, name) if name else Consumer
+    found: type[Consumer] = getattr(defective_consumers, name) if name else Consumer
     return found
 
 

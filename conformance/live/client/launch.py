@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Final, Protocol, final
 
-from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.conformance.live.client.built_in import OPTIONAL, PREFIX, Settings
 from kipcheck.conformance.targets.transport import process_tree
 

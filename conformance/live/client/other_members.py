@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.protocols.client.ops import Member
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, spec

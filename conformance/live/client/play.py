@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, assert_never
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import Edition, edition as edition_of
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.disturbances import (
     Disturbance,
@@ -19,13 +19,13 @@ from kipcheck.conformance.live.client.disturbances import (
     ResetConnection,
     WithTags,
 )
+from kipcheck.conformance.live.client.failed_start import describe, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.other_members import TOPIC
 from kipcheck.conformance.live.client.scripted import GROUP, SECOND, ScriptedBroker
-from kipcheck.conformance.live.client.unjoined import describe, unserved
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
 from kipcheck.conformance.protocols.client.ops import (
     OPERATIONS,

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.core.releases_table import patches
+from kipcheck.conformance.core.files.releases_table import patches
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.release import NEWEST
+from kipcheck.conformance.live.client.failed_start import UNSERVED
 from kipcheck.conformance.live.client.launch import Launcher
 from kipcheck.conformance.live.client.play import Play
-from kipcheck.conformance.live.client.unjoined import UNSERVED
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.recording.traffic import Finding, Frame
 from kipcheck.conformance.protocols.client.ops import OPERATIONS

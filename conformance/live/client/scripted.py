@@ -11,7 +11,7 @@ from functools import partial
 from math import inf
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.client.disturbances import Disturbance
 from kipcheck.conformance.live.client.other_members import (
     COOPERATIVE,

@@ -12,18 +12,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import APACHE, Edition, edition as edition_of
-from kipcheck.conformance.core.history import History, Observation, Op, Unsupported
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import APACHE, Edition, edition as edition_of
+from kipcheck.conformance.core.values.history import History, Observation, Op, Unsupported
+from kipcheck.conformance.core.values.release import NEWEST
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.class_archive import archived
 from kipcheck.conformance.live.client.launch import CASE, NEEDED, Commands, Launcher, missing, optional, short, unknown
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
-from kipcheck.conformance.live.coordinator.stage import gathered
+from kipcheck.conformance.live.coordinator.concurrency import gathered
 from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
 from kipcheck.conformance.protocols.client.trace import CONFIRMED, is_in_time

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.secure_connection import Closed, Opened, open_secured, wrong_size
 from kipcheck.conformance.live.connections.security import OPEN, Security

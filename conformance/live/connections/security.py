@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
 
-from kipcheck.conformance.core.nearest import hint
+from kipcheck.conformance.core.values.nearest import hint
 
 PROTOCOL: Final = "security.protocol"
 MECHANISM: Final = "sasl.mechanism"

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, assert_never
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.files.releases_table import table
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Refused
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.controller import requests

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.files.releases_table import table
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
 
 

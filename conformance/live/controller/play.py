@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, assert_never
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.controller import requests

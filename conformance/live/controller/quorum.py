@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final, TypeVar, assert_never
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.live import metadata_snapshots
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed

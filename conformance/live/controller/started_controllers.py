@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.history import Observation
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.history import Observation
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.live.controller import target as kraft
 from kipcheck.conformance.live.controller.zookeeper_play import CLAIMS as ZOOKEEPER_CLAIMS, ZooKeeperSession
 from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS

@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Lost, Observation
-from kipcheck.conformance.core.releases_table import listed
+from kipcheck.conformance.core.files.releases_table import listed
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Lost, Observation
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed

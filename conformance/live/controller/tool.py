@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.edition import edition as edition_of
-from kipcheck.conformance.core.history import Observation, Refused, Unsupported
-from kipcheck.conformance.core.release import Release, known_release
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import edition as edition_of
+from kipcheck.conformance.core.values.history import Observation, Refused, Unsupported
+from kipcheck.conformance.core.values.release import Release, known_release
 from kipcheck.conformance.live.controller.commands import CommandsSession, commands_session
 from kipcheck.conformance.live.controller.forms import level_of
 from kipcheck.conformance.live.controller.requests import name_of
 from kipcheck.conformance.live.server.feature_broker import FeatureBroker
 from kipcheck.conformance.live.server.features import Controller, Picture
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.features.model.kraft import NONE
 from kipcheck.conformance.protocols.features.ops import commands
 from kipcheck.conformance.protocols.features.ops.cluster import Requested

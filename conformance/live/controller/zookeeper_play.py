@@ -16,10 +16,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, assert_never
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Unsupported
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Refused, Unsupported
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed

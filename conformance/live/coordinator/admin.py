@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kipcheck.conformance.core.broker_settings import Value, configured, defaults
+from kipcheck.conformance.core.files.broker_settings import Value, configured, defaults
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.protocols.consumer_group import rules as consumer_groups

@@ -3,7 +3,7 @@ time that passes faster."""
 
 from typing import Final
 
-from kipcheck.conformance.core.edition import edition as edition_of
+from kipcheck.conformance.core.values.edition import edition as edition_of
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, SESSION_MS
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAULT_CONSUMER
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT

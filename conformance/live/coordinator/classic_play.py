@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Replied, Unsupported
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.classic_requests import APIS, Scale, Topics, reply_of, request_body, why_not
 from kipcheck.conformance.live.coordinator.classic_time import Schedule
-from kipcheck.conformance.live.coordinator.moments import Span
+from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.messages import (

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.live.coordinator.moments import NEAREST_S, Span
+from kipcheck.conformance.live.coordinator.time_windows import NEAREST_S, Span
 from kipcheck.conformance.protocols.group.model.messages import Reply, Timer
 from kipcheck.conformance.protocols.group.model.service import Served, Service
 from kipcheck.conformance.protocols.group.model.state import State

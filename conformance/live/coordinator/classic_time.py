@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.live.coordinator.classic_races import Armed, Course, orders
-from kipcheck.conformance.live.coordinator.moments import NEAREST_S, Span
+from kipcheck.conformance.live.coordinator.time_windows import NEAREST_S, Span
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Action, Arm, Error, Event, Join, Joined, Reply, Timer

@@ -14,8 +14,8 @@ from functools import partial
 from threading import Timer
 from typing import IO, Any, Final, final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.conformance.live.client import compiled
 from kipcheck.conformance.live.client.built_in import program
 from kipcheck.conformance.live.coordinator.address import Address

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
-from kipcheck.conformance.live.coordinator.moments import NEAREST_S, Span
+from kipcheck.conformance.live.coordinator.time_windows import NEAREST_S, Span
 from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS
 
 EARLY: Final = "the session of a member may have ended before its time"

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import Died, Observation, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import Died, Observation, Replied, Unsupported
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed

@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import Died, Observation, Op, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import Died, Observation, Op, Refused, Replied, Unsupported
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
@@ -16,7 +16,7 @@ from kipcheck.conformance.live.coordinator.admin import delete, partitions_of
 from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, TIME, Setting
 from kipcheck.conformance.live.coordinator.consumer_group_play import UNSUPPORTED_VERSION, ConsumerSetting, noted
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
-from kipcheck.conformance.live.coordinator.moments import Span
+from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.live.server.answered_errors import name_of
 from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.declare.trace import payload

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import edition as edition_of
-from kipcheck.conformance.core.history import Lost, Observation
-from kipcheck.conformance.core.release import NEWEST, Release, known_release
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import edition as edition_of
+from kipcheck.conformance.core.values.history import Lost, Observation
+from kipcheck.conformance.core.values.release import NEWEST, Release, known_release
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
 from kipcheck.conformance.live.controller import started_controllers, target as feature_target
-from kipcheck.conformance.live.coordinator import admin, broker_settings, stage as stages
+from kipcheck.conformance.live.coordinator import admin, broker_settings, concurrency as stages
 from kipcheck.conformance.live.coordinator.address import Address, is_loopback
 from kipcheck.conformance.live.coordinator.broker_settings import rules_of
 from kipcheck.conformance.live.coordinator.classic_play import LIMITS, Conversation, Setting
@@ -28,7 +28,7 @@ from kipcheck.conformance.live.coordinator.classic_requests import Scale, Topics
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
 from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, setting_of
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
-from kipcheck.conformance.live.coordinator.played_again import PAUSES_S, proves_nothing
+from kipcheck.conformance.live.coordinator.retries import PAUSES_S, proves_nothing
 from kipcheck.conformance.live.coordinator.streams_group_play import (
     StreamsConversation,
     StreamsSetting,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.values.case import Case
 
 LONGEST_MS: Final = 60_000
 """Of one wait."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import Observation, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import Observation, Replied, Unsupported
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened, Opened, open_secured

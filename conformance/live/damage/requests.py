@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.damage.ops import Send
 from kipcheck.conformance.wire.complete import complete
 from kipcheck.conformance.wire.constructs import byte_map

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.connections.connections import ANSWERED_S, NAME, Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened
 from kipcheck.conformance.live.connections.security import OPEN, Security

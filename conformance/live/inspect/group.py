@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY, Partition
 from kipcheck.conformance.protocols.assignment.ops import read_user_data

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Unanswered
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.coordinator_records import GROUPS, decode_value

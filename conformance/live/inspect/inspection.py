@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from kipcheck.conformance.live.connections.connections import ANSWERED_S
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster
-from kipcheck.conformance.live.inspect.describing import described, groups
+from kipcheck.conformance.live.inspect.descriptions import described, groups
 from kipcheck.conformance.live.inspect.group import Described, OtherGroup
-from kipcheck.conformance.live.inspect.judging import Judged, judged, topics_of
+from kipcheck.conformance.live.inspect.verdicts import Judged, judged, topics_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, assert_never, final
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import KIP_429, edition as edition_of
-from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import KIP_429, edition as edition_of
+from kipcheck.conformance.core.values.history import Observation
 from kipcheck.conformance.live.client import built_in, compiled
 from kipcheck.conformance.live.members import group as groups
 from kipcheck.conformance.live.members.consumer_history import ConsumerHistory, Observed, Settled, StepBegun

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.conformance.targets.transport import process_tree
 
 ENDS_S: Final = 30.0

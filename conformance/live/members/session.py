@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.history import Observation, Unsupported
-from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.history import Observation, Unsupported
 from kipcheck.conformance.live.connections.connections import Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.members.consumer_history import Settled, StepBegun

@@ -13,10 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, assert_never, final
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import APACHE, edition as edition_of
-from kipcheck.conformance.core.history import Observation
-from kipcheck.conformance.core.release import Release, known_release
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import APACHE, edition as edition_of
+from kipcheck.conformance.core.values.history import Observation
+from kipcheck.conformance.core.values.release import Release, known_release
 from kipcheck.conformance.live.client import built_in, compiled
 from kipcheck.conformance.live.members import group as groups
 from kipcheck.conformance.live.members.consumer_history import Settled, StepBegun

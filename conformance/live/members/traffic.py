@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher
 from kipcheck.conformance.wire.framing import decode_request, decode_response

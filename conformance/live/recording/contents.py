@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.wire.embedded import ASSIGNMENT, SUBSCRIPTION, Read, read

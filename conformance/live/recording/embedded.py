@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition, edition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import jars, judges, patches
+from kipcheck.conformance.core.files.releases_table import jars, judges, patches
+from kipcheck.conformance.core.values.edition import Edition, edition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.live.recording.received import form
 from kipcheck.conformance.protocols.client.trace import DAMAGED
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.core.values.untrusted_text import one_line
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.recording.traffic import Finding, Frame
 from kipcheck.conformance.wire.codec import LOCATED_BYTES

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.received import Received

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import APACHE, Edition
+from kipcheck.conformance.core.values.edition import APACHE, Edition
 from kipcheck.conformance.wire.codec import LOCATED_BYTES
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.framing import decode_request, header_version, requests, shifted

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.edition import Edition, Standing
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.recording.received import API_VERSIONS, Received
 from kipcheck.conformance.live.server.classic_api import ClassicApi
 from kipcheck.conformance.live.server.connection import Connection

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast, final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Content, Received, Unserved, form, read
 from kipcheck.conformance.live.recording.traffic import Finding, Traffic
 from kipcheck.conformance.live.server.turns import Turns

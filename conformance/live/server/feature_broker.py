@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import KIP_584, Edition
+from kipcheck.conformance.core.values.edition import KIP_584, Edition
 from kipcheck.conformance.live.recording.received import API_VERSIONS, Received
 from kipcheck.conformance.live.server.broker import (
     CLUSTER,

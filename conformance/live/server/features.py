@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from kipcheck.conformance.core.edition import KIP_584, Edition, Standing
+from kipcheck.conformance.core.values.edition import KIP_584, Edition, Standing
 from kipcheck.conformance.protocols.features.model.cluster import Broker, FeatureCluster, Node, State as DraftState
 from kipcheck.conformance.protocols.features.model.kraft import WITHOUT_RESULTS, KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.interrupted import interrupted
 from kipcheck.conformance.live.recording.capture import Capture
 from kipcheck.conformance.live.recording.log import Log
@@ -15,7 +15,7 @@ from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Limits
 from kipcheck.conformance.live.server.feature_broker import FeatureBroker
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.live.server.topics import Topics
 
 

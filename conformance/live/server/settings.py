@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
-from kipcheck.conformance.core.broker_settings import Value, configured, defaults, releases_with, settings
-from kipcheck.conformance.core.nearest import hint
+from kipcheck.conformance.core.files.broker_settings import Value, configured, defaults, releases_with, settings
+from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.protocols.consumer_group import rules as consumer_groups
 from kipcheck.conformance.protocols.group.model import answers as classic_groups
 

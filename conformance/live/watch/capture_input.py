@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 
 import dpkt
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.watch.flow import Flow, is_request
 from kipcheck.conformance.live.watch.watcher import Watcher
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import trace
 
 CLASSIC: Final = (

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant

@@ -9,7 +9,7 @@ from typing import Final
 
 from kipcheck.conformance.live.connections.secure_connection import Closed, open_secured
 from kipcheck.conformance.live.connections.security import OPEN, Security
-from kipcheck.conformance.live.server.front import is_loopback
+from kipcheck.conformance.live.server.listener import is_loopback
 from kipcheck.conformance.live.watch import rewrite
 from kipcheck.conformance.live.watch.rewrite import Address
 from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher

@@ -6,7 +6,7 @@ All other bytes pass as they are. An answer in a version without a layout here p
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.wire.framing import decode_response, encode_response, header_layout, header_version
 from kipcheck.conformance.wire.schema import MessageSpec, spec
 

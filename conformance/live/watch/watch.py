@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.connections.secure_connection import Closed, open_secured
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.interrupted import interrupted

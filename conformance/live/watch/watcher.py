@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Content, Received, Unserved, form, read
@@ -31,10 +31,10 @@ from kipcheck.conformance.live.watch.exchanges import (
     Exchanges,
     Pending,
 )
-from kipcheck.conformance.live.watch.facts import Facts
-from kipcheck.conformance.live.watch.judging import COORDINATOR, Judging, Reported
 from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
+from kipcheck.conformance.live.watch.topic_metadata import Facts
 from kipcheck.conformance.live.watch.track import Event, Member, Track
+from kipcheck.conformance.live.watch.verdicts import COORDINATOR, Judging, Reported
 from kipcheck.conformance.protocols.client.trace import HEARTBEAT
 from kipcheck.conformance.wire.errors import Refused, TooManyEntries
 from kipcheck.conformance.wire.framing import decode_response, requests

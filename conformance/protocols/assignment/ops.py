@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.core.case import Step, step
-from kipcheck.conformance.core.history import Observation, Op, Replied
+from kipcheck.conformance.core.values.case import Step, step
+from kipcheck.conformance.core.values.history import Observation, Op, Replied
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     NO_GENERATION,
     STICKY,

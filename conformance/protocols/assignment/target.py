@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE,
     NO_GENERATION,

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.trace import (
     BY_SCRIPT,
     GRACE_MS,

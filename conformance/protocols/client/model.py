@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.client.ops import (
     OPERATIONS,
     SETTINGS,

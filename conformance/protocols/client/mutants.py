@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.client.ops import CLIENT
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import Claims

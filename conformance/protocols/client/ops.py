@@ -6,9 +6,9 @@ The answer to a step is the traffic while it lasts as a list of plain events.
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, optional, typical
-from kipcheck.conformance.core.operations import Operations, operation
+from kipcheck.conformance.core.operations.declaration import Operations, operation
+from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
+from kipcheck.conformance.core.values.case import Role
 
 CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""

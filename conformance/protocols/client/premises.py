@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.protocols.client.trace import (
     FENCED_INSTANCE_ID,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.case import Step, steps_from
+from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.protocols.client.model import Scripts, State, is_worth
 from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS, SETTINGS, Event, Refuse, Stop
 from kipcheck.conformance.protocols.declare.check import Conversation

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.trace import DAMAGED
 from kipcheck.conformance.protocols.codec.checks.family import rows_of

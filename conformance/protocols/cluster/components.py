@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
 from kipcheck.conformance.protocols.cluster.kinds import DEFAULT_TOPICS
-from kipcheck.conformance.protocols.group.model.aging import older
 from kipcheck.conformance.protocols.group.model.coordinator_node import Aged, Answer, Ask, CoordinatorNode, Fire, Store
 from kipcheck.conformance.protocols.group.model.messages import Blob, Heartbeat, Join, Joined, Reply, Request, Sync
 from kipcheck.conformance.protocols.group.model.state import State as Group
+from kipcheck.conformance.protocols.group.model.state_bounds import older
 from kipcheck.conformance.protocols.member.model.state import Identity, State
 
 CRASHES, LOSSES, LATE, REPEATS = "crashes", "losses", "late", "repeats"

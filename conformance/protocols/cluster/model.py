@@ -9,7 +9,7 @@ session timeout. A heartbeat is sent only if its answer carries an error: other 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Law, Sent, StepLaw
 from kipcheck.conformance.protocols.cluster.components import (
     CRASHES,
@@ -34,7 +34,6 @@ from kipcheck.conformance.protocols.cluster.components import (
     aged_blob,
     aged_node,
 )
-from kipcheck.conformance.protocols.group.model.aging import ids
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.coordinator_node import (
     NUMBERS,
@@ -63,6 +62,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Sync,
     Synced,
 )
+from kipcheck.conformance.protocols.group.model.state_bounds import ids
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
 from kipcheck.conformance.protocols.member.model.messages import (
     HEARTBEAT,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.targets.protocol import Claims, Messages
 from kipcheck.conformance.wire import Layout, layout as layout_of
 from kipcheck.conformance.wire.errors import Refused

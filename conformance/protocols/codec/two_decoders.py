@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.verdict import Disagreement
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.verdict import Disagreement
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Slot, spec

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from random import Random
 
-from kipcheck.conformance.core.case import steps_from
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.consumer_group import invariants
 from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
 from kipcheck.conformance.protocols.consumer_group.ops import (

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_INSTANCE_ID,

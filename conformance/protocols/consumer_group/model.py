@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, assert_never
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import (
     ASSIGNORS,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_MEMBER_EPOCH,

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, hidden, named, optional, typical
-from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.field_annotations import about, hidden, named, optional, typical
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 
 SESSION_MS: Final = 45_000

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.consumer_group.laws import LAWS
 from kipcheck.conformance.protocols.consumer_group.model import AWAY, ConsumerGroup, State
 from kipcheck.conformance.protocols.consumer_group.ops import (

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.edition import Edition, Standing
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, Rules

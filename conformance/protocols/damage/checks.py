@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.damage.invariants import REQUESTS
 from kipcheck.conformance.protocols.damage.ops import OPERATIONS
 from kipcheck.conformance.protocols.damage.strategies import SENT, conversation, systematic

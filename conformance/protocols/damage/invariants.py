@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 
 REQUESTS: Final = "damage/requests"

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.damage.invariants import REQUESTS
 from kipcheck.conformance.protocols.damage.ops import DAMAGE
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import Claims
 
-ODD: Final = "kipcheck.conformance.live.damage.odd_brokers"
+ODD: Final = "kipcheck.conformance.live.damage.defective_brokers"
 """They stand above protocols, and are imported where one is played."""
 OTHERS: Final = "damage-others"
 

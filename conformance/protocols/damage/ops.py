@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, typical
-from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.field_annotations import about, typical
+from kipcheck.conformance.core.values.case import Role
 
 DAMAGE: Final = "damage"
 """The machine: a broker with one client that damages its requests, and others that do not."""

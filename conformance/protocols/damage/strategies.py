@@ -5,8 +5,8 @@ from itertools import cycle
 from random import Random
 from typing import Any, Final, get_args
 
-from kipcheck.conformance.core.case import Step, steps_from
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.case import Step, steps_from
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.damage.ops import (
     FRAMES,
     HEADERS,

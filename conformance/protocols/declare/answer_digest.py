@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from kipcheck.conformance.core.history import Died, History, Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.core.plain import short_digest
+from kipcheck.conformance.core.values.history import Died, History, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.plain import short_digest
 
 REFUSED = "refused"
 

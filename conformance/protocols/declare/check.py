@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Op
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History, Op
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.answer_digest import answer_digest
 from kipcheck.conformance.protocols.declare.coverage import Fields, of_conversations
 from kipcheck.conformance.targets.protocol import Claims

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.history import History, Unsupported
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History, Unsupported
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import invariant
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.core.case import Role, Step, steps_from
-from kipcheck.conformance.core.history import (
+from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values.case import Role, Step, steps_from
+from kipcheck.conformance.core.values.history import (
     Died,
     History,
     Lost,
@@ -17,8 +18,7 @@ from kipcheck.conformance.core.history import (
     Silent,
     Unsupported,
 )
-from kipcheck.conformance.core.operations import Operations
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.check import (
     Conversation,
     Drawing,

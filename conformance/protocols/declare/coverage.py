@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.core.history import Died, Lost, Observation, Op, Refused, Replied, Silent, Unsupported
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Op, Refused, Replied, Silent, Unsupported
 
 Fields: TypeAlias = tuple[Any, ...]
 """Texts, integers, flags, None, and tuples of these: their repr is the same in every process."""

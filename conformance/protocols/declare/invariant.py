@@ -7,10 +7,11 @@ from itertools import chain
 from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
-from kipcheck.conformance.core import effects, tags
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Consequence, Grade, Violation
+from kipcheck.conformance.core.files import tags
+from kipcheck.conformance.core.values import impacts
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Consequence, Grade, Violation
 from kipcheck.conformance.protocols.declare.modules import modules_of
 
 Search: TypeAlias = Callable[[History], Iterator[Violation]]
@@ -169,7 +170,7 @@ def impact(
             raise LookupError(f"{search.__qualname__} is not declared as an invariant yet")
         for id in found:
             tags.register(id, tags.Tags(mistake, tagged, links))
-            effects.register(id, title, effects.Severity(severity), accepted)
+            impacts.register(id, title, impacts.Severity(severity), accepted)
         return search
 
     return declare

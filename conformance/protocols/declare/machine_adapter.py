@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kipcheck.conformance.core.machine import Driven
-from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values.machine import Driven
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 

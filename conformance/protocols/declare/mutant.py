@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
-from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.operations.declaration import Operations
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.targets.protocol import Adapter, Claims
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.core import verbs
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.operations import verb_registry
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import Edition, Standing
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 AdapterOf: TypeAlias = Callable[[Edition], MachineAdapter[Any, Any, Any] | None]
@@ -44,7 +44,7 @@ class ProtocolPackage:
 
     def __post_init__(self) -> None:
         for machine in self.machines:
-            verbs.register_machine(machine, self.role)
+            verb_registry.register_machine(machine, self.role)
 
 
 def released(edition: Edition) -> bool:

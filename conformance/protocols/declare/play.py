@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.core.machine import Driven
-from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.machine import Driven
 from kipcheck.conformance.machines.product import ProductMachine
 
 

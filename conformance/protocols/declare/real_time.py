@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.history import History, Observation, Replied
+from kipcheck.conformance.core.values.history import History, Observation, Replied
 
 SETTINGS: Final = "settings"
 """In what was observed of a running broker: the settings that are not those that conversations count on."""

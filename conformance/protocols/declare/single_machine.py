@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.machine import Driven
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.machine import Driven
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.machines.symmetry import Symmetry
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import History, Op, Refused, Replied
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
-from kipcheck.conformance.core.releases_table import listed
+from kipcheck.conformance.core.files.releases_table import listed
+from kipcheck.conformance.core.values.edition import APACHE, KIP_584, edition
 from kipcheck.conformance.protocols.declare.check import Check, Family, StateProbe, no_operations
 from kipcheck.conformance.protocols.declare.conversations import (
     Subject,

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Final
 
-from kipcheck.conformance.core.edition import KIP_584, edition
+from kipcheck.conformance.core.values.edition import KIP_584, edition
 from kipcheck.conformance.protocols.features.model.app import FeatureApp, State as AppState
 from kipcheck.conformance.protocols.features.model.client import FeatureClient, State
 from kipcheck.conformance.protocols.features.ops import app, client

@@ -3,7 +3,7 @@
 from random import Random
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, State
 from kipcheck.conformance.protocols.features.model.ranges import Range, common
 from kipcheck.conformance.protocols.features.ops.cluster import (

@@ -6,9 +6,9 @@ from functools import cache
 from random import Random
 from typing import Final, Literal
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import Edition, edition
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import Edition, edition
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.features.kraft_strategies import EVERY

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import Any, Final
 
-from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.operations.declaration import Operations
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.features.ops import app, client, cluster, controller, tool, zookeeper
 

@@ -5,10 +5,10 @@ from functools import cache
 from random import Random
 from typing import Final, Literal
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import listed, span, table
+from kipcheck.conformance.core.files.releases_table import listed, span, table
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain, product
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.ops import kraft, kraft_brokers

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kipcheck.conformance.core.edition import KIP_584, Edition
-from kipcheck.conformance.core.releases_table import listed, since, span
+from kipcheck.conformance.core.files.releases_table import listed, since, span
+from kipcheck.conformance.core.values.edition import KIP_584, Edition
 from kipcheck.conformance.protocols.declare.package import either, released_in, released_since
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine

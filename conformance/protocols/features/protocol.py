@@ -5,9 +5,9 @@ A package has one role: a testee that is a client, or a Streams group, claims th
 
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import KIP_584
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import KIP_584
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage, either, released_since
 
 PROTOCOL: Final = ProtocolPackage(

@@ -6,10 +6,10 @@ from functools import cache
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import listed
+from kipcheck.conformance.core.files.releases_table import listed
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import KIP_584, Edition
-from kipcheck.conformance.core.releases_table import since, span
+from kipcheck.conformance.core.files.releases_table import since, span
+from kipcheck.conformance.core.values.edition import KIP_584, Edition
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.declare.package import either, released_in, released_since
 from kipcheck.conformance.protocols.features.model.app import FeatureApp

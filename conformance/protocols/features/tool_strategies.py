@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import KIP_584, edition
+from kipcheck.conformance.core.values.edition import KIP_584, edition
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.released_tool import ReleasedTool
 from kipcheck.conformance.protocols.features.model.tool import FeatureTool, State

@@ -5,8 +5,8 @@ from functools import cache, partial
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.features.model.zookeeper import State, ZooKeeperController
 from kipcheck.conformance.protocols.features.ops.cluster import Supported
 from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, UPGRADE, TypedUpdate

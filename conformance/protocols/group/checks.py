@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.edition import KIP_429, Standing, edition
-from kipcheck.conformance.core.history import History, Op
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.edition import KIP_429, Standing, edition
+from kipcheck.conformance.core.values.history import History, Op
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.check import Check, Exhibit, Family, Operation, StateProbe
 from kipcheck.conformance.protocols.declare.conversations import (
     Message,

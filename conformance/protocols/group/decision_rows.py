@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.protocols.group.invariants.unlike import followed
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.protocols.group.invariants.release_differences import followed
 from kipcheck.conformance.protocols.group.model.messages import (
     Commit,
     Delete,

@@ -4,7 +4,7 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Any, Final
 
-from kipcheck.conformance.core.field_kinds import Kind, TextForm
+from kipcheck.conformance.core.operations.field_kinds import Kind, TextForm
 
 
 class Error(IntEnum):

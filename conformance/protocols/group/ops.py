@@ -9,13 +9,13 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias, final
 
-from kipcheck.conformance.core import verbs
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, hidden, omissible, optional
-from kipcheck.conformance.core.field_kinds import NOTHING, TextForm, kind_of, limited
-from kipcheck.conformance.core.operations import operation
-from kipcheck.conformance.core.request_words import ACTOR, NEWEST, WORD, Default, Fields, listed, pair
-from kipcheck.conformance.core.requests import Requests, request, request_answer
+from kipcheck.conformance.core.operations import verb_registry
+from kipcheck.conformance.core.operations.declaration import operation
+from kipcheck.conformance.core.operations.field_annotations import about, hidden, omissible, optional
+from kipcheck.conformance.core.operations.field_kinds import NOTHING, TextForm, kind_of, limited
+from kipcheck.conformance.core.operations.request_words import ACTOR, NEWEST, WORD, Default, Fields, listed, pair
+from kipcheck.conformance.core.operations.requests import Requests, request, request_answer
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.group.errors import KNOWN_ERROR, REPORTED_ERROR, Error
 
 GROUP: Final = "group"
@@ -535,4 +535,4 @@ def check_answer(found: Any) -> str:
     return f".to: {reply.to} is no step" if reply.to < 0 else ""
 
 
-verbs.register(OPERATIONS.verbs, "answers", check_answer, sent_by_clients=OPERATIONS.requests)
+verb_registry.register(OPERATIONS.verbs, "answers", check_answer, sent_by_clients=OPERATIONS.requests)

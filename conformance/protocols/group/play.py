@@ -5,7 +5,7 @@
 
 from functools import partial
 
-from kipcheck.conformance.core.edition import KIP_429, Edition
+from kipcheck.conformance.core.values.edition import KIP_429, Edition
 from kipcheck.conformance.protocols.declare.play import (
     FLAG,
     Bound,

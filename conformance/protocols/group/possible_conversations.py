@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.history import Op
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.history import Op
 from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.declare.conversations import possible_conversation
 from kipcheck.conformance.protocols.group.model.possible import RULE, SENTENCE, impossible_events

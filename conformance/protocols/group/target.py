@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.editions import coordinator

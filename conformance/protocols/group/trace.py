@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kipcheck.conformance.core.history import History, Observation, Replied, Unsupported
-from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.messages import (

@@ -5,10 +5,10 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import KIP_429, Standing, edition
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import KIP_429, Standing, edition
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Exhibit, Family, none_given
 from kipcheck.conformance.protocols.declare.conversations import (
     Message,

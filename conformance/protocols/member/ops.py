@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
-from kipcheck.conformance.core import verbs
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, omissible
-from kipcheck.conformance.core.field_kinds import NOTHING, Kind, TextForm, kind_of, one_of, record
-from kipcheck.conformance.core.observed_events import ObservedEvents, observed, sent
-from kipcheck.conformance.core.operations import answer, operation, variant
-from kipcheck.conformance.core.request_words import WordsForm, listed, words
-from kipcheck.conformance.core.requesters import ReceivedAnswer, Requester, received, receives
+from kipcheck.conformance.core.operations import verb_registry
+from kipcheck.conformance.core.operations.client_operations import ReceivedAnswer, Requester, received, receives
+from kipcheck.conformance.core.operations.declaration import answer, operation, variant
+from kipcheck.conformance.core.operations.field_annotations import about, omissible
+from kipcheck.conformance.core.operations.field_kinds import NOTHING, Kind, TextForm, kind_of, one_of, record
+from kipcheck.conformance.core.operations.observed_events import ObservedEvents, observed, sent
+from kipcheck.conformance.core.operations.request_words import WordsForm, listed, words
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     ASSIGNORS,
     NO_GENERATION,
@@ -487,4 +487,4 @@ OPERATIONS: Final = Requester[Event, Any](
     ACTIONS,
     rejections=(Unfit,),
 )  # fmt: skip
-verbs.register(OPERATIONS.verbs, "actions", ACTIONS.check)
+verb_registry.register(OPERATIONS.verbs, "actions", ACTIONS.check)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from kipcheck.conformance.core.case import Step, step
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.case import Step, step
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, Topic
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned, Partitions

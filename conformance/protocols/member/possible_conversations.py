@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Observation, Op, Refused, Replied
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Observation, Op, Refused, Replied
 from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.declare.conversations import possible_conversation
 from kipcheck.conformance.protocols.member.model.client import Action, Client

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from kipcheck.conformance.core.edition import APACHE, Edition, edition
+from kipcheck.conformance.core.values.edition import APACHE, Edition, edition
 from kipcheck.conformance.protocols.member.model.client import Client
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
 from kipcheck.conformance.protocols.member.model.rules import Config, rules_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from random import Random
 
-from kipcheck.conformance.core.case import steps_from
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass, Says
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family

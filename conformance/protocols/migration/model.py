@@ -8,8 +8,8 @@ of them uses. Source: ``GroupMetadataManager`` of the releases from 4.0 on.
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.consumer_group import model as consumer
 from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.releases_table import since
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.consumer_group import model as consumer
 from kipcheck.conformance.protocols.consumer_group.ops import Beat, Partitions, Rejected, Says
 from kipcheck.conformance.protocols.consumer_group.rules import Rules

@@ -7,9 +7,9 @@ unanswered request: it sends no other one before it has received the answer.
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, hidden, named, optional, typical
-from kipcheck.conformance.core.operations import Operations, answer, operation, variant
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation, variant
+from kipcheck.conformance.core.operations.field_annotations import about, hidden, named, optional, typical
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
 from kipcheck.conformance.protocols.consumer_group.ops import Answered, Beat, Partitions, Pass, Rejected
 

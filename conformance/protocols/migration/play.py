@@ -5,15 +5,15 @@
 
 from functools import partial
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, Rules
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRules
-from kipcheck.conformance.protocols.migration.explored import ReleasedGroup, newest, tried, untimed
 from kipcheck.conformance.protocols.migration.laws import LAWS
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
+from kipcheck.conformance.protocols.migration.search_model import ReleasedGroup, newest, tried, untimed
 from kipcheck.conformance.protocols.migration.target import adapter
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.edition import Edition, Standing
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, Rules
 from kipcheck.conformance.protocols.consumer_group.target import KIP_848
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of

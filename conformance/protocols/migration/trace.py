@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kipcheck.conformance.core.history import History, Op
-from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, Memory, claimed, sent_epoch
 from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Answered, Beat, Pass
@@ -37,7 +37,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     Event,
     Receive,
 )
-from kipcheck.conformance.protocols.migration.rest import Rest, Subscription
+from kipcheck.conformance.protocols.migration.quiescence import Rest, Subscription
 
 NEAR_MS = 5_000
 """A session or a timeout that ends in less than this may have ended: requests take time, too."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.persistent_metadata.invariants import CONFIGURATION, FORMATS, GATED, ROLLS
 from kipcheck.conformance.protocols.persistent_metadata.model import NEW, OLD, PersistentCluster, State

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from kipcheck.conformance.core.edition import KIP_384, Edition
+from kipcheck.conformance.core.values.edition import KIP_384, Edition
 from kipcheck.conformance.machines.symmetry import Renumbering, Symmetry
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 
 PROTOCOL: Final = ProtocolPackage(120, Role.BROKER, {"persistent-metadata": lambda edition: True})

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.persistent_metadata.model import PersistentCluster, State
 from kipcheck.conformance.protocols.persistent_metadata.ops import (
     OPERATIONS,

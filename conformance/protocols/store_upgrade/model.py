@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeAlias, assert_never
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.store_upgrade.ops import (
     DOWNGRADE,
     IN_MEMORY,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.store_upgrade.invariants.group import GROUP
 from kipcheck.conformance.protocols.store_upgrade.invariants.stores import CHANGELOG, STORES

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.edition import KIP_258, Edition
+from kipcheck.conformance.core.values.edition import KIP_258, Edition
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.store_upgrade.laws import LAWS

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.store_upgrade.model import StoreUpgrade
 from kipcheck.conformance.protocols.store_upgrade.ops import (
     KEYS,

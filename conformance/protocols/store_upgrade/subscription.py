@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from kipcheck.conformance.core.edition import KIP_268
+from kipcheck.conformance.core.values.edition import KIP_268
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.conformance.wire.errors import Refused
 

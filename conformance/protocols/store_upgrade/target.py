@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.store_upgrade.model import StoreUpgrade
 from kipcheck.conformance.protocols.store_upgrade.ops import OPERATIONS

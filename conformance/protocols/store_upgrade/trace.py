@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 from kipcheck.conformance.protocols.store_upgrade.ops import IN_MEMORY, NEW, OLD
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Op, Refused, Replied
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.values.release import Release, releases
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact, invariant, steps_of
 from kipcheck.conformance.protocols.declare.trace import payload
 from kipcheck.conformance.protocols.stored_records.ops import CLASSIC, GROUP, KEY, SAMPLES, TRANSACTION

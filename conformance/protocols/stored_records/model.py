@@ -7,10 +7,10 @@ those of ``wire/stored_records.py``, which tests compare with the functions of r
 from collections.abc import Iterable
 from typing import Final, assert_never
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import NEWEST, Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.release import NEWEST, Release, releases
 from kipcheck.conformance.protocols.stored_records.ops import (
     CLASSIC,
     GROUP,

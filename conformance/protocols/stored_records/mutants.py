@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.stored_records.invariants import LOADED, NO_LINE, WRITTEN
 from kipcheck.conformance.protocols.stored_records.model import StoredRecords

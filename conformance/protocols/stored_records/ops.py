@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, edges, named, typical
-from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.field_annotations import about, edges, named, typical
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.stored_records.settings import edges_of_versions
 
 UNREADABLE: Final = "UNREADABLE"

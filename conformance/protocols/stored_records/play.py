@@ -1,6 +1,6 @@
 """Declares the model ``stored-records``: what the coordinators of a release write and load."""
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.declare.package import released
 from kipcheck.conformance.protocols.declare.play import Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage, released
 
 PROTOCOL: Final = ProtocolPackage(160, Role.BROKER, {"stored-records": released})

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import patches, since
+from kipcheck.conformance.core.files.releases_table import patches, since
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.wire.stored_records import LAST, InterBroker, thresholds, version_counts
 
 FEATURES_SINCE: Final = Release.parse(since("kip-848"))

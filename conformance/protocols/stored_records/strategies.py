@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.stored_records.model import ENVIRONMENT_EVENTS, State, StoredRecords
 from kipcheck.conformance.protocols.stored_records.ops import OPERATIONS, Event, Read, Write

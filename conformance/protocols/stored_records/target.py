@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.declare.package import released
 from kipcheck.conformance.protocols.stored_records.model import StoredRecords

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.declare.check import Check, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, operations_family, possible_conversation
 from kipcheck.conformance.protocols.declare.invariant import invariants_of

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.stores.ops import FORMATS, Format
 
 UNKNOWN: Final = "unknown"

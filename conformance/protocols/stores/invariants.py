@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Op, Refused
-from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History, Op, Refused
+from kipcheck.conformance.core.values.release import Release, releases
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, payload, plain_steps
 from kipcheck.conformance.protocols.stores.ops import FORMATS, NO_HEADERS, NO_TIMESTAMP

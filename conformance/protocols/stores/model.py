@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.stores.ops import (
     CLOSED,
     FORMATS,

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, named, optional, typical
-from kipcheck.conformance.core.field_kinds import record
-from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.field_annotations import about, named, optional, typical
+from kipcheck.conformance.core.operations.field_kinds import record
+from kipcheck.conformance.core.values.case import Role
 
 NO_TIMESTAMP: Final = -1
 """The timestamp of a value that was stored without one."""

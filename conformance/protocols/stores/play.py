@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.stores.laws import LAWS

@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.stores.model import Contents, State, Values, known_to, store_of
 from kipcheck.conformance.protocols.stores.ops import (
     HEADERS,

@@ -5,7 +5,7 @@ from functools import cache
 from itertools import product
 from typing import Final
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.stores.model import store_of

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.declare.package import released_since
 from kipcheck.conformance.protocols.stores.model import store_of

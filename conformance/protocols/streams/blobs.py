@@ -16,9 +16,9 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import APACHE, EDITIONS, KIP_268, Edition, Standing, edition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.edition import APACHE, EDITIONS, KIP_268, Edition, Standing, edition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, Topic
 from kipcheck.conformance.protocols.assignment.model.membership import Partitions
 from kipcheck.conformance.protocols.streams.model.members import (

@@ -6,9 +6,9 @@ from functools import partial
 from itertools import permutations
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import APACHE, KIP_268, Standing, edition
-from kipcheck.conformance.core.release import Release, judged_lines
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import APACHE, KIP_268, Standing, edition
+from kipcheck.conformance.core.values.release import Release, judged_lines
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Operation, none_given
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, combinations, combinations_with_replacement, pairwise, permutations, product
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.edition import KIP_268, Standing, edition
-from kipcheck.conformance.core.release import Release, judged_lines
-from kipcheck.conformance.core.releases_table import listed, since
+from kipcheck.conformance.core.files.releases_table import listed, since
+from kipcheck.conformance.core.values.edition import KIP_268, Standing, edition
+from kipcheck.conformance.core.values.release import Release, judged_lines
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.streams.model.draft import UPGRADES

@@ -8,11 +8,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, omissible, typical
-from kipcheck.conformance.core.field_kinds import Kind, kind_of, one_of, record
-from kipcheck.conformance.core.observed_events import ObservedEvents, observed
-from kipcheck.conformance.core.operations import Operations, operation, variant
+from kipcheck.conformance.core.operations.declaration import Operations, operation, variant
+from kipcheck.conformance.core.operations.field_annotations import about, omissible, typical
+from kipcheck.conformance.core.operations.field_kinds import Kind, kind_of, one_of, record
+from kipcheck.conformance.core.operations.observed_events import ObservedEvents, observed
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, Topic
 from kipcheck.conformance.protocols.streams import user_data_text as texts
 from kipcheck.conformance.protocols.streams.model.members import NEVER, NONE, OWN, Rejoin, Subtopology, TaskId, Topology

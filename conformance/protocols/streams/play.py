@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import listed, patches
+from kipcheck.conformance.core.files.releases_table import listed, patches
+from kipcheck.conformance.core.values.edition import KIP_268, Edition, Standing
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.declare.play import (
     Bound,
@@ -21,11 +21,11 @@ from kipcheck.conformance.protocols.declare.play import (
 )
 from kipcheck.conformance.protocols.group.play import FIRE
 from kipcheck.conformance.protocols.streams.blobs import future_of
-from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers, streams_group_model
 from kipcheck.conformance.protocols.streams.model.laws import laws
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN, Store, Subtopology, Topology
 from kipcheck.conformance.protocols.streams.model.product import Stage, UpgradeProduct as Upgrading
+from kipcheck.conformance.protocols.streams.model.release_members import binary
 from kipcheck.conformance.protocols.streams.model.tasks import work
 from kipcheck.conformance.protocols.streams.ops import MEMBERS, OPERATIONS, STATELESS, TOPICS, Deploy
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.core.release import lines
+from kipcheck.conformance.core.values.release import lines
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE
 from kipcheck.conformance.protocols.streams.blobs import latest
 from kipcheck.conformance.protocols.streams.invariants.trace import FIRST_PROBED

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
+from kipcheck.conformance.core.values.edition import KIP_268, Edition, Standing
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary, future_of
-from kipcheck.conformance.protocols.streams.model.binaries import owed_binary
 from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers, streams_group_model
 from kipcheck.conformance.protocols.streams.model.members import Binary, Settings
+from kipcheck.conformance.protocols.streams.model.release_members import owed_binary
 from kipcheck.conformance.protocols.streams.ops import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 

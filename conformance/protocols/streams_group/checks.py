@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.case import steps_from
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.consumer_group.ops import Says
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family

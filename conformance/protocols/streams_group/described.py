@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.list_difference import list_difference
 from kipcheck.conformance.protocols.streams_group.trace import GroupStep
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import (
     AWAY,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, Memory
 from kipcheck.conformance.protocols.consumer_group.ops import Rejected

@@ -6,9 +6,9 @@ A task is a subtopology and a partition of the topic that it reads. ``topology.p
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, hidden, optional, typical
-from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.field_annotations import about, hidden, optional, typical
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Owns, Rejected, Says
 

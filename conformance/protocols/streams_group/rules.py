@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, final
 
-from kipcheck.conformance.core.release import NEWEST, Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.release import NEWEST, Release, releases
 
 
 @final

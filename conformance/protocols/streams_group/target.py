@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import NEWEST, Release
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.edition import Edition, Standing
+from kipcheck.conformance.core.values.release import NEWEST, Release
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS

@@ -5,7 +5,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
+from kipcheck.conformance.core.values.edition import APACHE, KIP_429, edition
 from kipcheck.conformance.protocols.declare.check import Check, Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import invariants_of

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from kipcheck.conformance.core.edition import APACHE, Edition, edition
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.edition import APACHE, Edition, edition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Assignment, Group, Member, Topic, frozen, range_
 from kipcheck.conformance.protocols.assignment.model.membership import V0, Assigned, Subscription
 from kipcheck.conformance.protocols.assignment.model.mixed_group import INCOMPATIBLE, draft_leader

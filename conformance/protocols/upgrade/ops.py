@@ -7,11 +7,11 @@ A partition belongs to a member from the end of its assigned callback to the end
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias, final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, omissible, size, typical
-from kipcheck.conformance.core.field_kinds import Kind, kind_of, one_of
-from kipcheck.conformance.core.observed_events import ObservedEvents, observed
-from kipcheck.conformance.core.operations import Operations, operation
+from kipcheck.conformance.core.operations.declaration import Operations, operation
+from kipcheck.conformance.core.operations.field_annotations import about, omissible, size, typical
+from kipcheck.conformance.core.operations.field_kinds import Kind, kind_of, one_of
+from kipcheck.conformance.core.operations.observed_events import ObservedEvents, observed
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.cluster.kinds import DEFAULT_TOPICS, KINDS, TOPICS
 

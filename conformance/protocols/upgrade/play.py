@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kipcheck.conformance.core.edition import KIP_429, Edition
+from kipcheck.conformance.core.values.edition import KIP_429, Edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.cluster.components import Scope as ClusterScope
 from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, DEFAULT_TOPICS, OLD, READY

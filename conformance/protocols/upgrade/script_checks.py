@@ -6,9 +6,9 @@ from itertools import chain
 from random import Random
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Role, Step, steps_from
-from kipcheck.conformance.core.history import Op, Replied
-from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values.case import Case, Role, Step, steps_from
+from kipcheck.conformance.core.values.history import Op, Replied
 from kipcheck.conformance.protocols.declare.check import Conversation, Family, Impossible
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, Wording, listed, machine_family
 from kipcheck.conformance.protocols.upgrade.model.possible_scripts import impossible_events, possible_events

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.operations.declaration import Operations
 from kipcheck.conformance.protocols.cluster.components import Node
 from kipcheck.conformance.protocols.upgrade.model.possible_scripts import Processes, ScriptEvent
 from kipcheck.conformance.protocols.upgrade.model.script_runner import ScriptState

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.history import History
 
 E = TypeVar("E")
 W = TypeVar("W")

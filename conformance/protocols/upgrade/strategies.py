@@ -5,8 +5,8 @@ from functools import cache
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import KIP_429, edition
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import KIP_429, edition
 from kipcheck.conformance.protocols.cluster.components import Node
 from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, DEFAULT_TOPICS, KINDS, LATER, OLD, READY, TOPICS
 from kipcheck.conformance.protocols.upgrade.model.upgrade import State, upgrade_model

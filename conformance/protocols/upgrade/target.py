@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.upgrade.model.upgrade import has_upgrade, upgrade_model
 from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter

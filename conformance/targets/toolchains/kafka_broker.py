@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release, known_release, releases
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release, known_release, releases
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 from kipcheck.conformance.targets.toolchains import jar_digests, maven
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
-from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.conformance.targets.transport.framing import Framing, MessageBuffer, Unreadable, pack_message
 
 EVIDENCE: Final = 8 << 10

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import FrameType
 from typing import IO, Any, Final, Protocol
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.targets.error_mapping import place
 from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, ImportsByRole, Unavailable
 from kipcheck.conformance.targets.registry import adapter, omitted

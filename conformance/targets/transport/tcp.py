@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.targets.protocol import Session, Target
 from kipcheck.conformance.targets.session import Limits, TesteeSession
 from kipcheck.conformance.targets.transport.channel import BaseLink, Descriptors, Ended

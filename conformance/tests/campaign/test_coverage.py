@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.campaign.coverage import keys
-from kipcheck.conformance.core.case import Case, Role, Step, step, steps_from
-from kipcheck.conformance.core.history import (
+from kipcheck.conformance.core.values.case import Case, Role, Step, step, steps_from
+from kipcheck.conformance.core.values.history import (
     Died,
     History,
     Lost,
@@ -19,7 +19,7 @@ from kipcheck.conformance.core.history import (
     Silent,
     Unsupported,
 )
-from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.protocols.assignment.checks.assignors import Assignor
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.codec.checks.family import Subject as Coded

@@ -27,7 +27,8 @@ from kipcheck.conformance.campaign.plan import ENGINES, MOST_SHARD, Aim, Plan, S
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
 from kipcheck.conformance.cli import campaign as command, main
-from kipcheck.conformance.core import exits, ledger as core_ledger
+from kipcheck.conformance.core import ledger as core_ledger
+from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.tests.support import broken_testees
 from kipcheck.conformance.tests.support.without_arrow import without_arrow
 

@@ -17,7 +17,7 @@ from kipcheck.conformance.campaign.corpus.entries import Snapshot, plain_text, v
 from kipcheck.conformance.campaign.generate import CONVERSATIONS_A_BATCH, SHARES, Batch, batches
 from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
 from kipcheck.conformance.campaign.rows import Kept
-from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.core.values.edition import EDITIONS
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.conversations import Subject as Machine
 from kipcheck.conformance.wire import layout

@@ -12,10 +12,10 @@ from kipcheck.conformance.campaign.corpus.entries import Snapshot, value_of
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.campaign.shard import GENEROUS_LIMITS, MOST_RERUNS, TargetFactory, run_shard
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Died, Observation
-from kipcheck.conformance.engine.mutation_test import subject_of
-from kipcheck.conformance.engine.worker import Worker
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Died, Observation
+from kipcheck.conformance.engine.execution.worker import Worker
+from kipcheck.conformance.engine.strength.mutation_test import subject_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS

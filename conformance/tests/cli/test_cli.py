@@ -268,8 +268,8 @@ def test_tests_that_show_a_requirement_exist(capsys: pytest.CaptureFixture[str])
 
 
 def test_every_requirement_that_is_named_exists() -> None:
-    from kipcheck.conformance.core.requirement import requirements
-    from kipcheck.conformance.engine.catalogue import checks_table
+    from kipcheck.conformance.core.values.requirement import requirements
+    from kipcheck.conformance.engine.catalogue.tables import checks_table
 
     named = {id for check in checks_table() for each in check["invariants"] for id in each["requirements"]}
     assert named and named <= requirements().keys()

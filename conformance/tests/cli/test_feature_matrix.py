@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.matrix.feature_cells import FeatureCell, plain, predicted
 from kipcheck.reports import feature_matrix
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.tests.support.log_directories import LogDirectory, batch, level, metadata
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.log_files import SNAPSHOT, encode

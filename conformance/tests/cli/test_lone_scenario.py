@@ -6,7 +6,13 @@ import pytest
 
 from kipcheck.conformance.cli import lone_scenario
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.output_folder import FEATURE_MATRIX, LONE_MATRICES, RECORD_MATRIX, STORE_MATRIX, Kind
+from kipcheck.conformance.core.files.output_folder import (
+    FEATURE_MATRIX,
+    LONE_MATRICES,
+    RECORD_MATRIX,
+    STORE_MATRIX,
+    Kind,
+)
 
 FILES = {"features": FEATURE_MATRIX, "records": RECORD_MATRIX, "store-upgrade": STORE_MATRIX}
 OPTIONS = {"case": ("x.json",), "predict": ("x.toml",), "budget": ("5s",), "full": ()}

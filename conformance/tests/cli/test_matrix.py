@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.clients.java.streams_members import Unanswerable
-from kipcheck.conformance.engine.pool import Result
+from kipcheck.conformance.engine.execution.pool import Result
 from kipcheck.conformance.matrix import build, run
 from kipcheck.conformance.matrix.cells import Cell, Outcome, cells, outcome
 from kipcheck.conformance.matrix.groups import BinaryFactory, reference_binaries

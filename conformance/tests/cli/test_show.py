@@ -7,7 +7,7 @@ import pytest
 
 from kipcheck.conformance.cli.main import run as command
 from kipcheck.conformance.cli.show import example
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.tests.support.ledgers import CAUSE, everything, write
 from kipcheck.conformance.wire import explain
 from kipcheck.conformance.wire.schema import messages, spec

@@ -18,9 +18,9 @@ import pytest
 
 from kipcheck.conformance.clients.java import target
 from kipcheck.conformance.clients.java.programs import tool
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.releases_table import rocksdb
-from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.files.releases_table import rocksdb
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.live.controller.tool import command_of
 from kipcheck.conformance.live.coordinator.compatible_brokers import LIBRARIES, Process
 from kipcheck.conformance.protocols.checks import CHECKS

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step, step
-from kipcheck.conformance.core.history import Died, Refused, Replied, Unsupported
-from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.core.values.case import Case, Role, Step, step
+from kipcheck.conformance.core.values.history import Died, Refused, Replied, Unsupported
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.targets.protocol import NotPlayed, Session, Unavailable
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.tests.support.releases import FRANZ_GO

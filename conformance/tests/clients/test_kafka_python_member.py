@@ -10,7 +10,7 @@ import pytest
 
 from kipcheck.conformance.clients.kafka_python import LIMITS, KafkaPython
 from kipcheck.conformance.clients.kafka_python_loop import BEGINNING, Clock, Loop
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.member.ops import ACTIONS, MEMBER
 from kipcheck.conformance.targets.registry import installed
 

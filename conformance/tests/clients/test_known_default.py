@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.engine.known.lists import everything
-from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.targets.registry import installed
 from kipcheck.conformance.tests.support.releases import PYTHON_CLIENTS
 

@@ -4,9 +4,9 @@ from functools import cache
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.verdict import Grade, Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.known.lists import everything
 from kipcheck.conformance.engine.known.rules import is_release_in
 from kipcheck.conformance.protocols.group.ops import OPERATIONS

@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step, step
-from kipcheck.conformance.core.history import Died, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Case, Role, Step, step
+from kipcheck.conformance.core.values.history import Died, Refused, Replied, Unsupported
 from kipcheck.conformance.targets.protocol import NotPlayed, Session, Unavailable
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.testee import Limits, Testee

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from kipcheck.conformance.core.effects import Severity, severity_rank
-from kipcheck.conformance.core.failure_pattern import FailurePattern
-from kipcheck.conformance.core.remedy import fix_of, remedies
-from kipcheck.conformance.core.tags import DEFECT
+from kipcheck.conformance.core.files.remedies import fix_of, remedies
+from kipcheck.conformance.core.files.tags import DEFECT
+from kipcheck.conformance.core.values.failure_pattern import FailurePattern
+from kipcheck.conformance.core.values.impacts import Severity, severity_rank
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.invariants import all_effects, effect_of, tags_of, tags_vocabulary
 

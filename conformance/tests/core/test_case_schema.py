@@ -12,10 +12,10 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from referencing import Registry, Resource
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.engine import run
-from kipcheck.conformance.engine.mutation_test import subject_of
-from kipcheck.conformance.engine.run import Options
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.engine.execution import run
+from kipcheck.conformance.engine.execution.run import Options
+from kipcheck.conformance.engine.strength.mutation_test import subject_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.failure_group import FailureGroup
 from kipcheck.conformance.core.ledger import TYPES, Failure, FiledFailure, Writer, lines, read
 from kipcheck.conformance.core.ledger.failure import ByteRow, SequenceStep, TableRow
 from kipcheck.conformance.core.ledger.record import form
 from kipcheck.conformance.core.ledger.schema import LEDGER, RESULTS, dumped, ledger_schema, with_lines
-from kipcheck.conformance.engine.failures import DistinctFailure, Traits, distinct, is_among, united
+from kipcheck.conformance.core.values.failure_group import FailureGroup
+from kipcheck.conformance.engine.findings.failures import DistinctFailure, Traits, distinct, is_among, united
 from kipcheck.conformance.tests.support.ledgers import FAILURE, HEADER, REASON, everything, write
 
 ROOT = Path(str(files("kipcheck")))
@@ -129,7 +129,7 @@ EXEMPT = {
     "reports/record_matrix.py": "reads records.json",
     "reports/store_matrix.py": "reads store-upgrade.json",
     "reports/exploration.py": "reads the result of an exploration",
-    "reports/ladder.py": "reads the rows of a diagram of an exploration",
+    "reports/sequence_text.py": "reads the rows of a diagram of an exploration",
     "conformance/cli/lookup.py": "prints the catalogue",
     "conformance/engine/doctor/probes.py": "reads messages of the testee protocol",
 }
@@ -145,16 +145,16 @@ OTHERS = {
     ("conformance/engine/doctor/report.py", "results"): "a message of the testee protocol",
     ("conformance/engine/export/standalone.py", "each"): "a step; the program must run without kipcheck",
     ("conformance/engine/export/standalone.py", "got"): "a difference that the program finds",
-    ("conformance/engine/finding_pages.py", "rows"): "of the table of a page",
+    ("conformance/engine/findings/finding_pages.py", "rows"): "of the table of a page",
     ("conformance/engine/known/text.py", "document[entry.kind][0]"): "an entry of a list",
     ("conformance/engine/known/edit.py", "tomlkit.parse(text)"): "a list",
     ("conformance/engine/known/files.py", "listed"): "a list",
     ("conformance/engine/known/files.py", "table"): "an entry of a list",
-    ("conformance/engine/lint.py", "each"): "a requirement",
-    ("conformance/engine/lint_words.py", "value"): "an entry of a list",
+    ("conformance/engine/catalogue/lint.py", "each"): "a requirement",
+    ("conformance/engine/catalogue/lint_words.py", "value"): "an entry of a list",
     ("conformance/engine/reach/record.py", "each"): "an entry of reach.toml",
     ("conformance/engine/reach/record.py", "found"): "reach.json",
-    ("conformance/engine/selection.py", "row"): "of the plan",
+    ("conformance/engine/execution/selection.py", "row"): "of the plan",
     ("reports/phrases.py", "step"): "an operation",
     ("reports/phrases.py", "member"): "a part of an operation",
     ("reports/sarif.py", "rule"): "of SARIF",
@@ -163,9 +163,9 @@ OTHERS = {
     ("conformance/campaign/report/campaign_report.py", "aim"): "of manifest.json",
     ("conformance/campaign/report/campaign_report.py", "self.manifest"): "manifest.json",
     ("conformance/campaign/report/row_files.py", "header"): "of a file of rows",
-    ("conformance/engine/failures.py", "found"): "a file whose id and case are checked before it is read",
-    ("conformance/engine/failures.py", "filed.case"): "a case",
-    ("conformance/engine/profile.py", "listed"): "a profile",
+    ("conformance/engine/findings/failures.py", "found"): "a file whose id and case are checked before it is read",
+    ("conformance/engine/findings/failures.py", "filed.case"): "a case",
+    ("conformance/engine/execution/profile.py", "listed"): "a profile",
     ("conformance/engine/export/formats.py", "step"): "an operation",
     ("conformance/suite/items.py", "lists"): "options",
     ("conformance/cli/known.py", "each"): "an entry of a list",

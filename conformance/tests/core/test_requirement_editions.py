@@ -8,11 +8,11 @@ import pytest
 
 from kipcheck.conformance.cli.main import run as command
 from kipcheck.conformance.core.ledger import NAME, Place, read
-from kipcheck.conformance.core.requirement import Part, applies, requirements
-from kipcheck.conformance.engine import lint
-from kipcheck.conformance.engine.catalogue import parts_covered, requirement, totals
-from kipcheck.conformance.engine.ledger_header import header
-from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.core.values.requirement import Part, applies, requirements
+from kipcheck.conformance.engine.catalogue import lint
+from kipcheck.conformance.engine.catalogue.tables import parts_covered, requirement, totals
+from kipcheck.conformance.engine.execution.run import Options, run
+from kipcheck.conformance.engine.ledger.header import header
 from kipcheck.reports.coverage import Editions
 
 

@@ -10,13 +10,13 @@ import pytest
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.shard import run_shard
-from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.ledger import Ledger, read
-from kipcheck.conformance.engine import replay as engine_replay, run as engine_run
+from kipcheck.conformance.core.values.case import Case, Role, step
 from kipcheck.conformance.engine.doctor.samples import asked_of
-from kipcheck.conformance.engine.failures import FOLDER
-from kipcheck.conformance.engine.run import Options, Outcome, run
-from kipcheck.conformance.engine.worker import Unit, Worker, drawn
+from kipcheck.conformance.engine.execution import replay as engine_replay, run as engine_run
+from kipcheck.conformance.engine.execution.run import Options, Outcome, run
+from kipcheck.conformance.engine.execution.worker import Unit, Worker, drawn
+from kipcheck.conformance.engine.findings.failures import FOLDER
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets import answers, registry

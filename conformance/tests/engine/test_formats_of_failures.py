@@ -13,8 +13,8 @@ import pytest
 from kipcheck.conformance.campaign.manifest import Manifest, UnusableCampaign
 from kipcheck.conformance.cli.main import run as command
 from kipcheck.conformance.core.ledger import FAILURE_FORMAT, read
-from kipcheck.conformance.engine.failures import load
-from kipcheck.conformance.engine.merge import Unlike, merge
+from kipcheck.conformance.engine.findings.failures import load
+from kipcheck.conformance.engine.ledger.merge import Unlike, merge
 from kipcheck.conformance.tests.support.ledgers import FAILURE, HEADER, TARGETS, verdicts, write
 
 OLD = Path(str(files("kipcheck.conformance.tests.engine"))) / "format_1" / "failures"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.core.ledger import LedgerLine, Trouble, Verdict, Writer, read
-from kipcheck.conformance.engine import ledger_lines
-from kipcheck.conformance.engine.run import run
-from kipcheck.conformance.engine.selection import Options
+from kipcheck.conformance.engine.execution.run import run
+from kipcheck.conformance.engine.execution.selection import Options
+from kipcheck.conformance.engine.ledger import lines
 
 ROOM = 30
 """Verdicts."""
@@ -29,7 +29,7 @@ class Full(Writer):
 def test_the_ledger_has_its_complete_lines_and_the_report_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ledger_lines, "Writer", Full)
+    monkeypatch.setattr(lines, "Writer", Full)
     checks, messages = ("wire/round-trip",), ("HeartbeatRe*",)
     options = Options(("reference",), checks=checks, messages=messages, cases=20, workers=1, out=tmp_path)
     outcome = run(options)

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from kipcheck import reports
-from kipcheck.conformance.core import exits
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import Died, History, Op
 from kipcheck.conformance.core.ledger import Ledger, read
-from kipcheck.conformance.engine import run as engine_run
-from kipcheck.conformance.engine.deaths import MOST, Deaths
+from kipcheck.conformance.core.values import exits
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.history import Died, History, Op
+from kipcheck.conformance.engine.execution import run as engine_run
+from kipcheck.conformance.engine.execution.deaths import MOST, Deaths
+from kipcheck.conformance.engine.execution.run import Options, Outcome, run
 from kipcheck.conformance.engine.known.edit import updated
-from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
@@ -122,8 +122,8 @@ def test_a_required_check_must_pass_or_fail(small: Options, monkeypatch: pytest.
 
 
 def test_a_part_of_a_run_is_not_judged_alone(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kipcheck.conformance.core.part import Part
-    from kipcheck.conformance.engine.merge import merge
+    from kipcheck.conformance.core.values.part import Part
+    from kipcheck.conformance.engine.ledger.merge import merge
 
     both = replace(small, messages=("HeartbeatRe*",), require=("wire/two-readings",))
     folders = []
@@ -141,8 +141,8 @@ def test_a_part_of_a_run_is_not_judged_alone(small: Options, monkeypatch: pytest
 def test_a_part_without_a_subject_and_parts_without_any_have_no_verdict(
     small: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kipcheck.conformance.core.part import Part
-    from kipcheck.conformance.engine.merge import merge
+    from kipcheck.conformance.core.values.part import Part
+    from kipcheck.conformance.engine.ledger.merge import merge
 
     one = replace(small, messages=("HeartbeatRequest",))
     codes, folders = [], []

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kipcheck.conformance.core.requirement import Half, requirements
-from kipcheck.conformance.engine import lint
-from kipcheck.conformance.engine.generic_mutation_test import unfound
-from kipcheck.conformance.engine.lint import lint_input
+from kipcheck.conformance.core.values.requirement import Half, requirements
+from kipcheck.conformance.engine.catalogue import lint
+from kipcheck.conformance.engine.catalogue.lint import lint_input
+from kipcheck.conformance.engine.strength.generic_mutation_test import unfound
 from kipcheck.conformance.protocols.generic_mutants import GENERIC
 from kipcheck.conformance.protocols.mutants import MUTANTS
 

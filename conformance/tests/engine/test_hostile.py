@@ -23,10 +23,17 @@ from kipcheck.conformance.campaign.manifest import Manifest
 from kipcheck.conformance.campaign.plan import Aim, Plan
 from kipcheck.conformance.campaign.rows import Kept
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.core.foreign import TARGETS, harmless, harmless_json, harmless_line, is_data, one_line
 from kipcheck.conformance.core.ledger import NAME, read
-from kipcheck.conformance.engine import run
-from kipcheck.conformance.engine.progress import Progress, show_traceback
+from kipcheck.conformance.core.values.untrusted_text import (
+    TARGETS,
+    harmless,
+    harmless_json,
+    harmless_line,
+    is_data,
+    one_line,
+)
+from kipcheck.conformance.engine.execution import run
+from kipcheck.conformance.engine.execution.progress import Progress, show_traceback
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.testee import Testee

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import Died, History
-from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.judge import judge, possible_part
-from kipcheck.conformance.engine.mutation_test import subject_of
-from kipcheck.conformance.engine.shrink import shrunk
-from kipcheck.conformance.engine.worker import Finding, Unit, Worker
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import Died, History
+from kipcheck.conformance.core.values.verdict import Grade, Result
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.judge import judge, possible_part
+from kipcheck.conformance.engine.execution.worker import Finding, Unit, Worker
+from kipcheck.conformance.engine.search.shrink import shrunk
+from kipcheck.conformance.engine.strength.mutation_test import subject_of
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.assignment.ops import shorthand as assignment_shorthand
 from kipcheck.conformance.protocols.checks import CHECKS

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import find, settings
 
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.engine.shrink import shrunk
-from kipcheck.conformance.engine.worker import Finding, Unit, Worker
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.engine.execution.worker import Finding, Unit, Worker
+from kipcheck.conformance.engine.search.shrink import shrunk
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout

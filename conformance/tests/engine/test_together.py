@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Observation
-from kipcheck.conformance.engine.worker import Unit, Worker
-from kipcheck.conformance.engine.workers import workers_of
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Observation
+from kipcheck.conformance.engine.execution.worker import Unit, Worker
+from kipcheck.conformance.engine.execution.workers import workers_of
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess

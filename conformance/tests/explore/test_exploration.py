@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.core.edition import KIP_268, KIP_384, KIP_429, KIP_584, edition
+from kipcheck.conformance.core.values.edition import KIP_268, KIP_384, KIP_429, KIP_584, edition
 from kipcheck.conformance.protocols.declare.play import Product
 from kipcheck.conformance.protocols.invariants import invariant_of
 from kipcheck.conformance.protocols.playables import PLAYABLES
-from kipcheck.reports.ladder import ladder
+from kipcheck.reports.sequence_text import ladder
 
 
 def outcome(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

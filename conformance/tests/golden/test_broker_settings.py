@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from kipcheck.conformance.core.broker_settings import (
+from kipcheck.conformance.core.files.broker_settings import (
     FILE,
     INTEGERS,
     Of,
@@ -18,8 +18,8 @@ from kipcheck.conformance.core.broker_settings import (
     settings,
     table,
 )
-from kipcheck.conformance.core.release import NEWEST, Release, lines, releases, text_of
-from kipcheck.conformance.core.releases_table import patches
+from kipcheck.conformance.core.files.releases_table import patches
+from kipcheck.conformance.core.values.release import NEWEST, Release, lines, releases, text_of
 from kipcheck.conformance.live.server.settings import FIXED, RETENTION, SERVED
 from kipcheck.conformance.protocols.group.invariants.records import KEPT_MS
 from kipcheck.conformance.protocols.streams_group.model import SETTINGS as STREAMS_SETTINGS

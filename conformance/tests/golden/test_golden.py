@@ -13,8 +13,8 @@ import pytest
 
 import kipcheck.golden.vectors
 from kipcheck.conformance.clients.java.programs import JavaCodec
-from kipcheck.conformance.core.edition import APACHE, EDITIONS, Standing, edition
-from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.values.edition import APACHE, EDITIONS, Standing, edition
+from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.tests.support.loops import for_each, some_by_default
 from kipcheck.conformance.tests.support.releases import CLIENTS, STREAMS_JARS

@@ -9,7 +9,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from referencing import Registry, Resource
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.golden.regressions import Malformed, Regression, check, read, regressions, verify

@@ -5,11 +5,11 @@ import sys
 from asyncio import StreamReader, StreamWriter
 from contextlib import suppress
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Connection
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.live.server.topics import Topics
 
 NAMED = "apache@3.9.2"

@@ -12,7 +12,7 @@ import pytest
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.targets.transport import process_tree
-from kipcheck.conformance.tests.engine.test_interrupts import CASES, MATRIX, MESSAGES, Case
+from kipcheck.conformance.tests.engine.execution.test_interrupts import CASES, MATRIX, MESSAGES, Case
 from kipcheck.conformance.tests.support.processes import Started, started
 from kipcheck.conformance.tests.targets.transport.test_process_tree import JVM, has
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.engine.run import EMPTY_OVERTIME_S, OVERTIME
+from kipcheck.conformance.engine.execution.run import EMPTY_OVERTIME_S, OVERTIME
 
 pytestmark = [pytest.mark.hostile]
 FLOOD = Path(__file__).with_name("flood.py")

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from kipcheck.conformance.benchmarks.attacks import SOFTWARE, many, mutated
-from kipcheck.conformance.core.edition import APACHE, Edition
+from kipcheck.conformance.core.values.edition import APACHE, Edition
 from kipcheck.conformance.live.client.scripted import ScriptedBroker
 from kipcheck.conformance.live.server.connection import Script
 from kipcheck.conformance.live.server.feature_broker import FeatureBroker

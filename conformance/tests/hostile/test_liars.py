@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.engine.run import OVERTIME, OVERTIME_S
+from kipcheck.conformance.engine.execution.run import OVERTIME, OVERTIME_S
 
 pytestmark = [pytest.mark.hostile]
 LIAR = Path(__file__).with_name("liar.py")

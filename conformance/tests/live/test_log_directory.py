@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.core.release import Release, lines, releases
+from kipcheck.conformance.core.values.release import Release, lines, releases
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.controller import requests
 from kipcheck.conformance.live.coordinator.admin import versions_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.log_directory import report
 from kipcheck.conformance.log_directory.groups_report import groups_as_json, groups_text
 from kipcheck.conformance.log_directory.reading import read

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.log_directory.contents import Contents, Source
 from kipcheck.conformance.log_directory.reading import read
 from kipcheck.conformance.log_directory.verdicts import verdict

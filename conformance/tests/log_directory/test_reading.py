@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.log_directory import report
 from kipcheck.conformance.log_directory.contents import Contents
 from kipcheck.conformance.log_directory.reading import read

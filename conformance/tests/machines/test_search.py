@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import KIP_584
+from kipcheck.conformance.core.values.edition import KIP_584
 from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.machines.product import (
     ContractViolation,

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.matrix.advice import detour, verdict
 from kipcheck.conformance.matrix.answers import (
     FAILURES,

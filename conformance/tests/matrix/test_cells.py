@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.clients.java.programs import PARTS
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.matrix.cells import BREAKS, OK, REFUSED, Cell, cells, outcome, verdict, verdict_of
 from kipcheck.conformance.matrix.groups import mixed_group, reference_binaries

@@ -233,7 +233,7 @@ def player(place: Path, tools: Path) -> None:
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kipcheck {run} "$@"\n')
         script.chmod(0o755)
     consumer = place / "my-consumer"  # it does not leave its group
-    odd = "kipcheck.conformance.live.client.odd_consumers"
+    odd = "kipcheck.conformance.live.client.defective_consumers"
     consumer.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {odd} Vanishes "$2" "$4" "$6"\n')
     consumer.chmod(0o755)
 

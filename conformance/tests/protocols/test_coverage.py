@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.engine.catalogue import requirement
-from kipcheck.conformance.engine.worker import Unit, Worker
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.engine.catalogue.tables import requirement
+from kipcheck.conformance.engine.execution.worker import Unit, Worker
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.codec.mutants.codec import everywhere
 from kipcheck.conformance.protocols.invariants import all_invariants

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core import verbs
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.operations import verb_registry
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History, Op, Refused, Replied
 from kipcheck.conformance.engine.doctor.samples import asked_of, assignors, comparisons, named, renamed
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.assignment.checks.assignors import LEADER, two_members
@@ -156,11 +156,11 @@ def test_the_assignors_of_all_editions_are_known() -> None:
 
 def test_verbs_are_registered_with_the_check_of_their_answers() -> None:
     for each in group.OPERATIONS.verbs:
-        assert verbs.answers_to(each) == verbs.Answers("answers", group.check_answer)
-        assert verbs.names_its_sender(each) is (each in group.OPERATIONS.requests)
+        assert verb_registry.answers_to(each) == verb_registry.Answers("answers", group.check_answer)
+        assert verb_registry.names_its_sender(each) is (each in group.OPERATIONS.requests)
     for each in member.OPERATIONS.verbs:
-        assert verbs.answers_to(each) == verbs.Answers("actions", member.ACTIONS.check)
-    assert verbs.answers_to("enchant") is None
+        assert verb_registry.answers_to(each) == verb_registry.Answers("actions", member.ACTIONS.check)
+    assert verb_registry.answers_to("enchant") is None
     assert operation(Step("a", "join", {"version": 3})) == {"op": "join", "actor": "a", "version": 3}
     assert operation(Step("codec", "decode", {"hex": ""})) == {"op": "decode", "hex": ""}
 
@@ -171,12 +171,12 @@ def test_verbs_are_registered_with_the_check_of_their_answers() -> None:
         [
             "kipcheck.conformance.campaign.shard",
             "kipcheck.conformance.engine.doctor.probes",
-            "kipcheck.conformance.engine.run",
-            "kipcheck.conformance.engine.replay",
+            "kipcheck.conformance.engine.execution.run",
+            "kipcheck.conformance.engine.execution.replay",
             "kipcheck.conformance.suite.items",
             "kipcheck.conformance.protocols.machine_targets",
-            "kipcheck.conformance.engine.mutation_test",
-            "kipcheck.conformance.engine.worker",
+            "kipcheck.conformance.engine.strength.mutation_test",
+            "kipcheck.conformance.engine.execution.worker",
             "kipcheck.golden.regressions",
         ],
         2,
@@ -186,7 +186,7 @@ def test_every_process_that_talks_to_targets_knows_all_verbs(module: str) -> Non
     code = f"""if True:
         from importlib import import_module
         import_module({module!r})
-        from kipcheck.conformance.core.verbs import answers_to
+        from kipcheck.conformance.core.operations.verb_registry import answers_to
         print(*(each for each in ("join", "loaded", "member-told", "member-poll") if answers_to(each) is None))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == ""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.generic_mutants import GENERIC, generic, learned
 from kipcheck.conformance.protocols.group.ops import OPERATIONS as GROUP
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS as STORES

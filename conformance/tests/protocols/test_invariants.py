@@ -2,8 +2,8 @@
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import (
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.history import (
     Died,
     History,
     Lost,
@@ -13,8 +13,8 @@ from kipcheck.conformance.core.history import (
     Replied,
     Unsupported,
 )
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.codec.invariants.wire import words
 from kipcheck.conformance.protocols.codec.two_decoders import difference
 from kipcheck.conformance.protocols.invariants import all_invariants

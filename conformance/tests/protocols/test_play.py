@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.core.edition import APACHE, KIP_258, KIP_384, KIP_584, edition
-from kipcheck.conformance.core.plain import plain
+from kipcheck.conformance.core.values.edition import APACHE, KIP_258, KIP_384, KIP_584, edition
+from kipcheck.conformance.core.values.plain import plain
 from kipcheck.conformance.explore.games import open_session
 from kipcheck.conformance.protocols.features.model.controller import State
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS as UPDATES, BrokerUp

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from kipcheck.conformance.core.edition import EDITIONS, edition
-from kipcheck.conformance.core.release import lines
+from kipcheck.conformance.core.values.edition import EDITIONS, edition
+from kipcheck.conformance.core.values.release import lines
 from kipcheck.conformance.protocols.machine_targets import machine_adapters
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.protocols.registry import machines_of
@@ -22,7 +22,7 @@ def test_machines_are_imported_for_their_roles_only() -> None:
     program = """if True:
         import sys
         from kipcheck.conformance.protocols.reference import Reference
-        from kipcheck.conformance.core.case import Role
+        from kipcheck.conformance.core.values.case import Role
         reference = Reference()
         assert reference.configure("apache") is None and "group" in reference.claims().machines
         for role in (Role.CODEC, Role.LEADER, Role.COORDINATOR):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance import protocols
-from kipcheck.conformance.core import verbs
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.operations import verb_registry
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import LISTED
 from kipcheck.conformance.protocols.client.ops import CLIENT
@@ -48,7 +48,7 @@ def test_the_kinds_of_checks_are_in_the_order_that_campaigns_draw_from() -> None
 def test_every_machine_of_a_package_has_its_parts() -> None:
     for package in registry.packages().values():
         for machine in package.machines:
-            assert verbs.role_of(machine) is package.role
+            assert verb_registry.role_of(machine) is package.role
             assert machine in CONVERSATIONS
             assert any(each.family.role is package.role for each in LISTED)
     assert [*CONVERSATIONS] == [*registry.machines()]
@@ -83,7 +83,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     place.parent.mkdir()
     (tmp_path / "made_up" / "__init__.py").touch()
     place.write_text("""
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 
 PROTOCOL = ProtocolPackage(67, Role.BROKER)

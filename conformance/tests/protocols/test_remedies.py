@@ -4,8 +4,8 @@ import re
 import tomllib
 from importlib.resources import files
 
-from kipcheck.conformance.core.remedy import remedies
-from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.files.remedies import remedies
+from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.tests.support.loops import for_each
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import (
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import (
     Died,
     History,
     Lost,

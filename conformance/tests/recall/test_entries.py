@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Final
 
-from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.recall import floor, power, record

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.failure_pattern import FailurePattern
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.failure_pattern import FailurePattern
 from kipcheck.conformance.recall.bugs import Bug, InvalidEntry
 from kipcheck.conformance.recall.measure import NO_INVARIANT, NOT_COUNTED, Budget, Measured, families, measure
 from kipcheck.conformance.recall.runs import Failing, First, Job, KeptRuns, Run
@@ -190,7 +190,7 @@ def test_a_family_without_a_subject_of_the_target_is_left_out() -> None:
 
 
 def _nothing_selected() -> str:
-    from kipcheck.conformance.engine.selection import NOTHING_SELECTED
+    from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED
 
     return NOTHING_SELECTED
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.recall import go_changes
 from kipcheck.conformance.recall.changes import of_mistake
 from kipcheck.conformance.recall.go_copies import MODULES

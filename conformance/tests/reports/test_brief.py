@@ -23,7 +23,7 @@ from kipcheck.conformance.tests.support.ledgers import (
     verdicts,
     write,
 )
-from kipcheck.reports import brief
+from kipcheck.reports import terminal
 
 SKIP: Line = {"target": "another", "check": "wire/claims", "why": "it claims nothing that this is about"}
 STALE: Line = {
@@ -89,7 +89,7 @@ def test_the_gravest_25_are_listed_and_the_others_counted(tmp_path: Path) -> Non
     found = rendered(tmp_path, *failures(60))
     assert [re.findall("Defect [0-9]+", each) for each in found[1:26]] == [[f"Defect {at}"] for at in range(25)]
     assert found[26] == f"and 35 causes more, of 35 failures: kipcheck report {tmp_path} --details"
-    assert len(found) <= brief.LINES
+    assert len(found) <= terminal.LINES
 
 
 MANY = 50
@@ -106,7 +106,7 @@ TOO_MUCH: dict[str, list[tuple[str, Line]]] = {
 @pytest.mark.parametrize("causes", [0, 3, 60])
 def test_what_does_not_fit_is_counted_with_the_command_that_shows_it(tmp_path: Path, name: str, causes: int) -> None:
     found = rendered(tmp_path, *verdicts("PASS", 2), *failures(causes), *TOO_MUCH[name])
-    assert len(found) == brief.LINES
+    assert len(found) == terminal.LINES
     (counted,) = [each for each in found if each.startswith("not shown: ")]
     assert counted.endswith(f": kipcheck report {tmp_path} --details")
     number, total = map(int, re.findall(rf"(\d+) of (\d+) {name}", counted)[0])
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_counted_with_the_command_that_shows_it(tmp_path: P
 def test_of_everything_at_once_each_kind_has_a_line(tmp_path: Path) -> None:
     every = [line for lines in TOO_MUCH.values() for line in lines]
     found = rendered(tmp_path, *verdicts("PASS", 2), *failures(60), *every)
-    assert len(found) == brief.LINES
+    assert len(found) == terminal.LINES
     text = "\n".join(found)
     for each in ("went down 0", "stale: known.toml:0", "flaky: another", "differ: wire/0", "skipped: reason 0"):
         assert each in text, each
@@ -124,7 +124,7 @@ def test_of_everything_at_once_each_kind_has_a_line(tmp_path: Path) -> None:
 
 def test_a_campaign_fits_too(tmp_path: Path) -> None:
     found = rendered(tmp_path, *campaign(), *failures(60), header=campaigned())
-    assert len(found) <= brief.LINES
+    assert len(found) <= terminal.LINES
     assert any(each.startswith("campaign c0ffee00c0ffee00: ") for each in found)
     assert any(each.startswith("failures: 61 new") for each in found)
 
@@ -133,7 +133,7 @@ def test_a_campaign_fits_too(tmp_path: Path) -> None:
 def test_on_a_terminal_no_line_of_a_cause_wraps(tmp_path: Path, width: int) -> None:
     long = {**CAUSE, "title": "An assignment is lost " * 9, "page": "conformance/docs/findings/kafka-python-x.md"}
     path = write(tmp_path, *verdicts("FAIL", 1), ("failure", FAILURE), ("failure", SEEN), ("cause", long))
-    found = brief.render(reports.loaded(path), width).splitlines()
+    found = terminal.render(reports.loaded(path), width).splitlines()
     assert all(len(each) <= width for each in found[:3])
     assert ("findings/kafka-python-x" in found[1]) == (width > 100)
     assert " ..." in found[1]
@@ -150,7 +150,7 @@ def test_a_terminal_has_colours_unless_no_color_is_set(
     assert "\x1b" not in capsys.readouterr().out  # it is no terminal
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     print_report(path)
-    assert f"{brief.RED}stuck group{brief.PLAIN} 13" in capsys.readouterr().out
+    assert f"{terminal.RED}stuck group{terminal.PLAIN} 13" in capsys.readouterr().out
     monkeypatch.setenv("NO_COLOR", "1")
     print_report(path)
     assert "\x1b" not in (text := capsys.readouterr().out) and "stuck group 13" in text

@@ -11,7 +11,7 @@ import pytest
 
 from kipcheck import reports
 from kipcheck.conformance.core.ledger import Place, read
-from kipcheck.conformance.engine.merge import Unlike, merge
+from kipcheck.conformance.engine.ledger.merge import Unlike, merge
 from kipcheck.conformance.tests.reports.test_page import CONTRAST
 from kipcheck.conformance.tests.support.browser import NAMES, browser, installed
 from kipcheck.conformance.tests.support.ledgers import (

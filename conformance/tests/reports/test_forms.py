@@ -14,8 +14,8 @@ from markdown_it import MarkdownIt
 
 from kipcheck import reports
 from kipcheck.conformance.core.ledger import lines, read, type_of
-from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.core.values.requirement import requirements
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.tests.support.ledgers import (
     FAILURE,
     FOOTER,

@@ -16,8 +16,8 @@ from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
 from kipcheck import reports
-from kipcheck.conformance.core.foreign import UNSEEN, clean
 from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.core.values.untrusted_text import UNSEEN, clean
 from kipcheck.conformance.tests.support.ledgers import FOOTER, HEADER, TARGETS, everything, write
 from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.reports.markup import escaped, link, tag

@@ -14,7 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from kipcheck.conformance.cli.main import run as main
-from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.core.files.output_folder import LIST
 from kipcheck.conformance.matrix.scenario_names import ABOUT
 from kipcheck.conformance.tests.reports.test_page import CONTRAST
 from kipcheck.conformance.tests.support.browser import NAMES, Browser, browser, installed

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from kipcheck import reports
-from kipcheck.conformance.core.effects import Severity
+from kipcheck.conformance.core.files.output_folder import LIST
 from kipcheck.conformance.core.ledger import Header, Verdict, Writer, lines, read, type_of
-from kipcheck.conformance.core.output_folder import LIST
-from kipcheck.conformance.engine import ledger_lines
-from kipcheck.conformance.engine.early_causes import EarlyCause
-from kipcheck.conformance.engine.progress import Progress
-from kipcheck.conformance.engine.run import Options, run
-from kipcheck.conformance.engine.worker import Unit
-from kipcheck.reports import brief
+from kipcheck.conformance.core.values.impacts import Severity
+from kipcheck.conformance.engine.execution.progress import Progress
+from kipcheck.conformance.engine.execution.run import Options, run
+from kipcheck.conformance.engine.execution.worker import Unit
+from kipcheck.conformance.engine.findings.early_causes import EarlyCause
+from kipcheck.conformance.engine.ledger import lines as ledger_lines
+from kipcheck.reports import terminal
 
 EVERY = {"ledger.jsonl", *reports.FILES.values()}
 SMALL = ("--target", "reference", "--message", "HeartbeatRe*", "--check", "wire/repeat", "--cases", "2")
@@ -69,7 +69,7 @@ def test_a_report_that_cannot_be_made_is_a_bug_of_ours_and_the_ledger_stands(
     def breaks(found: object) -> str:
         raise ZeroDivisionError("in the report")
 
-    monkeypatch.setattr(brief, "render", breaks)
+    monkeypatch.setattr(terminal, "render", breaks)
     options = Options(
         targets=("reference",), messages=("HeartbeatRe*",), checks=("wire/repeat",), cases=1, out=tmp_path
     )

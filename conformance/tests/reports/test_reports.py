@@ -12,8 +12,8 @@ import pytest
 
 from kipcheck import reports
 from kipcheck.conformance.cli.reports import FORMS
+from kipcheck.conformance.core.files.output_folder import LIST, REPORTS, OutputFolder
 from kipcheck.conformance.core.ledger import KnownEntry, SequenceStep, read
-from kipcheck.conformance.core.output_folder import LIST, REPORTS, OutputFolder
 from kipcheck.conformance.tests.support.ledgers import (
     FAILURE,
     FOOTER,

@@ -10,14 +10,14 @@ from xml.etree import ElementTree
 import pytest
 
 from kipcheck import reports
-from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.core.part import Part
-from kipcheck.conformance.engine.merge import merge
-from kipcheck.conformance.engine.run import Options, hold
+from kipcheck.conformance.core.values import exits
+from kipcheck.conformance.core.values.part import Part
+from kipcheck.conformance.engine.execution.run import Options, hold
+from kipcheck.conformance.engine.ledger.merge import merge
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.reports import brief
+from kipcheck.reports import terminal
 
 ASKED = Options(targets=("group",), checks=("group/generations", "group/errors"), cases=30, workers=1)
 
@@ -46,7 +46,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_coordinator_that_refuses_every_member_passes_and_what_it_hides_is_named(
     refused: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brief, "UNJUDGED", 4)
+    monkeypatch.setattr(terminal, "UNJUDGED", 4)
     (unjudged,) = json.loads(reports.render(refused, "json"))["footer"]["totals"]["unjudged_invariants"].values()
     assert {"group/generation-grows", "group/one-leader", "group/assignment-from-leader"} <= {*unjudged}
     assert not {"group/answers-join", "group/answers-heartbeat", "group/answered-once"} & {*unjudged}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE, EDITIONS
+from kipcheck.conformance.core.values.edition import APACHE, EDITIONS
 from kipcheck.conformance.tests.support.loops import for_each, some_by_default
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.conformance.wire.byte_map import Role

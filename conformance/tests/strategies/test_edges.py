@@ -1,7 +1,7 @@
 """Default cases have each edge of each field: of its type and its rules as declared, and of what is drawn.
 
-``core/field_edges.py`` derives the edges from the operations, ``strategies/edges.py`` from the declaration of the steps
-that are drawn. An edge that no case has is one at which an implementation can be wrong unnoticed.
+``core/operations/field_edges.py`` derives the edges from the operations, ``strategies/edges.py`` from the declaration
+of the steps that are drawn. An edge that no case has is one at which an implementation can be wrong unnoticed.
 """
 
 from collections import Counter
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE, EDITIONS
-from kipcheck.conformance.core.field_edges import edges_of, values_in
+from kipcheck.conformance.core.operations.field_edges import edges_of, values_in
+from kipcheck.conformance.core.values.edition import APACHE, EDITIONS
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.codec.checks.version_pairs import SUPPORTED, supported_versions

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import optional, size, typical
-from kipcheck.conformance.core.field_kinds import one_of
-from kipcheck.conformance.core.operations import Operations, operation
+from kipcheck.conformance.core.operations.declaration import Operations, operation
+from kipcheck.conformance.core.operations.field_annotations import optional, size, typical
+from kipcheck.conformance.core.operations.field_kinds import one_of
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Flag, Integer, OneOf, Pick, Record, Row, Seq, Text, record
 from kipcheck.strategies.operations import nodes

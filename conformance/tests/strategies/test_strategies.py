@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings, strategies as st
 
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.conformance.wire.errors import Refused

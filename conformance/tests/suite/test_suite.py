@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
@@ -108,7 +108,7 @@ def test_in_a_suite_of_ones_own(inside: pytest.Pytester) -> None:
     inside.makeini("[pytest]\nkipcheck_target = reference\nkipcheck_check = features/*\nkipcheck_edition = kip-584\n")
     inside.makepyfile(
         """
-        from kipcheck.conformance.core.case import Role
+        from kipcheck.conformance.core.values.case import Role
 
         def test_conformance(kipcheck_item):
             assert kipcheck_item.subject == "features"

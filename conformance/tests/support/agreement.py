@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.canonical_form import canonical
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, messages, spec

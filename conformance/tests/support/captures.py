@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.core.edition import APACHE, Edition
+from kipcheck.conformance.core.values.edition import APACHE, Edition
 from kipcheck.conformance.live.watch.capture_input import watch_capture
 from kipcheck.conformance.live.watch.watcher import Watcher
 from kipcheck.conformance.wire.framing import encode_request, encode_response, frame

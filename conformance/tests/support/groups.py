@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Role, Step, step
-from kipcheck.conformance.core.history import History, Observation, Op, Replied
+from kipcheck.conformance.core.values.case import Case, Role, Step, step
+from kipcheck.conformance.core.values.history import History, Observation, Op, Replied
 from kipcheck.conformance.protocols.assignment import strategies as membership
 from kipcheck.conformance.protocols.assignment.checks.assignors import LEADER
 from kipcheck.conformance.protocols.assignment.checks.mixed import MIXED

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.core.values.edition import EDITIONS
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import messages, spec

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.core.foreign import harmless_json
 from kipcheck.conformance.core.ledger import FAILURE_FORMAT, FORMAT
+from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
 Line = dict[str, Any]
 

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kipcheck.conformance.core.broker_settings import settings
-from kipcheck.conformance.core.edition import Edition, edition
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.files.broker_settings import settings
+from kipcheck.conformance.core.values.edition import Edition, edition
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.recording.received import form
 from kipcheck.conformance.live.recording.traffic import Finding, Observer, Traffic
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Limits, Script
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.wire import layout, metadata_records, record_batches
 from kipcheck.conformance.wire.log_files import EPOCHS, METADATA, encode
 from kipcheck.conformance.wire.primitives import uvarint

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import Observation
-from kipcheck.conformance.core.machine import Driven
-from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import Observation
+from kipcheck.conformance.core.values.machine import Driven
 from kipcheck.conformance.targets.protocol import BATCH, Session, observed
 
 

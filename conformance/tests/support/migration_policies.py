@@ -1,7 +1,7 @@
 """What each ``group.consumer.migration.policy`` allows: conversations, and how their last step is answered."""
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Observation, Refused, Replied
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.migration.checks import FORMED
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS

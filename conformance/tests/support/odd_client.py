@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kipcheck.conformance.core.ledger import Ledger
-from kipcheck.conformance.engine.run import Outcome
+from kipcheck.conformance.engine.execution.run import Outcome
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused

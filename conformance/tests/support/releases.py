@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kipcheck.conformance.core.release import NEWEST, judged_lines
-from kipcheck.conformance.core.releases_table import listed, named
+from kipcheck.conformance.core.files.releases_table import listed, named
+from kipcheck.conformance.core.values.release import NEWEST, judged_lines
 from kipcheck.conformance.targets.target_entries import target_entries
 
 OLD: Final = named("last-before-4")

@@ -5,7 +5,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.wire.schema import Raw, release_table
 
 SCHEMAS = files("kipcheck.conformance.wire") / "schemas"

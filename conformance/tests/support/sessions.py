@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Role, Step, step
-from kipcheck.conformance.core.history import History, Observation, Op, Replied
-from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.core.values.case import Case, Role, Step, step
+from kipcheck.conformance.core.values.history import History, Observation, Op, Replied
+from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter, Session
 

@@ -7,7 +7,7 @@ from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.plan import Bounds, Shard
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.campaign.shard import run_shard
-from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 

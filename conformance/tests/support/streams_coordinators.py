@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.history import Observation, Refused, Replied
+from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
 from kipcheck.conformance.protocols.streams_group.target import machine_of
 from kipcheck.conformance.targets import registry

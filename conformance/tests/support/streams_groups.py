@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.verdict import Result, Verdict
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Result, Verdict
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, Topic
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE
-from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import process_of
 from kipcheck.conformance.protocols.streams.model.leader import written
 from kipcheck.conformance.protocols.streams.model.members import (
@@ -23,6 +22,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     Topology,
 )
+from kipcheck.conformance.protocols.streams.model.release_members import binary
 from kipcheck.conformance.protocols.streams.model.tasks import order
 from kipcheck.conformance.protocols.streams.ops import STATELESS, TOPICS
 

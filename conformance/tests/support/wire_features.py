@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Observation, Refused, Replied
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.live.server.feature_broker import FeatureBroker
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules

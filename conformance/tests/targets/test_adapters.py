@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.targets.protocol import Session, Unavailable
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.wire import Layout

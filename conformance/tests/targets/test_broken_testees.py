@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Replied
 from kipcheck.conformance.core.ledger import Ledger, read
-from kipcheck.conformance.engine import run as engine_run, shrink
-from kipcheck.conformance.engine.run import Options, Outcome
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Replied
+from kipcheck.conformance.engine.execution import run as engine_run
+from kipcheck.conformance.engine.execution.run import Options, Outcome
+from kipcheck.conformance.engine.search import shrink
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Broken, Unstable

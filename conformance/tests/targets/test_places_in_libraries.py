@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.clients.kafka_python import KafkaPython
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import Died, Refused
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.history import Died, Refused
 from kipcheck.conformance.targets.error_mapping import innermost, place_in_dump, rejected
 from kipcheck.conformance.targets.protocol import LONGEST_AT, observed
 from kipcheck.conformance.targets.registry import target

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.targets import testee
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import adapter, target, targets_table

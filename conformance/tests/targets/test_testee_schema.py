@@ -11,8 +11,8 @@ from typing import Any, Final
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.targets import answers
 from kipcheck.conformance.targets.answers import ProtocolViolation

@@ -9,7 +9,7 @@ from typing import Any
 import construct as c
 import pytest
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.tests.support.draws import damaged, spoiled, value
 from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order, java_judge, parts
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.tests.support.agreement import BY_HAND, CONSUMER, STREAMS, generated, of
 from kipcheck.conformance.tests.support.releases import CLIENTS, STREAMS_JARS
 from kipcheck.conformance.tests.wire.test_jars import LINES

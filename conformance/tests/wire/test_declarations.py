@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE, Edition, Standing, edition
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.values.edition import APACHE, Edition, Standing, edition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.tests.support.schema_files import RELEASES, declared, swap
 from kipcheck.conformance.wire.definitions import in_jar

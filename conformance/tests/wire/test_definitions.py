@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout
@@ -178,7 +178,7 @@ PROCESSES = (
     "kipcheck.conformance.cli.main",
     "kipcheck.conformance.suite.items",
     "kipcheck.conformance.targets.transport.child",
-    "kipcheck.conformance.engine.worker",
+    "kipcheck.conformance.engine.execution.worker",
     "kipcheck.golden.make",
     "kipcheck.strategies.public",
 )
@@ -189,7 +189,7 @@ PROCESSES = (
 def test_every_process_can_fetch_the_jars_of_an_edition(module: str) -> None:
     code = f"""if True:
         from importlib import import_module
-        from kipcheck.conformance.core.jars import files_of
+        from kipcheck.conformance.core.files.jars import files_of
         import_module({module!r})
         from kipcheck.conformance.targets.toolchains import maven
         maven._found = lambda coordinates: {{each: "jar" for each in coordinates}}

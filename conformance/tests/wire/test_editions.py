@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE, edition
-from kipcheck.conformance.core.releases_table import patches
+from kipcheck.conformance.core.files.releases_table import patches
+from kipcheck.conformance.core.values.edition import APACHE, edition
 from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.diff import Compatibility, Diff, VersionDiff, compatibility, diff

@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.edition import EDITIONS, edition
+from kipcheck.conformance.core.values.edition import EDITIONS, edition
 from kipcheck.conformance.tests.support.draws import damaged, value
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.describe import _meanings, describe, laid_out, meaning, name_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.tests.support.draws import value
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.explain import explain

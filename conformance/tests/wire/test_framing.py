@@ -2,7 +2,7 @@
 
 import pytest
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import (

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE, EDITIONS, edition
-from kipcheck.conformance.core.release import NEWEST, releases
+from kipcheck.conformance.core.values.edition import APACHE, EDITIONS, edition
+from kipcheck.conformance.core.values.release import NEWEST, releases
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.tests.support.schema_files import RELEASES, SCHEMAS, declared, names
 from kipcheck.conformance.wire.schema import SCALARS, Layout, Raw, Versions, family, messages, release_table, spec

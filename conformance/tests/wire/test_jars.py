@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order, java_judge, parts
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.tests.support.agreement import (
     BY_HAND,
     CONSUMER,

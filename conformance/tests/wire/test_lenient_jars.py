@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order, java_judge
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.tests.support.agreement import BY_HAND
 from kipcheck.conformance.tests.support.draws import damaged, value
 from kipcheck.conformance.tests.support.releases import CLIENTS, OLD

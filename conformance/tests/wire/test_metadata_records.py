@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.wire import metadata_records
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.metadata_records import Frame, control_value, frame, is_known, known_versions

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from kipcheck.conformance.clients.java.programs import Order, java_judge, parts
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.tests.support.agreement import CONSUMER, STREAMS, drawn, generated, keepable, of
 from kipcheck.conformance.tests.wire.test_jars import LINES
 from kipcheck.conformance.wire import constructs, layout

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.quorum_files import PROPERTIES, QUORUM, decode, newest_readable
 

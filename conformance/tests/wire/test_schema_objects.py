@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.clients.java.programs import program
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import releases
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import releases
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.tests.support.old_names import OLD
 from kipcheck.conformance.tests.support.schema_files import RELEASES, declared, names, swap

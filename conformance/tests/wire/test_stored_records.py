@@ -2,7 +2,7 @@
 
 import pytest
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.wire.stored_records import InterBroker, messages, newest_readable, thresholds, written
 
 OFFSET, GROUP, TRANSACTION = "OffsetCommitValue", "GroupMetadataValue", "TransactionLogValue"

@@ -7,9 +7,9 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from kipcheck.conformance.core.case import Role, Step, step
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Role, Step, step
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment import invariants, strategies as groups
 from kipcheck.conformance.protocols.assignment.checks.known_hard_groups import CLAIMS
 from kipcheck.conformance.protocols.assignment.invariants.cooperation import ROUNDS

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.edition import KIP_429, edition
+from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.edition import KIP_429, edition
 from kipcheck.conformance.protocols.assignment import invariants, strategies as groups
 from kipcheck.conformance.protocols.assignment.checks.assignors import (
     Assignor,

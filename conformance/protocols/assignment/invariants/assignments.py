@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Refused, Replied
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History, Refused, Replied
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.invariants import ALWAYS, BY_RULE, leader_invariant
 from kipcheck.conformance.protocols.assignment.invariants.rounds import (
     STICKIES,

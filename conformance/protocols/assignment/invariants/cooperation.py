@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.invariants import COOPERATING, leader_invariant
 from kipcheck.conformance.protocols.assignment.invariants.rounds import Round, is_balanced, of_assignors, rounds
 from kipcheck.conformance.protocols.assignment.model.assignment import (

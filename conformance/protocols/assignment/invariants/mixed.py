@@ -7,8 +7,8 @@ The draft gives the error of an assignment neither a field nor a value: it is re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment.invariants import leader_invariant
 from kipcheck.conformance.protocols.assignment.invariants.rounds import Round, of_assignors, rounds
 from kipcheck.conformance.protocols.assignment.model.assignment import (

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import History, Op, Refused, Replied
-from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.history import History, Op, Refused, Replied
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, STICKY, Group, Member, Partition
 from kipcheck.conformance.protocols.assignment.ops import Share, group_of, shares
 from kipcheck.conformance.protocols.declare.invariant import AppliesTo

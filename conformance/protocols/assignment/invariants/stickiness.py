@@ -6,9 +6,9 @@ stickiness.
 
 from collections.abc import Iterator, Mapping
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.invariants import KEEPING, leader_invariant
 from kipcheck.conformance.protocols.assignment.invariants.rounds import (
     STICKIES,

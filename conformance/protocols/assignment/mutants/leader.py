@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from types import EllipsisType
 from typing import Any, TypeVar
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE,
     RANGE,

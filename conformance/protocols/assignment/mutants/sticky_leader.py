@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE,
     STICKY,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.premises import EMBEDS, REQUEST
 from kipcheck.conformance.protocols.client.trace import (

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.consequences import after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
 from kipcheck.conformance.protocols.client.premises import (

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed
 from kipcheck.conformance.protocols.client.premises import (
     AS_MEMBER,

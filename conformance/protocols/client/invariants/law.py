@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.premises import Premise, occurring
 from kipcheck.conformance.protocols.client.trace import Happened, is_proven, was_late
 from kipcheck.conformance.protocols.declare.invariant import Search, invariant

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment.invariants import assignments, cooperation
 from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS, COOPERATIVE, NO_GENERATION
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, breach, law

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, held_ms

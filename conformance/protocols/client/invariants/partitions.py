@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE,
     NO_GENERATION,

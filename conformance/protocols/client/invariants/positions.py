@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.premises import COMMITS, COMMITTED, FETCHES, RECORDS
 from kipcheck.conformance.protocols.client.trace import GRACE_MS, RACE_MS, STARTS, Happened, Membership, trace

@@ -6,10 +6,10 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from kipcheck.conformance.core.case import Role, Step, step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Role, Step, step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.codec import invariants
 from kipcheck.conformance.protocols.codec.checks.example_values import SYSTEMATIC, bare
 from kipcheck.conformance.protocols.codec.checks.samples import Sample, unlike_read, unlike_written

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.codec import invariants
 from kipcheck.conformance.protocols.codec.checks.family import Subject, claimed, coverage, place
 from kipcheck.conformance.protocols.codec.strategies import FILES, as_log_file

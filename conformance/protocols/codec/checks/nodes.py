@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, Final, TypeAlias, cast
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.codec import invariants
 from kipcheck.conformance.protocols.codec.checks.family import Subject, coverage, explained, place
 from kipcheck.conformance.protocols.codec.strategies import as_json, from_node

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.codec.checks.example_values import present, utmost
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.complete import is_default

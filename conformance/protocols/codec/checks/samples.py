@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from kipcheck.conformance.core.nearest import nearest
+from kipcheck.conformance.core.values.nearest import nearest
 from kipcheck.conformance.protocols.codec.checks.example_values import TAGS
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference
 from kipcheck.conformance.protocols.declare.check import Operation

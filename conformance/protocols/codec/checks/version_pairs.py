@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.codec.checks.example_values import inhabited
 from kipcheck.conformance.protocols.codec.checks.family import Subject
 from kipcheck.conformance.protocols.declare.check import Conversation

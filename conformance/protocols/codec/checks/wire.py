@@ -6,9 +6,9 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from kipcheck.conformance.core.case import step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.verdict import Disagreement
+from kipcheck.conformance.core.values.case import step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.verdict import Disagreement
 from kipcheck.conformance.protocols.codec.checks.example_values import emptied, extreme, inhabited, tagged
 from kipcheck.conformance.protocols.codec.checks.family import Subject, Value, codec_check, drawn
 from kipcheck.conformance.protocols.codec.checks.large_values import each_large, large, sizes

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.declare.invariant import invariant
 
 codec_invariant = partial(invariant, role=Role.CODEC)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import History, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.history import History, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import answered, canonical, encodable, rewritten, well_written
 from kipcheck.conformance.protocols.codec.two_decoders import layout_of, where

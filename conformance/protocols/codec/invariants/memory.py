@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import History, Observation, Refused, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.history import History, Observation, Refused, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import answered, canonical, is_encode, rewritten, well_written
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.history import History, Refused as Refusal, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import answered
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.history import History, Op, Refused as Refusal, Replied
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import (
     answered,

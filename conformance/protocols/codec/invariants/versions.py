@@ -8,10 +8,10 @@ from itertools import pairwise
 from json import dumps, loads
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History, Refused as Refusal, Replied
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import (
     answered,

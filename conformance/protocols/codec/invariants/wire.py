@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
-from kipcheck.conformance.core.verdict import Disagreement, Grade, Violation
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History, Op, Refused as Refusal, Replied
+from kipcheck.conformance.core.values.verdict import Disagreement, Grade, Violation
 from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.two_decoders import (
     DecodedBytes,

@@ -6,8 +6,8 @@ Each invariant reads answers, as those of ``cluster`` do. A controller that refu
 from collections.abc import Iterator
 from typing import Final
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact
 from kipcheck.conformance.protocols.features.invariants.cluster import (
     KIP,

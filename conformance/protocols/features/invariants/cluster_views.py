@@ -6,8 +6,8 @@ Each invariant reads answers, as those of ``cluster`` do.
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact
 from kipcheck.conformance.protocols.features.invariants.cluster import (
     KIP,

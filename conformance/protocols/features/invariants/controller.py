@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Refused
-from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History, Refused
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 

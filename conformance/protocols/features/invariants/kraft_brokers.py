@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.release import Release
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules

@@ -7,9 +7,9 @@ node declared, and the rules of upgrade types. A controller that refuses everyth
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Refused, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History, Refused, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.features.invariants.kraft import (
     ALL,

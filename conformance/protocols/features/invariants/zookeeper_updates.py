@@ -5,9 +5,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.features.invariants.zookeeper import (
     BELOW,

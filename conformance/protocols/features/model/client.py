@@ -7,7 +7,7 @@ as they come (584-41). The draft does not say how often a client asks: this one 
 from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.ops.client import (
     NO_EPOCH,
     Action,

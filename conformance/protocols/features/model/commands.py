@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.files.releases_table import table
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.kraft import NONE, WITHOUT_RESULTS, KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.ops.commands import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never, final
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.ops.controller import (
     Action,
     Applied,

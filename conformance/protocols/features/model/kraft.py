@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.kraft_rules import DISABLED, KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, ranges
 from kipcheck.conformance.protocols.features.ops.cluster import Outcome

@@ -7,8 +7,8 @@ shown a feature whose minimum is 0, because older clients refuse it (KAFKA-17011
 
 from typing import Final, assert_never
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range

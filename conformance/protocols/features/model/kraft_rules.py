@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.core.release import NEWEST, Release, releases
-from kipcheck.conformance.core.releases_table import span, table
+from kipcheck.conformance.core.files.releases_table import span, table
+from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.release import NEWEST, Release, releases
 from kipcheck.conformance.protocols.features.model.ranges import Range
 
 METADATA: Final = "metadata.version"

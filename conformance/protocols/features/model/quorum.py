@@ -8,7 +8,7 @@ node that has all that is committed, and may keep such an update.
 from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State as KraftState
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.ops.kraft import Declared, DeclareNode, Failed, Format, KraftUpdate, Level

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.edition import KIP_384
-from kipcheck.conformance.core.release import Release, known_release, releases
-from kipcheck.conformance.core.releases_table import named, span, table
+from kipcheck.conformance.core.files.releases_table import named, span, table
+from kipcheck.conformance.core.values.edition import KIP_384
+from kipcheck.conformance.core.values.release import Release, known_release, releases
 from kipcheck.conformance.protocols.features.model import upgrade_plan
 from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST, KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ways_back import (

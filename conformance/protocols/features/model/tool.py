@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeVar, assert_never, final
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.nearest import hint
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.protocols.features.model.cluster import Broker, FeatureCluster, Node, State as ClusterState
 from kipcheck.conformance.protocols.features.model.draft_rules import NONE
 from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, ranges

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final, Literal
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import Release, known_release
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.release import Release, known_release
 from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules

@@ -13,8 +13,8 @@ from importlib.resources import files
 from itertools import combinations, pairwise
 from typing import Any, Final
 
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import listed, named, patches
+from kipcheck.conformance.core.files.releases_table import listed, named, patches
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.features.model.kraft_rules import DISABLED, METADATA, Rules
 
 FILE: Final = "ways_back.json"

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, unsupported
 from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Outcome, Supported
 from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, TypedUpdate

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.app import UPGRADES
 from kipcheck.conformance.protocols.features.model.app import NEW, OLD, FeatureApp, State

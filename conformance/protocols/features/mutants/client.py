@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.client import DISCOVERY, RELEASED
 from kipcheck.conformance.protocols.features.model.client import NONE, FeatureClient, State

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.model.cluster import Broker, FeatureCluster, Node, PendingWrite, State
 from kipcheck.conformance.protocols.features.model.draft_rules import NONE, FeatureUpdate

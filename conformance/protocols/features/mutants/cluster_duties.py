@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.cluster import Broker, Node, PendingWrite, State
 from kipcheck.conformance.protocols.features.model.draft_rules import (
     FEATURE_UPDATE_FAILED,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.cluster import Broker, State
 from kipcheck.conformance.protocols.features.model.draft_rules import FEATURE_UPDATE_FAILED
 from kipcheck.conformance.protocols.features.model.ranges import common

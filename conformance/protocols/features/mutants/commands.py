@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.commands import COMMANDS
 from kipcheck.conformance.protocols.features.model.commands import FeatureCommands

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.kraft import State
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA
 from kipcheck.conformance.protocols.features.model.ranges import Range

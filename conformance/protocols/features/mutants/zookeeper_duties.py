@@ -1,6 +1,6 @@
 """Controllers with ZooKeeper whose brokers do too much. Least cases are in shorthand."""
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.zookeeper import State
 from kipcheck.conformance.protocols.features.mutants.zookeeper import Controller, zookeeper_mutant
 from kipcheck.conformance.protocols.features.ops.zookeeper import Action, ZkStops

@@ -6,9 +6,9 @@ The cluster is played: a client receives the answers of brokers, in any order an
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, typical
-from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.field_annotations import about, typical
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.features.ops.cluster import (
     NAME,
     SUPPORTED,

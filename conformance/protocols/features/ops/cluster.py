@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, named, optional, typical
-from kipcheck.conformance.core.field_kinds import Kind, TextForm, kind_of
-from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.field_annotations import about, named, optional, typical
+from kipcheck.conformance.core.operations.field_kinds import Kind, TextForm, kind_of
+from kipcheck.conformance.core.values.case import Role
 
 PLACE = 20
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, typical
-from kipcheck.conformance.core.operations import Operations, answer, operation, variant
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation, variant
+from kipcheck.conformance.core.operations.field_annotations import about, typical
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Supported
 from kipcheck.conformance.protocols.features.ops.kraft import DECLARED, Declared, Format
 

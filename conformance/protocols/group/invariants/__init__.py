@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.declare.invariant import invariant
 from kipcheck.conformance.protocols.declare.real_time import before_doubt, is_in_doubt
 

@@ -7,16 +7,16 @@ cannot know the state of the group there is no verdict.
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.declare.list_difference import list_difference
 from kipcheck.conformance.protocols.group.invariants import ANSWERS, group_invariant
 from kipcheck.conformance.protocols.group.invariants.known import Known
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
-from kipcheck.conformance.protocols.group.invariants.owed import OF_THE_LOG, Owed, leave_errors, owed
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of, metadata_of
+from kipcheck.conformance.protocols.group.invariants.required_errors import OF_THE_LOG, Owed, leave_errors, owed
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, Location, group_trace
 from kipcheck.conformance.protocols.group.model.answers import BATCH_SINCE, STATES_LISTED_SINCE
 from kipcheck.conformance.protocols.group.model.editions import coordinator

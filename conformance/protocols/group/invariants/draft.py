@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.edition import KIP_429, edition
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.edition import KIP_429, edition
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach

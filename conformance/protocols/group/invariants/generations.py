@@ -6,8 +6,8 @@ Each invariant reads the responses that were received; none compares them with t
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, metadata_of

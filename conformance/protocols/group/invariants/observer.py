@@ -7,11 +7,11 @@ it. After an answer that is not owed everything is unknown again: judging goes o
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, UNKNOWN, Known, Member
-from kipcheck.conformance.protocols.group.invariants.owed import owed
 from kipcheck.conformance.protocols.group.invariants.requests import error_of, named
+from kipcheck.conformance.protocols.group.invariants.required_errors import owed
 from kipcheck.conformance.protocols.group.invariants.view import (
     GroupTrace,
     JoinResult,

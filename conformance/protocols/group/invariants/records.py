@@ -6,8 +6,8 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.declare.list_difference import list_difference
 from kipcheck.conformance.protocols.group.invariants import group_invariant

@@ -6,15 +6,15 @@ They follow from what clients can know (``group_observer``); where that is not c
 from collections.abc import Iterator
 from functools import partial
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.group.invariants import REBALANCES, group_invariant
 from kipcheck.conformance.protocols.group.invariants.answers import answered
 from kipcheck.conformance.protocols.group.invariants.known import Known
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
-from kipcheck.conformance.protocols.group.invariants.owed import owed
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, instances, named
+from kipcheck.conformance.protocols.group.invariants.required_errors import owed
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, Location, group_trace
 from kipcheck.conformance.protocols.group.model.messages import Join, Joined, Leave, Phase
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE

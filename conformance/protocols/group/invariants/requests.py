@@ -3,10 +3,10 @@
 from functools import cache
 from typing import Final
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release, releases
+from kipcheck.conformance.core.values.requirement import requirements
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.group.model.messages import (
     EMPTY,
     Blob,

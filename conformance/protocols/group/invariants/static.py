@@ -4,8 +4,8 @@ is valid."""
 from collections.abc import Iterator
 from functools import partial
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of, granted, in_force, named

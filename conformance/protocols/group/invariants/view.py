@@ -6,9 +6,9 @@ from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS
 from kipcheck.conformance.protocols.group.invariants.requests import (
     REFUSED,

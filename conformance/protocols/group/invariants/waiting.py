@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from functools import partial
 
-from kipcheck.conformance.core.history import History, Refused, Replied, Unsupported
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.group.invariants import REBALANCES, REMOVALS, group_invariant
 from kipcheck.conformance.protocols.group.invariants.observer import longest_wait_ms

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Law, Sent, StepLaw
-from kipcheck.conformance.protocols.group.model.aging import older
 from kipcheck.conformance.protocols.group.model.answers import SYNC_TYPE_SINCE, Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.coordinator_node import (
@@ -42,6 +41,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Synced,
 )
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
+from kipcheck.conformance.protocols.group.model.state_bounds import older
 
 CONSUMER, RANGE = "consumer", "range"
 IDS: Final = 3

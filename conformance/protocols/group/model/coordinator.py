@@ -16,7 +16,7 @@ the rebalance stuck (KAFKA-9752). Where Kafka uses the order of a hash map, this
 from collections.abc import Iterable
 from typing import assert_never
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.environment_moves import CLIENTS, Client, environment_events
 from kipcheck.conformance.protocols.group.model.messages import (

@@ -9,11 +9,10 @@ component and a serial number, which distinguishes the answer to an abandoned re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.core.machine import Driven
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.values.machine import Driven
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Sent
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned
-from kipcheck.conformance.protocols.group.model.aging import aged, ids
 from kipcheck.conformance.protocols.group.model.messages import (
     Action,
     Append,
@@ -37,6 +36,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Written,
 )
 from kipcheck.conformance.protocols.group.model.state import Log, State, armed
+from kipcheck.conformance.protocols.group.model.state_bounds import aged, ids
 
 MAX_WRITES: Final = 2
 """Limit of pending appends. While it is reached, the hub refuses requests and timers."""

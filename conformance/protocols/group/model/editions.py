@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
+from kipcheck.conformance.core.values.edition import KIP_429, Edition, Standing
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules, owed_rules

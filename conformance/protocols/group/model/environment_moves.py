@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.protocols.group.model.aging import ids
 from kipcheck.conformance.protocols.group.model.messages import (
     NO_GENERATION,
     Blob,
@@ -28,6 +27,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Rules
 from kipcheck.conformance.protocols.group.model.state import Committing, Deleting, Emptying, State, armed
+from kipcheck.conformance.protocols.group.model.state_bounds import ids
 
 
 class Client(NamedTuple):

@@ -10,11 +10,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-from kipcheck.conformance.core.release import NEWEST, Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.release import NEWEST, Release, releases
 from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.equal_votes import Table
 from kipcheck.conformance.protocols.group.model.messages import Error
-from kipcheck.conformance.protocols.group.model.ties import Table
 
 Ranges: TypeAlias = Mapping[type[messages.Request], range]
 

@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, assert_never, final
 
-from kipcheck.conformance.core.machine import Driven, Transition
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.values.machine import Driven, Transition
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.messages import (

@@ -10,8 +10,8 @@ from functools import cache, partial
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.case import Step, step
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import Step, step
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.editions import coordinator

@@ -7,9 +7,9 @@ its actions.
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import History, Refused
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.history import History, Refused
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned, Subscription
 from kipcheck.conformance.protocols.declare.invariant import impact

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from functools import partial
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Heartbeat, Joined, Leave, Sync
 from kipcheck.conformance.protocols.member.invariants import member_invariant

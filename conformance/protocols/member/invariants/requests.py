@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from kipcheck.conformance.core.history import History, Replied
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History, Replied
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
 from kipcheck.conformance.protocols.declare.invariant import impact

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Op, Refused
-from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History, Op, Refused
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 from kipcheck.conformance.protocols.group.model.messages import (

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias, assert_never, final
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic, roundrobin
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER

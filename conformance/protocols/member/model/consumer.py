@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, assert_never
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY
 from kipcheck.conformance.protocols.assignment.model.membership import (
     COOPERATIVE,
@@ -37,7 +37,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Timer,
 )
 from kipcheck.conformance.protocols.member.model.leader_duty import AssignmentFailed, led
-from kipcheck.conformance.protocols.member.model.life import Liveness
+from kipcheck.conformance.protocols.member.model.membership import Liveness
 from kipcheck.conformance.protocols.member.model.messages import (
     COMMIT_FAILED,
     HEARTBEAT,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias, final
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
 from kipcheck.conformance.protocols.group.model.messages import (
     EMPTY,

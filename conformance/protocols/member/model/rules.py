@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias, final
 
-from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import named, span
+from kipcheck.conformance.core.files.releases_table import named, span
+from kipcheck.conformance.core.values.edition import KIP_429, Edition, Standing
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE as COOPERATIVE_STICKY,
     RANGE,

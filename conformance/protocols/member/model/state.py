@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias, final
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.assignment.model.membership import Partitions
 from kipcheck.conformance.protocols.group.model.messages import NO_GENERATION, Blob

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.membership import EAGER, Partitions, Subscription
 from kipcheck.conformance.protocols.declare.mutant import Least, mutant
 from kipcheck.conformance.protocols.group.model.messages import Blob, Timer

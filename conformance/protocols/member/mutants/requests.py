@@ -5,7 +5,7 @@ Least cases are in shorthand.
 
 from dataclasses import replace
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned
 from kipcheck.conformance.protocols.group.model.messages import (
     EMPTY,

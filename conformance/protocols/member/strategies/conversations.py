@@ -8,8 +8,8 @@ from functools import cache
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.assignment.model.membership import (
     COOPERATIVE,
@@ -37,7 +37,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.member.model.client import OFFERED, AnswerReceived, Client, Elapse, Event, Open
 from kipcheck.conformance.protocols.member.model.consumer import CONSUMER, Consumer
-from kipcheck.conformance.protocols.member.model.mending import GENERATIONS, possible_event
+from kipcheck.conformance.protocols.member.model.conversation_repair import GENERATIONS, possible_event
 from kipcheck.conformance.protocols.member.model.messages import (
     Answer,
     Close,

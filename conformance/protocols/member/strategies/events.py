@@ -14,7 +14,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 )
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER
 from kipcheck.conformance.protocols.member.model.client import INCREMENTAL
-from kipcheck.conformance.protocols.member.model.mending import GENERATIONS
+from kipcheck.conformance.protocols.member.model.conversation_repair import GENERATIONS
 from kipcheck.conformance.protocols.member.model.rules import Rules
 from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, COORDINATOR, OPERATIONS
 from kipcheck.strategies.events import event

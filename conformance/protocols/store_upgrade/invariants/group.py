@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.store_upgrade.invariants.stores import CHANGELOG, LINKS, RUNS, STORES, accepted
 from kipcheck.conformance.protocols.store_upgrade.ops import DOWNGRADE, INVALID_CONFIG, MODES, OLD, TASKS

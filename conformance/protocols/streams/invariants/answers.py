@@ -4,8 +4,8 @@ case."""
 from collections.abc import Iterator
 from functools import partial
 
-from kipcheck.conformance.core.history import History, Refused as RefusedStep, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History, Refused as RefusedStep, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.invariants import LIVING
 from kipcheck.conformance.protocols.streams.invariants.trace import script, streams_invariant

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from functools import partial
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.releases_table import span
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.blobs import read_assignment
 from kipcheck.conformance.protocols.streams.invariants import LEADING, VERSIONS

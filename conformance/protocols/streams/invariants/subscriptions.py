@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.invariants import OWNING, VERSIONS
 from kipcheck.conformance.protocols.streams.invariants.leaders import listed

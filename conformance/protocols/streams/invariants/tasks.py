@@ -5,9 +5,9 @@ from functools import partial
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.releases_table import span
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names as listed_partitions
 from kipcheck.conformance.protocols.assignment.model.membership import Partitions
 from kipcheck.conformance.protocols.declare.invariant import impact

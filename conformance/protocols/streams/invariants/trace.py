@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.edition import EDITIONS
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import EDITIONS
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.release import Release, releases
+from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.protocols.declare.invariant import invariant
 from kipcheck.conformance.protocols.streams.blobs import latest, read_assignment, read_subscription
 from kipcheck.conformance.protocols.streams.model.members import (

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, final
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.core.releases_table import named
+from kipcheck.conformance.core.files.releases_table import named
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.protocols.assignment.model.assignment import Assignment, Group, Topic
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned, Partitions, Subscription
 from kipcheck.conformance.protocols.group.model.messages import Blob, Joined

@@ -7,8 +7,8 @@ deviations can be predicted from the KIP and the release notes; the others are k
 from dataclasses import dataclass
 from typing import Final, final
 
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.release import Release, releases
 
 
 @final

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, final
 
-from kipcheck.conformance.core.edition import KIP_268
+from kipcheck.conformance.core.values.edition import KIP_268
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.assignment.model.membership import EAGER
 from kipcheck.conformance.protocols.streams.model.leader import (

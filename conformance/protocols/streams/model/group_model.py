@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
 
-from kipcheck.conformance.core.releases_table import named
-from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.core.files.releases_table import named
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, Assigned, Subscription
 from kipcheck.conformance.protocols.cluster.components import Centre, From, Node, Part, Told as Order
 from kipcheck.conformance.protocols.cluster.model import Cluster

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.edition import KIP_268
+from kipcheck.conformance.core.values.edition import KIP_268
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.cluster.components import Centre, Does, Message, Move, Node, Part
 from kipcheck.conformance.protocols.cluster.laws import ONE_OWNER

@@ -36,11 +36,11 @@ from kipcheck.conformance.protocols.cluster.components import (
     aged_node,
 )
 from kipcheck.conformance.protocols.cluster.model import Cluster
-from kipcheck.conformance.protocols.group.model.aging import ids
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.coordinator_node import Aged, CoordinatorNode, Fire
 from kipcheck.conformance.protocols.group.model.messages import EMPTY, Beat, Blob, Error, Fired, Join, Phase, Request
 from kipcheck.conformance.protocols.group.model.state import Log, State as Group
+from kipcheck.conformance.protocols.group.model.state_bounds import ids
 from kipcheck.conformance.protocols.member.model.messages import HEARTBEAT, UserEvent
 from kipcheck.conformance.protocols.streams.model.consumer import StreamsConsumer
 from kipcheck.conformance.protocols.streams.model.group_model import Kind, StreamsObserver

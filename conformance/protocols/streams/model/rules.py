@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, final
 
-from kipcheck.conformance.core.release import Release, judged_lines, releases
-from kipcheck.conformance.core.releases_table import patches, span
+from kipcheck.conformance.core.files.releases_table import patches, span
+from kipcheck.conformance.core.values.release import Release, judged_lines, releases
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER
 from kipcheck.conformance.protocols.streams.model.deviations import REFUSES_LAST, UNOWED, Deviation, deviations
 from kipcheck.conformance.protocols.streams.model.members import Misconfigured

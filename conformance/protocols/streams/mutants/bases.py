@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, TypeVar
 
-from kipcheck.conformance.core.edition import APACHE, KIP_268, Edition, edition
+from kipcheck.conformance.core.values.edition import APACHE, KIP_268, Edition, edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary, future_of
-from kipcheck.conformance.protocols.streams.model.binaries import owed_binary
 from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers
 from kipcheck.conformance.protocols.streams.model.members import (
     AssignmentInfo,
@@ -24,6 +23,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Share,
     SubscriptionInfo,
 )
+from kipcheck.conformance.protocols.streams.model.release_members import owed_binary
 from kipcheck.conformance.protocols.streams.ops import STREAMS, STREAMS_MIXED
 from kipcheck.conformance.protocols.streams.target import machine_adapter
 from kipcheck.conformance.targets.machine_target import MachineAdapter

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
-from kipcheck.conformance.protocols.streams.model.binaries import owed_binary
 from kipcheck.conformance.protocols.streams.model.deviations import NOT_APPLIED
 from kipcheck.conformance.protocols.streams.model.leader import instances, receive
 from kipcheck.conformance.protocols.streams.model.members import (
@@ -26,6 +25,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     SubscriptionInfo,
     TaskId,
 )
+from kipcheck.conformance.protocols.streams.model.release_members import owed_binary
 from kipcheck.conformance.protocols.streams.model.released import Released
 from kipcheck.conformance.protocols.streams.model.tasks import place, work
 from kipcheck.conformance.protocols.streams.mutants.bases import (

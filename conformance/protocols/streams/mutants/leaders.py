@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
-from kipcheck.conformance.protocols.streams.model.binaries import binary, owed_binary
 from kipcheck.conformance.protocols.streams.model.deviations import DEAF, ECHO, IMPROBABLE, STANDBYS_FOR_ALL, Deviation
 from kipcheck.conformance.protocols.streams.model.members import (
     AssignmentInfo,
@@ -22,6 +21,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     by_topic,
 )
+from kipcheck.conformance.protocols.streams.model.release_members import binary, owed_binary
 from kipcheck.conformance.protocols.streams.model.released import Released
 from kipcheck.conformance.protocols.streams.model.rules import Rules
 from kipcheck.conformance.protocols.streams.mutants.bases import (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.group.model.messages import Blob
 from kipcheck.conformance.protocols.member.model.state import State, Step
 from kipcheck.conformance.protocols.streams.model.consumer import StreamsConsumer

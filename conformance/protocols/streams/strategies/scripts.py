@@ -10,15 +10,15 @@ from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import Edition, Standing, edition
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import listed, named, since
+from kipcheck.conformance.core.files.releases_table import listed, named, since
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import Edition, Standing, edition
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.cluster.components import Node as Place
 from kipcheck.conformance.protocols.streams.blobs import future_of
-from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import State, StreamsMembers, streams_group_model
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN
+from kipcheck.conformance.protocols.streams.model.release_members import binary
 from kipcheck.conformance.protocols.streams.model.rules import LINES
 from kipcheck.conformance.protocols.streams.ops import MEMBERS, OPERATIONS, Deploy, Event, ShutDown, Start
 from kipcheck.conformance.protocols.upgrade.ops import Crash, Expire, Lose, Move, Restart, Settle

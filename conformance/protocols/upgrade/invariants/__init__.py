@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.protocols.declare.invariant import invariant
 
 # Sets of invariants, by name

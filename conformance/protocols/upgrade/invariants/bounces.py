@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kipcheck.conformance.core.edition import KIP_429
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.edition import KIP_429
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.cluster.kinds import KINDS

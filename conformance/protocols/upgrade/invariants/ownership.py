@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.cluster.kinds import TOPICS

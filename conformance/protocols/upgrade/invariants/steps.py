@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.history import History, Refused, Replied
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.history import History, Refused, Replied
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_names
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.upgrade.invariants import OWNERS, upgrade_invariant

@@ -8,7 +8,7 @@ The kind of members and what is observed of them are parameters.
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, Generic, Protocol, Self, TypeVar, assert_never
 
-from kipcheck.conformance.core.machine import E, E_contra, Transition
+from kipcheck.conformance.core.values.machine import E, E_contra, Transition
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Event as Moved, SimpleProduct, Step
 from kipcheck.conformance.protocols.cluster.components import (
     Centre,

@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Final, NamedTuple, assert_never
 
-from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.files.releases_table import since
+from kipcheck.conformance.core.values.edition import KIP_429, Edition, Standing
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, V0, Assigned, Subscription
 from kipcheck.conformance.protocols.cluster.components import Centre, Does, Node, Part, Told

@@ -20,8 +20,8 @@ from kipcheck.conformance.campaign.corpus.value_text import loaded, plain_text, 
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Kept, Row
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.core.files.output_folder import LIST
+from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.engine.export.input_files import INDEX
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.tests.support.loops import for_each

@@ -27,7 +27,7 @@ from kipcheck.conformance.campaign.process.child_outcome import (
 from kipcheck.conformance.campaign.process.journal import ROOM, Entry, Journal
 from kipcheck.conformance.campaign.process.shard_pool import STOP_S, CannotRunShards, ShardRunner
 from kipcheck.conformance.campaign.rows import Row
-from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.fault_injection import KINDS
 from kipcheck.conformance.targets.protocol import Broken

@@ -18,12 +18,12 @@ from kipcheck.conformance.campaign.report.row_files import Clash
 from kipcheck.conformance.campaign.rows import Found, Row
 from kipcheck.conformance.campaign.shard import run_shard
 from kipcheck.conformance.core.ledger import Failure, FirstFound, Ledger, SequenceExhibit, lines, read, type_of
-from kipcheck.conformance.engine import run
-from kipcheck.conformance.engine.failures import Kind
+from kipcheck.conformance.engine.execution import run
+from kipcheck.conformance.engine.execution.replay import replay, stored
+from kipcheck.conformance.engine.execution.run import Options
+from kipcheck.conformance.engine.findings.failures import Kind
 from kipcheck.conformance.engine.known.edit import updated
 from kipcheck.conformance.engine.known.match import KnownDeviations
-from kipcheck.conformance.engine.replay import replay, stored
-from kipcheck.conformance.engine.run import Options
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Target

@@ -18,7 +18,7 @@ import pytest
 from kipcheck.conformance.campaign import files
 from kipcheck.conformance.campaign.report import arrow, row_files
 from kipcheck.conformance.campaign.rows import Count, Found, Kept, Key, Row
-from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.core.files.output_folder import LIST
 from kipcheck.conformance.tests.support.without_arrow import without_arrow
 
 FORMS = ("parquet", "jsonl")

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import Replied
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.worker import Unit, Worker
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import Replied
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.worker import Unit, Worker
 from kipcheck.conformance.protocols.assignment import strategies as membership
 from kipcheck.conformance.protocols.assignment.invariants.rounds import every_round
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY

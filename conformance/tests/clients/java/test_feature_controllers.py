@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.history import Observation, Refused, Replied
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.core.releases_table import listed
+from kipcheck.conformance.core.files.releases_table import listed
+from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.clients.java.field_names import Translated, names
-from kipcheck.conformance.core.case import Case, Role, Step, step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Case, Role, Step, step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Died, Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.canonical_form import exceeds_collections
 from kipcheck.conformance.targets.in_process import InProcess

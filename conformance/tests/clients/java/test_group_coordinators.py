@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Role, Step, steps_from
-from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.case import Role, Step, steps_from
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUPS

@@ -3,13 +3,13 @@ machine with the same limits answers alike."""
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.consumer_group.rules import Config, Rules
 from kipcheck.conformance.protocols.group.model.answers import Config as ClassicConfig
 from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRules
 from kipcheck.conformance.protocols.migration.checks import FORMED
-from kipcheck.conformance.protocols.migration.explored import ReleasedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
+from kipcheck.conformance.protocols.migration.search_model import ReleasedGroup
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.tests.clients.java.test_mixed_groups import RELEASES, alike
 from kipcheck.conformance.tests.support.loops import some_by_day

@@ -7,7 +7,7 @@ import pytest
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.stored_records import Brokers
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.wire.log_files import CLEANER, EPOCHS, METADATA, SNAPSHOT, encode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.tests.support.loops import some_by_day
 from kipcheck.conformance.tests.support.migration_policies import OWED, RELEASES, cases, expected, observed

@@ -5,17 +5,17 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import Observation, Refused, Replied
-from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied
+from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.protocols.consumer_group.checks import RETURNED, TAKEN_OVER
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.consumer_group.trace import answered_heartbeats
 from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRules
 from kipcheck.conformance.protocols.migration.checks import FORMED, REPLACED, REPLACED_CONSUMER
-from kipcheck.conformance.protocols.migration.explored import ReleasedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
+from kipcheck.conformance.protocols.migration.search_model import ReleasedGroup
 from kipcheck.conformance.protocols.migration.strategies import MIXED_GROUPS
 from kipcheck.conformance.protocols.migration.trace import mixed_steps
 from kipcheck.conformance.targets import registry

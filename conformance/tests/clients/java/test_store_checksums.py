@@ -8,7 +8,7 @@ import pytest
 
 from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.clients.java.store_process import store_process
-from kipcheck.conformance.core.releases_table import judges
+from kipcheck.conformance.core.files.releases_table import judges
 
 NEWEST = judges("streams")[-1]
 

@@ -13,12 +13,12 @@ from kipcheck.conformance.clients.java.stored_records import (
     skipped,
     unreadable,
 )
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Observation, Op, Refused, Replied
-from kipcheck.conformance.core.release import Release, lines, releases
-from kipcheck.conformance.core.releases_table import span
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Observation, Op, Refused, Replied
+from kipcheck.conformance.core.values.release import Release, lines, releases
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.stored_records.model import ENVIRONMENT_EVENTS

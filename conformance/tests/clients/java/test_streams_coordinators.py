@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.streams_group.checks import KNOWN
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
 from kipcheck.conformance.protocols.streams_group.strategies import STREAMS_GROUPS

@@ -13,7 +13,7 @@ from kipcheck.conformance.clients.java import streams_members
 from kipcheck.conformance.clients.java.answer_cache import AnswerCache
 from kipcheck.conformance.clients.java.programs import parts
 from kipcheck.conformance.clients.java.streams_members import BATCH, Jars, Unanswerable, open_jars
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.blobs import (
     EncodedBinary,
@@ -21,7 +21,6 @@ from kipcheck.conformance.protocols.streams.blobs import (
     read_subscription,
     write_subscription,
 )
-from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.members import (
     AssignmentResult,
     Binary,
@@ -36,6 +35,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     by_topic,
 )
+from kipcheck.conformance.protocols.streams.model.release_members import binary
 from kipcheck.conformance.protocols.streams.ops import STATELESS
 from kipcheck.conformance.targets.transport.pipe import Ended, Pipe
 from kipcheck.conformance.tests.wire.test_jars import LINES

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from kipcheck.conformance.clients.java.streams_members import JarBinary, Unanswerable
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.blobs import (
     read_assignment,

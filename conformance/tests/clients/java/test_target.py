@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.clients.java import programs, target as the_java_target
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Died, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.release import NEWEST
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.protocols.codec.checks.example_values import extreme
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import NotPlayed, Session, Unavailable

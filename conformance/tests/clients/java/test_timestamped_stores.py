@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.core.release import Release, lines, releases
-from kipcheck.conformance.core.releases_table import judges, rocksdb, span
+from kipcheck.conformance.core.files.releases_table import judges, rocksdb, span
+from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.release import Release, lines, releases
 from kipcheck.conformance.protocols.stores.model import store_of
 from kipcheck.conformance.protocols.stores.mutants import OLD
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS

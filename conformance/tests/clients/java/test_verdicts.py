@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order
-from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.case import Case, Step
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.codec.checks.family import Subject
 from kipcheck.conformance.protocols.codec.invariants.tags import decode_tagged

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.core.case import Case, Role, Step, step
 from kipcheck.conformance.core.ledger import FiledFailure
-from kipcheck.conformance.engine import failure_records
+from kipcheck.conformance.core.values.case import Case, Role, Step, step
+from kipcheck.conformance.engine.execution.worker import Unit, Worker
 from kipcheck.conformance.engine.export.formats import (
     Impossible,
     Stored,
@@ -23,9 +23,9 @@ from kipcheck.conformance.engine.export.formats import (
     as_script,
     load,
 )
-from kipcheck.conformance.engine.mutation_test import subject_of
-from kipcheck.conformance.engine.shrink import shrunk
-from kipcheck.conformance.engine.worker import Unit, Worker
+from kipcheck.conformance.engine.findings import failure_records
+from kipcheck.conformance.engine.search.shrink import shrunk
+from kipcheck.conformance.engine.strength.mutation_test import subject_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, RightAnswer
 from kipcheck.conformance.protocols.mutants import MUTANTS

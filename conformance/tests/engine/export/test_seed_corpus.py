@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.core.files.output_folder import LIST
 from kipcheck.conformance.engine.export.input_files import INDEX
 from kipcheck.conformance.engine.export.seed_corpus import DICTIONARY, seeds
 from kipcheck.conformance.wire import layout

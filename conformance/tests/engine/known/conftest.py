@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.core.ledger import Header, Ledger, read
-from kipcheck.conformance.engine import run as engine_run
-from kipcheck.conformance.engine.run import Options, Outcome, run
+from kipcheck.conformance.engine.execution import run as engine_run
+from kipcheck.conformance.engine.execution.run import Options, Outcome, run
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.tests.support.odd_client import ENTRY, SOME, Defect, Odd
 

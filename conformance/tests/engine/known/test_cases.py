@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.core.ledger import Failure
+from kipcheck.conformance.engine.execution.run import Options
 from kipcheck.conformance.engine.known import match
 from kipcheck.conformance.engine.known.edit import updated
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, parse
 from kipcheck.conformance.engine.known.match import KnownDeviations
 from kipcheck.conformance.engine.known.rules import Draw
-from kipcheck.conformance.engine.run import Options
 from kipcheck.conformance.targets.protocol import TargetInfo
 from kipcheck.conformance.tests.support.ledgers import FAILURE
 from kipcheck.conformance.tests.support.odd_client import Held, off_by_one, stale

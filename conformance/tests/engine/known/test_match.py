@@ -10,10 +10,10 @@ import pytest
 
 from kipcheck.conformance.cli.main import run as command
 from kipcheck.conformance.core.ledger import KnownEntry, read
-from kipcheck.conformance.engine import run as engine_run
+from kipcheck.conformance.engine.execution import run as engine_run
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.engine.known import lists, match
 from kipcheck.conformance.engine.known.lists import file_names, load
-from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.tests.support.odd_client import (

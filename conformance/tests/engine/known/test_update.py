@@ -13,9 +13,9 @@ import pytest
 
 from kipcheck.conformance.cli.main import run as command
 from kipcheck.conformance.core.ledger import Campaign, Ledger
+from kipcheck.conformance.engine.execution.run import Options
 from kipcheck.conformance.engine.known.edit import Update, updated
 from kipcheck.conformance.engine.known.files import InvalidKnownFile
-from kipcheck.conformance.engine.run import Options
 from kipcheck.conformance.tests.support.ledgers import campaigned
 from kipcheck.conformance.tests.support.odd_client import ENTRY, LINK, REASON, SOME, Defect, Held, off_by_one, refused
 

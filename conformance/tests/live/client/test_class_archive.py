@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.live.client import class_archive
 from kipcheck.conformance.live.client.target import LiveClient
 from kipcheck.conformance.targets.protocol import Broken

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.tests.support.live import known, serving
 from kipcheck.conformance.tests.support.live_clients import Consumers, Watch

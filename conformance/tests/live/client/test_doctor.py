@@ -13,7 +13,7 @@ from kipcheck.conformance.live.client.play import INSTANCE
 from kipcheck.conformance.live.client.target import LiveClient
 
 PLACES = "{bootstrap} {group} {topics}"
-ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.odd_consumers"
+ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.defective_consumers"
 
 
 def test_a_consumer_passes_all_probes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Op, Unsupported
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Op, Unsupported
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.known.lists import load
 from kipcheck.conformance.live.client.target import LiveClient
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, ERRORS, REFUSALS, STATIC_ONLY

@@ -9,10 +9,10 @@ import pytest
 
 from kipcheck import reports
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.engine.merge import merge
-from kipcheck.conformance.engine.run import Options, hold
+from kipcheck.conformance.core.values import exits
+from kipcheck.conformance.engine.execution.run import Options, hold
+from kipcheck.conformance.engine.ledger.merge import merge
 from kipcheck.conformance.protocols.client.mutants import LiveMutant
 from kipcheck.conformance.protocols.client.premises import NEVER_READ
 from kipcheck.conformance.targets.in_process import InProcess
@@ -65,6 +65,6 @@ def test_a_run_with_records_is_not(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_the_doctor_judges_as_a_run_does(capsys: pytest.CaptureFixture[str]) -> None:
-    program = f"{sys.executable} -m kipcheck.conformance.live.client.odd_consumers NeverReads"
+    program = f"{sys.executable} -m kipcheck.conformance.live.client.defective_consumers NeverReads"
     assert run(["doctor", "--target", f"client:{program} {{bootstrap}} {{group}} {{topics}}"]) == 3
     assert f"wrong   it fetches what it is assigned: {NEVER_READ}: no Fetch" in capsys.readouterr().out

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.client.other_members import HUGE, Other, assignment, partitions_in
 from kipcheck.conformance.protocols.client.ops import Member
 from kipcheck.conformance.wire.errors import Refused

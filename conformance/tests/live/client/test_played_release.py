@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.ledger import Target as TargetLine, lines
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.core.releases_table import named
-from kipcheck.conformance.engine.replay import replay
-from kipcheck.conformance.engine.run import run
-from kipcheck.conformance.engine.selection import Options
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.release import NEWEST
+from kipcheck.conformance.engine.execution.replay import replay
+from kipcheck.conformance.engine.execution.run import run
+from kipcheck.conformance.engine.execution.selection import Options
 from kipcheck.conformance.live.client import doctor, target as live_target
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.in_process import Consumers

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.release import NEWEST
 
 PLACES = "{bootstrap} {group} {topics}"
-ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.odd_consumers Vanishes {PLACES}"
+ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.defective_consumers Vanishes {PLACES}"
 
 
 @pytest.mark.integration

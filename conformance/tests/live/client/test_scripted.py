@@ -9,22 +9,22 @@ from typing import Any, Final
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.live.client import play as play_module
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.consumer import Consumer
+from kipcheck.conformance.live.client.defective_consumers import Silent, Stays
 from kipcheck.conformance.live.client.disturbances import InOneSegment
+from kipcheck.conformance.live.client.failed_start import advice, unserved
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers
 from kipcheck.conformance.live.client.launch import Program
-from kipcheck.conformance.live.client.odd_consumers import Silent, Stays
 from kipcheck.conformance.live.client.other_members import assignment, partitions_in
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.scripted import ScriptedBroker
 from kipcheck.conformance.live.client.target import served
-from kipcheck.conformance.live.client.unjoined import advice, unserved
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, Member
 from kipcheck.conformance.protocols.invariants import all_invariants

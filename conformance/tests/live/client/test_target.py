@@ -13,11 +13,11 @@ from typing import Any, Final
 import pytest
 
 from kipcheck.conformance.cli.main import run as main
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.foreign import is_data
-from kipcheck.conformance.core.history import History, Observation, Op, Replied, Unsupported
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.history import History, Observation, Op, Replied, Unsupported
+from kipcheck.conformance.core.values.untrusted_text import is_data
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.client import play, target as live_target
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.launch import Commands, Program

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import pytest
 
 from kipcheck.conformance.cli.main import run as kipcheck
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Replied
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Replied
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.connections.security import InvalidSecurity, Sasl, read_security

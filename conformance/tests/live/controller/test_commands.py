@@ -2,8 +2,8 @@
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Refused, Replied
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Refused, Replied
 from kipcheck.conformance.live.controller.commands import options_of, printed
 from kipcheck.conformance.protocols.features.invariants.commands import COMMANDS
 from kipcheck.conformance.protocols.features.ops.commands import OPERATIONS, Event

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.controller import requests
 from kipcheck.conformance.live.controller.forms import Form, form_of

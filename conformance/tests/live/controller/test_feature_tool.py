@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Refused, Replied, Unsupported
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Refused, Replied, Unsupported
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.live.controller.tool import options_of, ran, rows_of
 from kipcheck.conformance.live.server.features import Picture
 from kipcheck.conformance.protocols.features.ops.tool import OPERATIONS, Row

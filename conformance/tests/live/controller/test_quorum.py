@@ -2,10 +2,10 @@
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.features.invariants.quorum import QUORUM

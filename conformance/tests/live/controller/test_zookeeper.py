@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.live.connections.zookeeper import NO_NODE, Failed, ZooKeeper
 from kipcheck.conformance.live.controller.started_controllers import claims
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController

@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Observation, Replied
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.live.coordinator.played_again import PAUSES_S
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Observation, Replied
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
+from kipcheck.conformance.live.coordinator.retries import PAUSES_S
 from kipcheck.conformance.live.coordinator.target import BrokerSession
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, before_doubt, is_in_doubt
 from kipcheck.conformance.protocols.group.decision_rows import NOT_BY_CLIENTS, ROWS, reached
-from kipcheck.conformance.protocols.group.invariants.unlike import differences
+from kipcheck.conformance.protocols.group.invariants.release_differences import differences
 from kipcheck.conformance.protocols.group.ops import GROUP, OPERATIONS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.reference import Reference

@@ -4,13 +4,13 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.worker import invariants_of
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
+from kipcheck.conformance.engine.execution.worker import invariants_of
 from kipcheck.conformance.live.coordinator.classic_time import EARLY, Schedule
-from kipcheck.conformance.live.coordinator.moments import Span
+from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config

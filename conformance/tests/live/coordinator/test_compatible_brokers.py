@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Replied
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Replied
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator import compatible_brokers
 from kipcheck.conformance.live.coordinator.address import Address
 from kipcheck.conformance.live.coordinator.compatible_brokers import CLAIMS, LIBRARIES, Process
-from kipcheck.conformance.live.coordinator.stage import Stage
+from kipcheck.conformance.live.coordinator.concurrency import Stage
 from kipcheck.conformance.live.coordinator.target import BrokerSession
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.rules import Rules

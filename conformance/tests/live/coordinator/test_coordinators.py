@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run as kipcheck
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Replied, Unsupported
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.engine.run import Options, Outcome, run
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Replied, Unsupported
+from kipcheck.conformance.engine.execution.run import Options, Outcome, run
 from kipcheck.conformance.live.coordinator.address import Address
 from kipcheck.conformance.live.coordinator.waits import longest_first
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Connection
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.streams_group.checks import KNOWN

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.client.scripted import ScriptedBroker
 from kipcheck.conformance.tests.support.live import Client, World, joined, run
 

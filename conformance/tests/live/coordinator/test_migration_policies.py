@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.core.operations import declared
-from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.core.operations.declaration import declared
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.protocols.consumer_group.rules import Config, Rules
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.live.damage.requests import damaged, key_of, nearest, sound
 from kipcheck.conformance.live.damage.resources import Resources, used
 from kipcheck.conformance.protocols.damage.ops import Send

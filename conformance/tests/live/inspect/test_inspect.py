@@ -11,11 +11,11 @@ from typing import Any, Final
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.live.inspect import describing
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.live.inspect import descriptions
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.connection import Connection
-from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.record_batches import Record, RecordBatch, encode
@@ -210,7 +210,7 @@ def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_group_that_rebalances_is_undecided(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(describing, "WAIT_S", 0.0)
+    monkeypatch.setattr(descriptions, "WAIT_S", 0.0)
     with scripted({"g": ("PreparingRebalance", "", {"a": b""}), "empty": ("Empty", "", {})}) as (port, _):
         assert inspected(port) == 6
         assert inspected(port, "--group", "empty") == 7, "nothing was judged"

@@ -18,7 +18,6 @@ from kipcheck.conformance.cli.inspected_groups import lines, plain
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.inspect.group import ShareGroup, read_share_group
 from kipcheck.conformance.live.inspect.inspection import Inspected
-from kipcheck.conformance.live.inspect.judging import OF_STREAMS_GROUPS, WITH_ALL_TASKS, judged, topics_of
 from kipcheck.conformance.live.inspect.streams_group import (
     StreamsGroup,
     StreamsMember,
@@ -26,6 +25,7 @@ from kipcheck.conformance.live.inspect.streams_group import (
     TaskSet,
     read_streams_group,
 )
+from kipcheck.conformance.live.inspect.verdicts import OF_STREAMS_GROUPS, WITH_ALL_TASKS, judged, topics_of
 from kipcheck.conformance.tests.support.kafka_broker import running
 
 PLACE: Final = ("127.0.0.1", 9092)

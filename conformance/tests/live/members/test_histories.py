@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Op
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Op
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.members import session
 from kipcheck.conformance.live.members.consumer_history import ConsumerHistory, Observed, Settled, StepBegun
 from kipcheck.conformance.live.members.processes import Begun, Exited, Killed, Line

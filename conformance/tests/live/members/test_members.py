@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Observation, Op, Unsupported
-from kipcheck.conformance.core.operations import Operations
-from kipcheck.conformance.core.verdict import Result, Verdict
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Observation, Op, Unsupported
+from kipcheck.conformance.core.values.verdict import Result, Verdict
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.members import consumers, streams
 from kipcheck.conformance.live.members.group import SETTINGS, Cluster, Group, behind_proxy

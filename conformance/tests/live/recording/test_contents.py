@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording.contents import Contents
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.topics import Topics

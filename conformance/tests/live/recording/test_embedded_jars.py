@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from kipcheck.conformance.clients.java.programs import Order, java_judge
-from kipcheck.conformance.core.releases_table import judges
+from kipcheck.conformance.core.files.releases_table import judges
 from kipcheck.conformance.live.recording.embedded import reader, readers
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.embedded import ASSIGNMENT, STREAM, SUBSCRIPTION, Damage, Place, damage

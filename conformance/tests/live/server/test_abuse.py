@@ -10,7 +10,7 @@ from kipcheck.conformance.live.recording import traffic
 from kipcheck.conformance.live.server import groups
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Limits
-from kipcheck.conformance.tests.live.server.test_front import BEAT, others_are_served
+from kipcheck.conformance.tests.live.server.test_listener import BEAT, others_are_served
 from kipcheck.conformance.tests.support.live import JOIN, Client, World, joined, run
 from kipcheck.conformance.wire.framing import encode_request, frame
 

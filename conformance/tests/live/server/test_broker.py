@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from kipcheck.conformance.core.broker_settings import defaults, rows
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.core.releases_table import named, patches
+from kipcheck.conformance.core.files.broker_settings import defaults, rows
+from kipcheck.conformance.core.files.releases_table import named, patches
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import OFFSETS, Broker, coordinator_of
 from kipcheck.conformance.live.server.settings import FIXED, LARGEST, OWN, PROTOCOLS, SERVED, parse

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import NEWEST, releases
-from kipcheck.conformance.core.releases_table import named, patches
+from kipcheck.conformance.core.files.releases_table import named, patches
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import NEWEST, releases
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.coordinator.admin import partitions_of, versions_of
 from kipcheck.conformance.live.server import produce_api

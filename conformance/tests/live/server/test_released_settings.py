@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.broker_settings import defaults
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.files.broker_settings import defaults
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.coordinator.admin import partitions_of, settings_of, versions_of
 from kipcheck.conformance.tests.support.kafka_broker import running

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame, unframe
 from kipcheck.conformance.wire.pcap import file_header

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.live.server.features import controller_of, features_of
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker, maven

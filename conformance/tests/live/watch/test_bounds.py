@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording import embedded
 from kipcheck.conformance.live.watch import coordinator, watcher as watchers
 from kipcheck.conformance.live.watch.track import MOST_EVENTS

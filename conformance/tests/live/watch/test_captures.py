@@ -9,8 +9,8 @@ import dpkt
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.live.watch import judging
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.live.watch import verdicts
 from kipcheck.conformance.live.watch.capture_input import NoCapture, watch_capture
 from kipcheck.conformance.live.watch.tcp import Half
 from kipcheck.conformance.tests.support.captures import exchange, laws, packets, watched
@@ -43,7 +43,7 @@ def test_a_broken_law_is_found_with_packets_out_of_order_and_repeated(tmp_path: 
 
 
 def test_a_violation_beyond_those_that_are_kept_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "MOST_KEPT", 0)
+    monkeypatch.setattr(verdicts, "MOST_KEPT", 0)
     watched(packets(conversation(7)), tmp_path / "a")
     assert run(["watch", "--pcap", str(tmp_path / "a"), "--out", str(tmp_path / "out")]) == 1
     watched(packets(conversation()), tmp_path / "b")

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.watch import coordinator
 from kipcheck.conformance.live.watch.coordinator import LAWS
 from kipcheck.conformance.live.watch.watcher import Watcher

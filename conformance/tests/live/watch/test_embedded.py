@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.live.watch.watcher import UNSEEN, Watcher
 from kipcheck.conformance.tests.support.captures import exchange, packets, watched
 from kipcheck.conformance.tests.support.loops import for_each

@@ -9,9 +9,9 @@ import pytest
 
 from kipcheck import reports
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.live.watch import exchanges, judging, watcher as watchers
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.live.watch import exchanges, verdicts, watcher as watchers
 from kipcheck.conformance.live.watch.laws import reading, speaking
 from kipcheck.conformance.live.watch.watcher import Watcher
 from kipcheck.conformance.tests.live.watch.test_bounds import ASSIGNMENT, Member
@@ -146,7 +146,7 @@ def test_a_defect_of_ours_is_no_verdict(tmp_path: Path, monkeypatch: pytest.Monk
     def fails(*_: Any) -> None:
         raise KeyError("ours")
 
-    monkeypatch.setattr(judging.Judging, "judge", fails)
+    monkeypatch.setattr(verdicts.Judging, "judge", fails)
     assert code(tmp_path, conversation()) == 70
     (line,) = read(tmp_path / "out" / "ledger.jsonl").exchanges
     assert line.left == {exchanges.DEFECT: {"JoinGroup": 1, "SyncGroup": 1, "Heartbeat": 3}}, "an answer was judged"

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, consumer
 from kipcheck.conformance.live.client.play import Play
 from kipcheck.conformance.live.client.target import served

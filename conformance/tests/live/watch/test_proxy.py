@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.watch import proxy as proxies, rewrite
 from kipcheck.conformance.live.watch.proxy import Proxy
 from kipcheck.conformance.live.watch.watcher import Watcher

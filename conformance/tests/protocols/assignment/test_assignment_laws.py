@@ -5,10 +5,10 @@ from importlib.resources import files
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Died, History, Observation, Op, Refused, Replied
-from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Died, History, Observation, Op, Refused, Replied
+from kipcheck.conformance.core.values.verdict import Grade, Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.assignment.checks.assignors import digest as gist, shown
 from kipcheck.conformance.protocols.assignment.ops import with_user_data
 from kipcheck.conformance.protocols.checks import CHECKS

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.engine.worker import Unit, Worker
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.engine.execution.worker import Unit, Worker
 from kipcheck.conformance.protocols.assignment.checks.mixed import subject, subjects
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.assignment.model.membership import V0, V1, Assigned, Subscription

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment import strategies as membership
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE,

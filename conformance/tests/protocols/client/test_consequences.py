@@ -3,14 +3,14 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.failure_group import FailureGroup
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Result, Verdict
-from kipcheck.conformance.engine.failure_records import described
-from kipcheck.conformance.engine.failures import DistinctFailure, united
-from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.worker import Finding, Unit, judged
+from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.failure_group import FailureGroup
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Result, Verdict
+from kipcheck.conformance.engine.execution.judge import judge
+from kipcheck.conformance.engine.execution.worker import Finding, Unit, judged
+from kipcheck.conformance.engine.findings.failure_records import described
+from kipcheck.conformance.engine.findings.failures import DistinctFailure, united
 from kipcheck.conformance.protocols.client.trace import BY_SCRIPT
 from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.protocols.invariants import all_invariants

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Op
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Op
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.consequences import after_a_fault
 from kipcheck.conformance.protocols.client.invariants.connections import (
     asks_what_is_offered,

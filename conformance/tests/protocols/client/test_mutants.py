@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Op
-from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Op
+from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, consumer
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.target import served

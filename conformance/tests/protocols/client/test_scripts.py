@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.live.server.answered_errors import CODES, with_error
 from kipcheck.conformance.protocols.client.checks import FIRST
 from kipcheck.conformance.protocols.client.invariants.membership import ends_when_stopped

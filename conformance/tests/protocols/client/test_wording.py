@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, consumer
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.target import served

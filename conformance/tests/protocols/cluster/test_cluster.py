@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kipcheck.conformance.core.edition import Edition, edition
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.edition import Edition, edition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.machines.product import SimpleProduct
 from kipcheck.conformance.machines.search import Search

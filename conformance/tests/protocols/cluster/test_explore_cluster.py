@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
+from kipcheck.conformance.core.values.edition import APACHE, KIP_429, edition
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, Assignment, Group, Topic, range_
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE as INCREMENTAL, EAGER
 from kipcheck.conformance.protocols.cluster.components import Scope

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step, step
-from kipcheck.conformance.core.history import History, Observation, Op, Refused as Refusal, Replied
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.catalogue import requirement
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role, Step, step
+from kipcheck.conformance.core.values.history import History, Observation, Op, Refused as Refusal, Replied
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.catalogue.tables import requirement
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.codec.checks.nodes import (
     FLAWS,

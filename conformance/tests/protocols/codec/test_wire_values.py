@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Observation, Op, Refused, Replied
-from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Observation, Op, Refused, Replied
+from kipcheck.conformance.core.values.verdict import Grade
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.codec.checks.example_values import inhabited
 from kipcheck.conformance.protocols.codec.checks.family import Subject, subject

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Died, History, Lost, Observation, Op
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.checks import AT_REST, GROUPS
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup

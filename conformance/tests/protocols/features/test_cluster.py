@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.machines.plain_search import Edge, explore
 from kipcheck.conformance.machines.product import Step, broken_laws, broken_step_laws
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.features.decision_tables import LEVELS, PLACES, REQUESTED

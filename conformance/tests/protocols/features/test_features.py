@@ -7,14 +7,14 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from kipcheck.conformance.core.case import Case, Role, step, steps_from
-from kipcheck.conformance.core.edition import KIP_584
-from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Replied
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.run import Options, hold
+from kipcheck.conformance.core.values.case import Case, Role, step, steps_from
+from kipcheck.conformance.core.values.edition import KIP_584
+from kipcheck.conformance.core.values.history import Died, History, Lost, Observation, Op, Replied
+from kipcheck.conformance.core.values.verdict import Grade, Result
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.judge import judge
+from kipcheck.conformance.engine.execution.run import Options, hold
 from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.features.checks import CONTROLLER

@@ -4,8 +4,8 @@ from importlib.resources import files
 
 import pytest
 
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import patches
+from kipcheck.conformance.core.files.releases_table import patches
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.roll import FAILS, restarted, roll
 from kipcheck.conformance.protocols.features.model.upgrade_plan import Upgrade, plan, requested

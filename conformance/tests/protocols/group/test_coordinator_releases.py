@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.environment_moves import environment_events

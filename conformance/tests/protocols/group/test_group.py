@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from kipcheck.conformance.core.case import Case, Role, Step, step, steps_from
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Lost, Observation, Replied, Unsupported
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.shrink import shrunk
-from kipcheck.conformance.engine.worker import Unit, Worker
+from kipcheck.conformance.core.values.case import Case, Role, Step, step, steps_from
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History, Lost, Observation, Replied, Unsupported
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.judge import judge
+from kipcheck.conformance.engine.execution.worker import Unit, Worker
+from kipcheck.conformance.engine.search.shrink import shrunk
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.group.checks import CHECKS as GROUP_CHECKS, group_sequence
 from kipcheck.conformance.protocols.group.model.editions import coordinator

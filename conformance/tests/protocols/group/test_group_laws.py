@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Refused, Replied, Silent
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.mutation_test import subject_of
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import Died, History, Lost, Observation, Op, Refused, Replied, Silent
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
+from kipcheck.conformance.engine.strength.mutation_test import subject_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.invariant import Invariant

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import edition as edition_of
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.requirement import Requirement, requirements
-from kipcheck.conformance.core.verdict import Grade, Result, Violation
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import edition as edition_of
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.requirement import Requirement, requirements
+from kipcheck.conformance.core.values.verdict import Grade, Result, Violation
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
 from kipcheck.conformance.protocols.group.model.messages import Delete, Error, Phase, Request

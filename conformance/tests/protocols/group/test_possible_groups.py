@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.group.checks import CHECKS as GROUP_CHECKS, COORDINATOR
 from kipcheck.conformance.protocols.group.model.messages import Load, Loaded, Unload

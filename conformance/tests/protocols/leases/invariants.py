@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 

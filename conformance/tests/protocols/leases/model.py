@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.tests.protocols.leases.ops import Action, Elapse, Event, Granted, Lease, Rejected, Release
 
 LEASED = "LEASED"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.tests.protocols.leases.invariants import HOLDERS
 from kipcheck.conformance.tests.protocols.leases.model import LeaseBroker, State

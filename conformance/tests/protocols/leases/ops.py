@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, named, typical
-from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.field_annotations import about, named, typical
+from kipcheck.conformance.core.values.case import Role
 
 Client: TypeAlias = Annotated[int, about("its number"), typical(range(1, 4))]
 

@@ -1,6 +1,6 @@
 """Declares the model ``leases``."""
 
-from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.values.edition import Edition, Standing
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.tests.protocols.leases.laws import ONE_HOLDER

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage, released
 
 # The number: after ``group``, which has 60, and before ``member``, which has 70; an example may stand between others. A

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.values.edition import Edition, Standing
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.tests.protocols.leases.model import LeaseBroker

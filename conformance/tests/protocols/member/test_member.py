@@ -8,13 +8,21 @@ from typing import Any, get_args
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Died, History, Lost as LostAnswer, Observation, Op, Refused, Replied
-from kipcheck.conformance.core.operations import declared
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.operations.declaration import declared
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import (
+    Died,
+    History,
+    Lost as LostAnswer,
+    Observation,
+    Op,
+    Refused,
+    Replied,
+)
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.assignment.model.membership import V0, V1, Assigned, Subscription

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Op, Replied
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.member.ops import OPERATIONS
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Died, History, Observation, Op, Refused, Replied
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge, possible_part
-from kipcheck.conformance.engine.replay import replay
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import Died, History, Observation, Op, Refused, Replied
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge, possible_part
+from kipcheck.conformance.engine.execution.replay import replay
 from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.group.model.messages import Join, Joined
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.member.checks import CHECKS as MEMBER_CHECKS, MEMBER
 from kipcheck.conformance.protocols.member.model.client import AnswerReceived, Client, ClientState, Elapse, Event, Open
-from kipcheck.conformance.protocols.member.model.mending import mended, possible_event
+from kipcheck.conformance.protocols.member.model.conversation_repair import mended, possible_event
 from kipcheck.conformance.protocols.member.model.messages import CommitOffsets, Disconnected, Poll, Subscribe
 from kipcheck.conformance.protocols.member.model.possible import RULES, Pending, Situation, Stage
 from kipcheck.conformance.protocols.member.model.rules import rules_of

@@ -1,10 +1,10 @@
 """Groups with members of both protocols: the way to a consumer group and back, and what the policy forbids."""
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.operations import declared
-from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.operations.declaration import declared
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.release import NEWEST
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.consumer_group.rules import Config, Rules
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.migration.checks import BACK, FORMED, RESTED, TAKEN_OVER

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import KIP_384
-from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import KIP_384
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.explore.exploration import Explored, explored
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.machines.search import Search

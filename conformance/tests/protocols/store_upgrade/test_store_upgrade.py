@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import KIP_258
-from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import KIP_258
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.explore.exploration import explored
 from kipcheck.conformance.machines.product import Law
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE, edition
-from kipcheck.conformance.core.release import NEWEST, Release
+from kipcheck.conformance.core.values.edition import APACHE, edition
+from kipcheck.conformance.core.values.release import NEWEST, Release
 from kipcheck.conformance.protocols.stored_records.ops import OPERATIONS, SAMPLES
 from kipcheck.conformance.protocols.stored_records.target import adapter
 from kipcheck.conformance.wire.schema import spec

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.explore.exploration import explored
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.mutants import MUTANTS

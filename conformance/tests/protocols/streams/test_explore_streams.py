@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.explore.games import open_session
 from kipcheck.conformance.machines.product import Event
 from kipcheck.conformance.machines.search import Breach
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.playables import playable
-from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers, streams_group_model
 from kipcheck.conformance.protocols.streams.model.members import (
     NEVER,
@@ -28,6 +27,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Share,
 )
 from kipcheck.conformance.protocols.streams.model.product import Bounces, UpgradeProduct
+from kipcheck.conformance.protocols.streams.model.release_members import binary
 from kipcheck.conformance.protocols.streams.ops import (
     OPERATIONS,
     Applied,

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import steps_from
-from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.protocols.streams.checks import (

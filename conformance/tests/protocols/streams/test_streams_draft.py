@@ -6,8 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from kipcheck.conformance.core.edition import KIP_268, edition
-from kipcheck.conformance.protocols.streams.model.binaries import binary
+from kipcheck.conformance.core.values.edition import KIP_268, edition
 from kipcheck.conformance.protocols.streams.model.group_model import process_of
 from kipcheck.conformance.protocols.streams.model.members import (
     FUTURE,
@@ -15,6 +14,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Misconfigured,
     Settings,
 )
+from kipcheck.conformance.protocols.streams.model.release_members import binary
 from kipcheck.conformance.protocols.streams.model.rules import NEWEST_VERSION, Rules
 from kipcheck.conformance.protocols.streams.ops import STATELESS
 from kipcheck.conformance.tests.support.streams_members import ALL, NEWEST, Group

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.model.members import Store, Subtopology, Topology
 from kipcheck.conformance.protocols.streams.ops import (

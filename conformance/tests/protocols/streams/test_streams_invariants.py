@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.history import History, Lost
-from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.history import History, Lost
+from kipcheck.conformance.core.values.verdict import Grade, Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.checks import (
     CHECKS as STREAMS_CHECKS,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kipcheck.conformance.core.edition import KIP_268
+from kipcheck.conformance.core.values.edition import KIP_268
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.model.members import (
     FUTURE,

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import process_of
 from kipcheck.conformance.protocols.streams.model.members import (
     LATEST_OFFSET,
@@ -18,6 +17,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     SubscriptionInfo,
     TaskId,
 )
+from kipcheck.conformance.protocols.streams.model.release_members import binary
 from kipcheck.conformance.protocols.streams.ops import STATELESS
 from kipcheck.conformance.tests.support.streams_members import NEW, NEWEST, OLD, STATEFUL, assignment_result
 

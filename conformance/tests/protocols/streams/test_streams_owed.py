@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.edition import APACHE, edition
-from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.core.values.edition import APACHE, edition
+from kipcheck.conformance.core.values.requirement import requirements
+from kipcheck.conformance.core.values.verdict import Grade
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.checks import (
     COUNTS,
@@ -20,9 +20,9 @@ from kipcheck.conformance.protocols.streams.checks import (
     then,
 )
 from kipcheck.conformance.protocols.streams.invariants.versions import values
-from kipcheck.conformance.protocols.streams.model.binaries import binary, owed_binary
 from kipcheck.conformance.protocols.streams.model.deviations import DEVIATIONS, UNOWED
 from kipcheck.conformance.protocols.streams.model.members import Settings, Subtopology, Topology
+from kipcheck.conformance.protocols.streams.model.release_members import binary, owed_binary
 from kipcheck.conformance.protocols.streams.model.released import Released
 from kipcheck.conformance.protocols.streams.model.rules import Rules
 from kipcheck.conformance.protocols.streams.ops import OPERATIONS, STATELESS, Deploy

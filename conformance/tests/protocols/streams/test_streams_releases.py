@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER
 from kipcheck.conformance.protocols.streams.model import leader as leading, member as following, rules as ruling
 from kipcheck.conformance.protocols.streams.model.deviations import DEVIATIONS, Deviation, deviations

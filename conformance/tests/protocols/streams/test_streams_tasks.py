@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings as budget, strategies as st
 
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.model.members import (
     Fatal,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Observation, Op, Refused, Replied
-from kipcheck.conformance.core.operations import declared
+from kipcheck.conformance.core.operations.declaration import declared
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History, Observation, Op, Refused, Replied
 from kipcheck.conformance.explore.exploration import explored
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.streams_group import mutants, play

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import History, Lost, Op
-from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.history import History, Lost, Op
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import contested, unread, unsubscribed
 from kipcheck.conformance.protocols.upgrade.ops import (

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, steps_from
-from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.core.operations import Operations
-from kipcheck.conformance.engine.judge import possible_part
+from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values.case import Case, Role, steps_from
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.engine.execution.judge import possible_part
 from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.streams import ops as streams

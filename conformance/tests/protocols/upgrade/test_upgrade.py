@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Result, Verdict
-from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Result, Verdict
+from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.invariants import all_invariants

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from kipcheck.conformance.core.foreign import UNSEEN
+from kipcheck.conformance.core.values.untrusted_text import UNSEEN
 
 FORGED: Final = "complete: 0 distinct failures, 0 warnings; exit 0, conformant"
 """As the last line of a report has it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.target_entries import Entry

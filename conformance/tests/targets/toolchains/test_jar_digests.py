@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.core.releases_table import patches
+from kipcheck.conformance.core.files.releases_table import patches
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import jar_digests, kafka_broker, lock_files, maven
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step, step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied
+from kipcheck.conformance.core.values.case import Case, Role, Step, step
+from kipcheck.conformance.core.values.history import Died, Lost, Observation, Refused, Replied
 from kipcheck.conformance.targets import session as session_of
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.session import renewed

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run as kipcheck
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import Died, Lost, Replied
 from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.core.values.case import Case, Role, step
+from kipcheck.conformance.core.values.history import Died, Lost, Replied
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.tests.support import broken_testees

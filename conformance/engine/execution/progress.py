@@ -1,0 +1,176 @@
+"""Progress of a run on standard error: one live line on a terminal, else a line for each check."""
+
+import os
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_line, one_line
+from kipcheck.reports.phrases import some
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.engine.execution.worker import Unit
+    from kipcheck.conformance.engine.findings.early_causes import EarlyCause
+
+A = TypeVar("A")
+
+OFTEN = 0.1
+"""Seconds between two updates of the live line."""
+SELDOM = 5.0
+"""Seconds between two lines about one check, if there is no live line."""
+
+
+@dataclass(slots=True)
+class _Plan:
+    """The work with one target, in units."""
+
+    target: str = ""
+    units: Mapping[str, int] = field(default_factory=dict)
+    """By check, in order."""
+    number: int = 0
+    """Of the current check, from 1."""
+    check: str = ""
+    before: int = 0
+    """Units of the checks before the current one."""
+    causes: int = 0
+
+
+class Progress:
+    """Shows what is running, and causes as they are found; results are left to the report."""
+
+    def __init__(self, stream: TextIO | None = None, live: bool | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._live = _is_terminal(self._stream) if live is None else live
+        self._shown = False
+        self._plan = _Plan()
+        self._begun = self._told = 0.0
+
+    @property
+    def live(self) -> bool:
+        """Whether there is a live line on a terminal."""
+        return self._live
+
+    def plan(self, target: str, units: Mapping[str, int]) -> None:
+        """``units``: the number of units of work of each check that follows."""
+        self._plan = _Plan(harmless_line(target), units)
+
+    def begin(self, check: str) -> None:
+        plan = self._plan
+        plan.before += plan.units.get(plan.check, 0)
+        plan.number, plan.check = plan.number + 1, check
+        self._begun = self._told = time.monotonic()
+        if self._live:
+            self._show_step(0, 0)
+
+    def step(self, done: int, cases: int, failed: int) -> None:
+        now = time.monotonic()
+        if now - self._told < (OFTEN if self._live else SELDOM):
+            return
+        self._told = now
+        if self._live:
+            self._show_step(done, failed)
+        else:
+            self._print(f"{self._name} {done} of {self._plan.units.get(self._plan.check, 0)} subjects")
+
+    def end(self, cases: int, failed: int) -> None:
+        took = time.monotonic() - self._begun
+        if not self._live:
+            self._print(f"{self._name}{cases:>7} cases{failed:>6} failed  {took:5.1f} s")
+
+    def found(self, cause: "EarlyCause", unit: "Unit") -> None:
+        """Shows a cause when its first case is found; known ones are only counted."""
+        self._plan.causes += 1
+        if not cause.known:
+            version = "" if unit.version is None else f" v{unit.version}"
+            self.note(f"  {cause.word}: {cause.title}  ({unit.check} on {unit.subject}{version})")
+
+    def shrinking(self, least: Iterable[A], total: int, limit_s: float | None = None) -> Iterator[A]:
+        """The items of ``least``, which are computed one by one. ``limit_s``: of each."""
+        if total:
+            limit = "" if limit_s is None else f", for up to {limit_s:g} s each; --least 0 leaves it out"
+            self.say(f"{self._plan.target}  searching for {some(total, 'least case')}{limit}")
+        self._told = time.monotonic()
+        for number, each in enumerate(least, 1):
+            now = time.monotonic()
+            if now - self._told >= (OFTEN if self._live else SELDOM):
+                self._told = now
+                self.say(f"{self._plan.target}  searching for the least cases: {number} of {total}")
+            yield each
+
+    @property
+    def _name(self) -> str:
+        plan = self._plan
+        return f"{plan.target}  {plan.number:>2} of {len(plan.units)}  {plan.check:<22}"
+
+    def _show_step(self, done: int, failed: int) -> None:
+        plan = self._plan
+        total, here = sum(plan.units.values()), plan.units.get(plan.check, 0)
+        self._show(
+            fitted(
+                [
+                    (plan.target, 4),
+                    (f"check {plan.number} of {len(plan.units)}", 0),
+                    (plan.check, 1),
+                    (f"{done} of {here}", 5),
+                    (f"{some(total - plan.before - done, 'subject')} left", 2),
+                    (f"{failed:,} failed", 6),
+                    (some(plan.causes, "cause"), 3),
+                ],
+                _columns(),
+            )
+        )
+
+    def say(self, line: str) -> None:
+        """Shows other work than checks."""
+        (self._show if self._live else self._print)(line)
+
+    def note(self, line: str) -> None:
+        """Writes a line that stays."""
+        self.close()
+        self._print(line)
+
+    def close(self) -> None:
+        """Erases the live line, before other output."""
+        if self._shown:
+            self._write("\r\x1b[K")
+            self._shown = False
+
+    def _show(self, line: str) -> None:
+        self._write(f"\r\x1b[K{harmless_line(line)[: _columns()]}")
+        self._shown = True
+
+    def _print(self, line: str) -> None:
+        self._write(f"{harmless_line(line)}\n")
+
+    def _write(self, text: str) -> None:
+        with suppress(BrokenPipeError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def fitted(parts: Sequence[tuple[str, int]], width: int) -> str:
+    """The parts of a line, each with its rank: as many as fit, those with the highest rank are left out first."""
+    left = list(parts)
+    while len(left) > 1 and len("  ".join(text for text, _ in left)) > width:
+        left.remove(max(left, key=lambda part: part[1]))
+    return "  ".join(text for text, _ in left)[:width]
+
+
+def _columns() -> int:
+    """The room on a line of the terminal; a line that fills it would wrap."""
+    return shutil.get_terminal_size().columns - 1
+
+
+def show_traceback() -> None:
+    """Writes the traceback of the current exception to stderr, each line marked: it may contain text of a target."""
+    lines = traceback.format_exc().splitlines()
+    print(harmless("\n".join(f"| {one_line(line)}" for line in lines)), file=sys.stderr)
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"

@@ -1,0 +1,64 @@
+"""The names under which the targets of a run stand in its results.
+
+A target that is a command (``cmd:...``) has the name that it gives in hello, or that of ``--name``: ids of failures and
+lists of known deviations contain it, and stay the same in another folder.
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from kipcheck.conformance.core.values.untrusted_text import one_line
+from kipcheck.conformance.engine.execution.selection import InvalidOptions, Options, Selection
+from kipcheck.conformance.engine.execution.worker import Worker
+from kipcheck.conformance.targets.command import is_command
+from kipcheck.conformance.targets.protocol import Broken, Unavailable
+from kipcheck.conformance.targets.session import LONGEST_NAME
+
+
+def labels_of(options: Options) -> dict[str, str]:
+    """The names of ``--name``, by target. Errors: ``InvalidOptions``."""
+    commands = [each for each in dict.fromkeys(options.targets) if is_command(each)]
+    if len(options.names) > len(commands):
+        raise InvalidOptions(
+            f"--name {options.names[len(commands)]!r} is for no target: it names targets that are commands (cmd:...), "
+            f"of which there are {len(commands)}; other targets keep their names"
+        )
+    for name in options.names:
+        if not name.strip() or name != one_line(name).strip() or len(name) > LONGEST_NAME:
+            raise InvalidOptions(f"--name {name!r}: use 1 to {LONGEST_NAME} visible characters")
+    return dict(zip(commands, options.names, strict=False))
+
+
+def names_of(workers: Mapping[str, Worker], selection: Selection) -> dict[str, str]:
+    """The name of each target, by what opens it: commands are started for it. A command that does not start keeps its
+    command line.
+
+    Errors: ``InvalidOptions`` if two targets have one name.
+    """
+    names: dict[str, str] = {}
+    with ExitStack() as stack:
+        for opened, worker in workers.items():
+            stack.callback(worker.close)
+            names[opened] = _name(worker, selection) if is_command(opened) else opened
+        require_distinct(names)
+        if len(workers) == 1:
+            stack.pop_all()  # the run continues with its session
+    return names
+
+
+def require_distinct(names: Mapping[str, str]) -> None:
+    """Errors: ``InvalidOptions`` if two targets have one name. ``names``: by what opens them."""
+    first: dict[str, str] = {}
+    for opened, name in names.items():
+        if (other := first.setdefault(name, opened)) != opened:
+            raise InvalidOptions(
+                f"{other} and {opened} are both named {name!r}, so their results cannot be distinguished: "
+                "give each cmd: target a --name, in the order of --target"
+            )
+
+
+def _name(worker: Worker, selection: Selection) -> str:
+    try:
+        return worker.info(str(selection.edition), selection.checks[0].role).name
+    except (Unavailable, Broken):
+        return worker.name  # the run reports why, when it comes to this target

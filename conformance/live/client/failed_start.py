@@ -1,0 +1,82 @@
+"""Why a program never became a member of its group: what was seen of it on the wire, its output, and what to change."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.live.server.answered_errors import name_of
+from kipcheck.conformance.wire.framing import requests
+
+UNSERVED: Final = "is not served"
+LAST: Final = 8
+"""Requests that are named."""
+JOINS: Final = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
+READS: Final = frozenset({"Fetch", "ListOffsets"})
+TRANSPORT: Final = "use the protocol of Kafka without TLS and SASL: security.protocol=PLAINTEXT"
+
+
+def describe(events: Sequence[Mapping[str, Any]], how: str, output: str) -> str:
+    """``how``: ``ended with code 7``. Several lines."""
+    lines = [f"the program {how} before it was a member of the group;", f"on the wire: {seen(events)};"]
+    lines += ["its stderr:", *output.splitlines(), ";"] if output else ["it wrote nothing to stderr;"]
+    return "\n".join([*lines, f"what to change: {advice(events)}"])
+
+
+def seen(events: Sequence[Mapping[str, Any]]) -> str:
+    """The connections, the last requests, and what was refused."""
+    opened = sum(each["what"] == "opened" for each in events)
+    if not opened:
+        return "no connection"
+    found = [f"{opened} connection{'s' if opened > 1 else ''}"]
+    sent = [f"{each['api']} v{each['version']}" for each in events if each["what"] == "request"]
+    found.append(f"its last requests: {', '.join(sent[-LAST:])}" if sent else "no request")
+    found += [f"closed by kipcheck: {each['why']}" for each in events if each["what"] == "closed" and each["why"]][-1:]
+    found += [f"refused: {each['message']}, {each['why']}" for each in events if each["what"] == "refused"][-1:]
+    return "; ".join(found)
+
+
+def unserved(events: Sequence[Mapping[str, Any]]) -> str:
+    """The last reason for which a connection was closed, if that was a request or version that the broker does not
+    serve; empty: there was none."""
+    closed = [each["why"] for each in events if each["what"] == "closed" and each["why"].endswith(UNSERVED)]
+    return closed[-1] if closed else ""
+
+
+def advice(events: Sequence[Mapping[str, Any]]) -> str:
+    """What the author of a program that did not join does next, by what it sent and was answered."""
+    apis = {each["api"] for each in events if each["what"] == "request"}
+    damaged = [each for each in events if each["what"] == "refused"]
+    if not any(each["what"] == "opened" for each in events):
+        return "connect to {bootstrap}, without a proxy; if the program needs a library or a file, its stderr names it"
+    if closed := unserved(events):
+        return about_unserved(closed, "ApiVersions" in apis)
+    if not apis:
+        return f"write the request as its version says: {damaged[-1]['why']}" if damaged else TRANSPORT
+    if apis & JOINS:
+        return _about_joining(events, apis)
+    if apis & READS:
+        return "subscribe to {topics} with group id {group}: the program reads partitions without a group"
+    if "FindCoordinator" in apis:
+        return "poll after the subscription: the program looked up its coordinator, and sent no JoinGroup"
+    if apis <= {"ApiVersions"}:
+        return "subscribe to {topics} with group id {group}, and poll: the program asked for versions alone"
+    return "subscribe to {topics} with group id {group}, and poll: the program sent " + ", ".join(sorted(apis))
+
+
+def about_unserved(closed: str, asked: bool) -> str:
+    """``closed``: which key and version; ``asked``: whether the program sent ApiVersions."""
+    first = "send requests and versions that ApiVersions offers" if asked else "send ApiVersions, and what it offers"
+    known = (requests(APACHE).get(int(number)) for number in re.findall(r"key (\d+)", closed))
+    named = "".join(f"{each.name.removesuffix('Request')}, " for each in known if each is not None)
+    return f"{first}, or use another --edition: {named}{closed} by this one"
+
+
+def _about_joining(events: Sequence[Mapping[str, Any]], apis: set[str]) -> str:
+    answers = [each for each in events if each["what"] == "answer" and each["api"] in JOINS]
+    errors = [each["error"] for each in answers if each.get("error")]
+    if answers and answers[-1].get("error"):
+        return f"handle {name_of(errors[-1])}, with which the last {answers[-1]['api']} was answered"
+    if answers and apis.isdisjoint({"SyncGroup", "ConsumerGroupHeartbeat"}):
+        return "send SyncGroup: the program was answered JoinGroup, and sent none"
+    return "poll until SIGTERM; a program that joins has to stay in the group, with whatever it is assigned"

@@ -1,0 +1,235 @@
+"""Judges the histories of members, and says each broken law of a member once."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.requirement import requirements
+from kipcheck.conformance.core.values.verdict import Grade, Violation
+from kipcheck.conformance.live.recording.log import annotated
+from kipcheck.conformance.live.recording.traffic import Finding
+from kipcheck.conformance.live.watch.laws import reading, violations
+from kipcheck.conformance.live.watch.track import Event, Member, Track
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
+from kipcheck.conformance.protocols.client.ops import OPERATIONS, Pass
+from kipcheck.conformance.protocols.client.trace import DAMAGED
+from kipcheck.conformance.protocols.client.wording import damaged
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
+from kipcheck.conformance.wire.errors import Refused
+
+QUIET_MS: Final = 300
+"""A history is judged when nothing came for so long: an answer is in doubt if its connection ends right after it."""
+LATEST_MS: Final = 3000
+"""It is judged so long after something came at the latest."""
+MOST_REPORTED: Final = 1000
+"""Violations that are shown."""
+MOST_OF_A_KIND: Final = 5
+"""Violations of one law by one client in one way whose histories are kept for the reports."""
+MOST_KEPT: Final = 200
+"""Of all kinds."""
+SHOWN_BYTES: Final = 2000
+OTHERS: Final = "others"
+COORDINATOR: Final = "the coordinator"
+"""The name of what answers: brokers do not say which software they are."""
+MOST_NAMES: Final = 50
+"""Different clients in a ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A broken law, with the history that shows it."""
+
+    member: Member
+    id: str
+    law: Invariant
+    violation: Violation
+    history: History
+    by_answer: bool = False
+    """Whether an answer breaks it."""
+
+
+@dataclass(slots=True)
+class Judging:
+    edition: Edition
+    say: Callable[[str], None]
+    reported: list[Reported] = field(default_factory=list)
+    judged: dict[str, int] = field(default_factory=dict)
+    """Client -> histories that were judged."""
+    laws: dict[str, Counter[str]] = field(default_factory=dict)
+    """Client -> law -> histories in which it read something."""
+    unreported: int = 0
+    """Violations that are not in the reports."""
+    unreported_must: bool = False
+    """Whether one of them is of grade MUST."""
+    _shown: int = 0
+    _kinds: Counter[tuple[str, str, tuple[str, ...]]] = field(default_factory=Counter)
+    _refused: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)
+
+    def is_due(self, track: Track, now_ms: int) -> bool:
+        if track.dirty_ms is None:
+            return True
+        return now_ms >= track.last_ms + QUIET_MS or now_ms >= track.dirty_ms + LATEST_MS
+
+    def judge(self, track: Track, late_ms: int) -> None:
+        """Reports what is new in a history. ``late_ms``: how late this machine was, for laws about time."""
+        track.dirty_ms = None
+        if not track.is_judged or not track.events:
+            track.pending.leave(track.unjudged)
+            return
+        track.pending.judged()
+        history = self._history(track.events, late_ms)
+        laws = reading(history)
+        self._count(track.about, laws, track.counted)
+        track.counted |= laws
+        for law, violation in violations(history):
+            key = law.id, violation.shape
+            place = track.reported.get(key)
+            if key in track.reported and (place is None or not self._is_answered_now(place, violation)):
+                continue
+            found = Reported(track.about, track.member, law, violation, _frozen(history))
+            if place is not None:
+                self.reported[place] = found
+                continue
+            at = _place(track.events, law, violation, self._history)
+            track.reported[key] = self._report(found, track.payloads.get(id(track.events[at])))
+        track.shorten()
+
+    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> int | None:
+        """Reports a request that strict decoding refuses, each kind once for a group; gives its place in ``reported``.
+        ``id``: of the member; ``event``: time and connection."""
+        shown: Event = {
+            "what": "refused", **event, "message": why.message, "version": why.version, "kind": why.kind,
+            "why": str(why), "hex": payload[:SHOWN_BYTES].hex(),
+        }  # fmt: skip
+        return self._judge_bytes("client/encodes-strictly", about, id, shown, payload)
+
+    def damaged(self, about: Member, id: str, event: Event) -> None:
+        """Reports a damaged record inside a request or an answer. ``about``, ``id``: the member that wrote it."""
+        self._judge_bytes("client/embeds-strictly", about, id, event, None)
+
+    def _judge_bytes(self, law: str, about: Member, id: str, event: Event, payload: bytes | None) -> int | None:
+        """Bytes need no history. Each kind is reported once for a client, or for a member whose client is unknown.
+        Returns its place in ``reported``."""
+        history = self._history([event], 0)
+        for violation in INVARIANTS[law].search(history):
+            key = f"{about.software} {about.client_id or id}", about.group, violation.shape
+            if key not in self._refused and len(self._refused) < MOST_REPORTED:
+                self._refused.add(key)
+                self._count(about, frozenset({law}))
+                return self._report(Reported(about, id, INVARIANTS[law], violation, history), payload)
+        return None
+
+    def answered(self, place: int, event: Event) -> None:
+        """The request of ``refused`` was answered: what is reported of it has the answer. ``event``: the answer."""
+        found = self.reported[place]
+        ((_, request),) = found.history.actions()
+        history = self._history([dict(request), event])
+        violation = next(each for each in found.law.search(history) if each.shape == found.violation.shape)
+        self.reported[place] = replace(found, violation=violation, history=history)
+
+    def _is_answered_now(self, place: int, violation: Violation) -> bool:
+        """Whether the request was answered since that was reported."""
+        return self.reported[place].violation.answered is None and violation.answered is not None
+
+    def answer_breaks(
+        self, about: Member, id: str, law: str, violation: Violation, events: list[Event], payload: bytes
+    ) -> None:
+        """Reports what a coordinator answered, each kind once for a group. ``payload``: header and body."""
+        key = law, about.group, violation.shape
+        if key in self._refused or len(self._refused) >= MOST_REPORTED:
+            return
+        self._refused.add(key)
+        found = _frozen(self._history(events))
+        self._report(Reported(about, id, INVARIANTS[law], violation, found, by_answer=True), payload)
+
+    def _count(self, about: Member, laws: frozenset[str], before: frozenset[str] = frozenset()) -> None:
+        """Counts a history, if nothing was read of it ``before``, and the laws that read something of it now."""
+        name = about.software if about.software in self.judged or len(self.judged) < MOST_NAMES else OTHERS
+        self.judged[name] = self.judged.get(name, 0) + (not before)
+        self.laws.setdefault(name, Counter()).update(laws - before)
+
+    def _history(self, events: list[Event], late_ms: int = 0) -> History:
+        idle = [{"what": "idle", "ms": events[-1]["ms"], "late_ms": late_ms}] if late_ms else []
+        ms = events[-1]["ms"] - events[0]["ms"]
+        step = Step(OPERATIONS.sender(_PASS), _PASS.verb, {"ms": ms})
+        case = Case(SURVIVES_GROUPS, str(self.edition), Role.CLIENT, (step,))
+        return History(case, "watch", (Op(0, step, Replied((("actions", [*events, *idle]),)), 1),))
+
+    def _report(self, found: Reported, payload: bytes | None) -> int | None:
+        """The place in ``reported``; None: it is beyond the limits."""
+        kind = found.member.software, found.law.id, found.violation.shape
+        self._shown += 1
+        is_kept = len(self.reported) < MOST_KEPT and self._kinds[kind] < MOST_OF_A_KIND
+        if is_kept:
+            self._kinds[kind] += 1
+            self.reported.append(found)
+        else:
+            self.unreported += 1
+            self.unreported_must |= found.law.grade is Grade.MUST
+        for line in lines(found, payload, str(self.edition)) if self._shown <= MOST_REPORTED else ():
+            self.say(line)
+        return len(self.reported) - 1 if is_kept else None
+
+
+_PASS: Final = OPERATIONS.parse_shorthand("pass 1")[0]
+assert OPERATIONS.verb_of[Pass] == _PASS.verb
+
+
+def _place(events: list[Event], law: Invariant, violation: Violation, history: Callable[[list[Event]], History]) -> int:
+    """The event with which the law is broken in this way: the last of the fewest that show it."""
+    low, high = 1, len(events)
+    while low < high:
+        middle = (low + high) // 2
+        shown = any(each.shape == violation.shape for each in law.search(history(events[:middle])))
+        low, high = (low, middle) if shown else (middle + 1, high)
+    return low - 1
+
+
+def _frozen(history: History) -> History:
+    """The events as they are now: the history goes on."""
+    op = history.ops[0]
+    assert isinstance(op.observation, Replied)
+    actions = [dict(each) for each in op.observation["actions"]]
+    return History(history.case, history.target, (Op(0, op.step, Replied((("actions", actions),)), 1),))
+
+
+def seen_by_client(judging: Judging) -> Iterator[tuple[str, str, History, Violation]]:
+    """Client, law, history and violation of all that was reported: what a ledger holds."""
+    for each in judging.reported:
+        software = each.member.software
+        name = software if each.by_answer or software in judging.judged else OTHERS
+        yield name, each.law.id, each.history, replace(each.violation, why=f"{each.violation.why} ({who(each)})")
+
+
+def who(found: Reported) -> str:
+    about = found.member
+    named = f"member {found.id}" if found.id else "no member id"
+    group = f"group {about.group}" if about.group else "no group"
+    if found.by_answer:
+        return f"{group}, {named}, {about.software} at {about.host or '-'}"
+    return f"{group}, {named}, client id {about.client_id or '-'} ({about.software}) at {about.host}"
+
+
+def lines(found: Reported, payload: bytes | None, edition: str) -> list[str]:
+    """What is shown of a broken law at once: who, what, the clauses, and the bytes of the request or answer."""
+    law, violation = found.law, found.violation
+    clauses = [f"  {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements)]
+    shown = [
+        f"{law.grade.word} {law.id} ({law.grade.value}): {who(found)}",
+        f"  broken: {law.statement}",
+        *clauses,
+        f"  {violation.why}; expected {violation.expected}, observed {violation.observed}",
+    ]
+    if payload is not None and found.by_answer:
+        shown.append(f"    answer: {payload[:SHOWN_BYTES].hex()}")
+    elif payload is not None:
+        finding = Finding(0.0, 0, Refused("trailing", "", message="", version=0), payload, answered=True)
+        shown += [f"    {each}" for each in annotated(finding, edition).splitlines()]
+    for _, event in found.history.actions():
+        if event["what"] == DAMAGED and event["hex"]:
+            shown += [f"    {each}" for each in damaged(event).text().splitlines()]
+    return shown
