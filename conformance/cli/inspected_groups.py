@@ -7,7 +7,6 @@ from kipcheck.conformance.cli import inspected_streams_groups
 from kipcheck.conformance.cli.group_upgrades import advice, release_span
 from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.live.inspect.group import (
-    Assignment,
     ConsumerGroup,
     ConsumerMember,
     Group,
@@ -16,7 +15,6 @@ from kipcheck.conformance.live.inspect.group import (
     OtherGroup,
     Partitions,
     ShareGroup,
-    Subscription,
     Unreadable,
     claims,
     streams_assignment,
@@ -34,6 +32,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     SubscriptionInfo,
     Tasks,
 )
+from kipcheck.conformance.wire.embedded import Assignment, Subscription
 
 # Text
 

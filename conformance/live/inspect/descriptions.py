@@ -18,7 +18,6 @@ from kipcheck.conformance.live.inspect.group import (
     read_consumer_group,
     read_member,
     read_share_group,
-    read_subscription_of_consumer,
 )
 from kipcheck.conformance.live.inspect.group_records import Found, newest_record
 from kipcheck.conformance.live.inspect.streams_group import read_streams_group
@@ -156,7 +155,5 @@ def _with_record(group: Group, record: Found | str) -> Group:
 
 
 def _with_subscription(member: Member, data: bytes) -> Member:
-    """With the subscription in the record, where the coordinator told none."""
-    if member.subscription is not None or member.assignment is None:
-        return member
-    return replace(member, subscription=read_subscription_of_consumer(data))
+    """With the subscription in the record, where the coordinator described none."""
+    return replace(member, metadata=data) if member.share and not member.metadata else member

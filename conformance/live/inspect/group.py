@@ -1,48 +1,35 @@
 """A group as its coordinator describes it, with everything that its members wrote decoded."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY, Partition
 from kipcheck.conformance.protocols.assignment.ops import read_user_data
-from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
+from kipcheck.conformance.protocols.streams import blobs
 from kipcheck.conformance.protocols.streams.model.members import STREAM, AssignmentInfo, Fatal, SubscriptionInfo
 from kipcheck.conformance.wire import layout
-from kipcheck.conformance.wire.embedded import ASSIGNMENT, CONSUMER, SUBSCRIPTION, Place, Read, read
+from kipcheck.conformance.wire.embedded import (
+    ASSIGNMENT,
+    CONSUMER,
+    SUBSCRIPTION,
+    Assignment,
+    Place,
+    Subscription,
+    read_assignment,
+    read_subscription,
+)
 from kipcheck.conformance.wire.errors import Refused
 
 STABLE: Final = "Stable"
 EMPTY_STATES: Final = frozenset({"Empty", "Dead"})
 """Of groups without members."""
 Partitions: TypeAlias = tuple[Partition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What a member of a classic group wrote in its JoinGroup (``ConsumerProtocolSubscription``)."""
-
-    version: int
-    topics: tuple[str, ...]
-    owned: Partitions
-    generation: int
-    rack: str | None
-    user_data: bytes
-    data: bytes = b""
-    """All of it, as it was written; empty: not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What the leader wrote for a member in its SyncGroup (``ConsumerProtocolAssignment``)."""
-
-    version: int
-    partitions: Partitions
-    user_data: bytes
-    data: bytes = b""
-    """As of a subscription."""
+Read = TypeVar("Read", Subscription, Assignment)
+Info = TypeVar("Info", SubscriptionInfo, AssignmentInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +48,19 @@ class Member:
     instance: str | None
     client_id: str
     host: str
-    subscription: Subscription | Unreadable | None
-    """None: the coordinator does not describe it, because the group rebalances or is not one of consumers."""
-    assignment: Assignment | Unreadable | None
-    """None: the leader wrote no bytes for it."""
+    metadata: bytes = b""
+    """What it wrote in its JoinGroup. Empty: the coordinator does not describe it, because the group rebalances or is
+    not one of consumers."""
+    share: bytes = b""
+    """What the leader wrote for it in its SyncGroup; empty: nothing."""
+
+    @property
+    def subscription(self) -> Subscription | Unreadable | None:
+        return read_record(read_subscription, self.metadata) if self.metadata else None
+
+    @property
+    def assignment(self) -> Assignment | Unreadable | None:
+        return read_record(read_assignment, self.share) if self.share else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +153,17 @@ Described: TypeAlias = Inspectable | OtherGroup
 
 def read_member(found: Mapping[str, Any], protocol_type: str) -> Member:
     """A row of DescribeGroups."""
-    metadata, assigned = bytes(found["memberMetadata"]), bytes(found["memberAssignment"])
-    is_consumer = protocol_type == CONSUMER
+    metadata, share = bytes(found["memberMetadata"]), bytes(found["memberAssignment"])
+    if protocol_type != CONSUMER:
+        metadata = share = b""
     return Member(
         found["memberId"],
         found.get("groupInstanceId"),
         found["clientId"],
         found["clientHost"].removeprefix("/"),
         # Brokers of 2.3 tell the assignment in place of the subscription (KAFKA-9150).
-        read_subscription_of_consumer(metadata) if metadata and is_consumer and metadata != assigned else None,
-        _assignment(assigned) if assigned and is_consumer else None,
+        metadata if metadata != share else b"",
+        share,
     )
 
 
@@ -212,34 +209,11 @@ def read_consumer_member(found: Mapping[str, Any]) -> ConsumerMember:
     )
 
 
-def read_subscription_of_consumer(data: bytes) -> Subscription | Unreadable:
-    """The metadata of a member of the classic protocol."""
-    read = _read(SUBSCRIPTION, data)
-    if isinstance(read, Unreadable):
-        return read
-    version, value = read
-    return Subscription(
-        version,
-        tuple(value["topics"]),
-        _by_topic(value.get("ownedPartitions") or (), "topic"),
-        value.get("generationId", NO_GENERATION),
-        value.get("rackId"),
-        bytes(value["userData"] or b""),
-        data,
-    )
-
-
-def _assignment(data: bytes) -> Assignment | Unreadable:
-    read = _read(ASSIGNMENT, data)
-    if isinstance(read, Unreadable):
-        return read
-    version, value = read
-    return Assignment(version, _by_topic(value["assignedPartitions"], "topic"), bytes(value["userData"] or b""), data)
-
-
-def _read(record: str, data: bytes) -> Read | Unreadable:
+@lru_cache(maxsize=4096)
+def read_record(read: Callable[[bytes], Read], data: bytes) -> Read | Unreadable:
+    """A subscription or an assignment."""
     try:
-        return read(record, data)
+        return read(data)
     except Refused as wrong:
         return Unreadable(data, str(wrong))
 
@@ -251,12 +225,10 @@ def _by_topic(found: Any, name: str) -> Partitions:
 def embedded(group: Group) -> Iterator[Place]:
     """What members and the leader wrote, in a group of consumers."""
     for each in group.members:
-        for name, record, found in (
-            ("subscription", SUBSCRIPTION, each.subscription),
-            ("assignment", ASSIGNMENT, each.assignment),
-        ):
-            if found is not None and found.data:
-                yield Place(name, record, found.data, group.protocol, each.id)
+        if each.metadata:
+            yield Place("subscription", SUBSCRIPTION, each.metadata, group.protocol, each.id)
+        if each.share:
+            yield Place("assignment", ASSIGNMENT, each.share, group.protocol, each.id)
 
 
 # User data
@@ -264,24 +236,23 @@ def embedded(group: Group) -> Iterator[Place]:
 
 def streams_subscription(group: Group, member: Member) -> SubscriptionInfo | Unreadable | None:
     """The user data of a member of Kafka Streams; None where it is none."""
-    if group.protocol != STREAM or not isinstance(member.subscription, Subscription):
-        return None
-    data = member.subscription.user_data
-    try:
-        return read_subscription(data)
-    except Fatal as wrong:
-        return Unreadable(data, f"SubscriptionInfo: {wrong.why}")
+    return _streams_info(group, member.subscription, blobs.read_subscription, "SubscriptionInfo")
 
 
 def streams_assignment(group: Group, member: Member) -> AssignmentInfo | Unreadable | None:
     """The user data that the leader of Kafka Streams wrote for a member; None where it is none."""
-    if group.protocol != STREAM or not isinstance(member.assignment, Assignment):
+    return _streams_info(group, member.assignment, blobs.read_assignment, "AssignmentInfo")
+
+
+def _streams_info(
+    group: Group, found: Subscription | Assignment | Unreadable | None, read: Callable[[bytes], Info], name: str
+) -> Info | Unreadable | None:
+    if group.protocol != STREAM or found is None or isinstance(found, Unreadable):
         return None
-    data = member.assignment.user_data
     try:
-        return read_assignment(data)
+        return read(found.user_data)
     except Fatal as wrong:
-        return Unreadable(data, f"AssignmentInfo: {wrong.why}")
+        return Unreadable(found.user_data, f"{name}: {wrong.why}")
 
 
 def claims(group: Group, subscription: Subscription) -> tuple[Partitions, int]:

@@ -18,7 +18,6 @@ from kipcheck.conformance.live.inspect.cluster import Topics
 from kipcheck.conformance.live.inspect.group import (
     EMPTY_STATES,
     STABLE,
-    Assignment,
     ConsumerGroup,
     ConsumerMember,
     Group,
@@ -26,7 +25,6 @@ from kipcheck.conformance.live.inspect.group import (
     Partitions,
     ShareGroup,
     ShareMember,
-    Subscription,
     Unreadable,
     claims,
     embedded,
@@ -60,7 +58,7 @@ from kipcheck.conformance.protocols.streams.ops import (
 from kipcheck.conformance.protocols.streams_group import ops as streams_group
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS_GROUPS
 from kipcheck.conformance.protocols.streams_group.trace import OTHER_TOPICS
-from kipcheck.conformance.wire.embedded import CONSUMER, damage, unread
+from kipcheck.conformance.wire.embedded import CONSUMER, Assignment, Subscription, damage, unread
 
 CHECK: Final = "inspect"
 ANY_ASSIGNOR: Final = ("assign/nothing-else", "assign/one-owner")

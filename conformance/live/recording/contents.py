@@ -7,7 +7,8 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received
 from kipcheck.conformance.live.server.topics import Topics
-from kipcheck.conformance.wire.embedded import ASSIGNMENT, SUBSCRIPTION, Read, read
+from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
+from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import next_offset
 
@@ -218,19 +219,19 @@ def _first_error(topics: Iterable[Mapping[str, Any]]) -> int:
 def subscription(edition: Edition, data: bytes, entries: Entries | None = None) -> dict[str, Any] | None:
     """The subscription that a member wrote, as far as this version of the consumer protocol knows it; None if it
     cannot be read. Errors: ``TooManyEntries``, where ``entries`` are those that are accepted."""
-    found = _read(edition, SUBSCRIPTION, data, entries)
-    if found is None:
+    try:
+        found = read_subscription(bytes(data), edition, entries)
+    except Refused:
         return None
-    version, value = found
-    shown: dict[str, Any] = {"version": version, "topics": list(value["topics"])}
-    if value.get("userData"):
-        shown["data"] = bytes(value["userData"]).hex()
-    if version >= OWNED_SINCE:
-        shown["owned"] = [f"{each['topic']}-{part}" for each in value["ownedPartitions"] for part in each["partitions"]]
-    if version >= GENERATION_SINCE:
-        shown["generation"] = value["generationId"]
-    if value.get("rackId") is not None:
-        shown["rack"] = value["rackId"]
+    shown: dict[str, Any] = {"version": found.version, "topics": [*found.topics]}
+    if found.user_data:
+        shown["data"] = found.user_data.hex()
+    if found.version >= OWNED_SINCE:
+        shown["owned"] = [*map(partition_name, found.owned)]
+    if found.version >= GENERATION_SINCE:
+        shown["generation"] = found.generation
+    if found.rack is not None:
+        shown["rack"] = found.rack
     return shown
 
 
@@ -238,16 +239,9 @@ def assignment(edition: Edition, data: bytes, entries: Entries | None = None) ->
     """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read. An assignment that ends
     before its user data, as pykafka writes it, has partitions. Errors: ``TooManyEntries``, where ``entries`` are those
     that are accepted."""
-    if not data:
-        return []
-    found = _read(edition, ASSIGNMENT, data, entries) or _read(edition, ASSIGNMENT, data + NO_USER_DATA, entries)
-    if found is None:
-        return None
-    return [f"{each['topic']}-{part}" for each in found[1]["assignedPartitions"] for part in each["partitions"]]
-
-
-def _read(edition: Edition, record: str, data: bytes, entries: Entries | None) -> Read | None:
-    try:
-        return read(record, bytes(data), edition, entries)
-    except Refused:
-        return None
+    for end in (b"", NO_USER_DATA):
+        try:
+            return [*map(partition_name, read_assignment(bytes(data) + end, edition, entries).partitions)]
+        except Refused:
+            continue
+    return None
