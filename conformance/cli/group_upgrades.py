@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kipcheck.conformance.core.files.releases_table import judges
-from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, streams_subscription
+from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, StreamsGroup, streams_subscription
 from kipcheck.conformance.live.inspect.inspection import Inspected
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.matrix.advice import Route, routes
 from kipcheck.conformance.matrix.release_lines import line_of
 from kipcheck.conformance.matrix.scenario_names import BOUNCE, OFFLINE, TWO_BOUNCE

@@ -15,13 +15,13 @@ from kipcheck.conformance.live.inspect.group import (
     OtherGroup,
     Partitions,
     ShareGroup,
+    StreamsGroup,
     Unreadable,
     claims,
     streams_assignment,
     streams_subscription,
 )
 from kipcheck.conformance.live.inspect.inspection import Inspected
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.live.inspect.verdicts import Broken
 from kipcheck.conformance.protocols.assignment.model.assignment import NO_GENERATION, partition_names
 from kipcheck.conformance.protocols.client.wording import damaged

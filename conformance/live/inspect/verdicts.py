@@ -25,12 +25,13 @@ from kipcheck.conformance.live.inspect.group import (
     Partitions,
     ShareGroup,
     ShareMember,
+    StreamsGroup,
     Unreadable,
     claims,
     embedded,
     streams_subscription,
 )
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup, task_names
+from kipcheck.conformance.live.inspect.streams_group import task_names
 from kipcheck.conformance.live.recording.embedded import event_of
 from kipcheck.conformance.protocols.assignment import ops as assigning
 from kipcheck.conformance.protocols.assignment.model.assignment import (

@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kipcheck.conformance.cli.group_upgrades import advice
-from kipcheck.conformance.live.inspect.cluster import partition_of
+from kipcheck.conformance.live.inspect.cluster import CONTEXT, partition_of
 from kipcheck.conformance.live.inspect.group import (
     ConsumerGroup,
     ConsumerMember,
     Group,
     Member,
     Unreadable,
-    read_member,
 )
 from kipcheck.conformance.live.inspect.inspection import Inspected
 from kipcheck.conformance.live.inspect.verdicts import (
@@ -29,6 +28,7 @@ from kipcheck.conformance.protocols.streams.blobs import write_assignment, write
 from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo, SubscriptionInfo, TaskId
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.bodies import read_body
 from kipcheck.conformance.wire.embedded import ASSIGNMENT, SUBSCRIPTION, Assignment
 
 PLACE: Final = ("127.0.0.1", 9092)
@@ -203,13 +203,15 @@ def test_a_group_that_rebalances_is_not_judged(state: str) -> None:
     assert found.unjudged.startswith(f"it is not Stable, but {state}")
 
 
-def row(**changed: Any) -> dict[str, Any]:
-    return {"memberId": "a", "clientId": "c", "clientHost": "/10.0.0.1", "memberMetadata": b"", "memberAssignment": b"",
-            **changed}  # fmt: skip
+def described(protocol_type: str, **changed: Any) -> Member:
+    row = {"memberId": "a", "clientId": "c", "clientHost": "/10.0.0.1", "memberMetadata": b"", "memberAssignment": b"",
+           **changed}  # fmt: skip
+    group = {"groupId": "g", "protocolType": protocol_type, "members": [row]}
+    return read_body(Group, 0, {"groups": [group]}, CONTEXT, coordinator=PLACE).as_written.members[0]
 
 
 def test_bytes_that_are_no_subscription_are_shown_with_the_place() -> None:
-    member = read_member(row(memberMetadata=bytes.fromhex("0001000000")), "consumer")
+    member = described("consumer", memberMetadata=bytes.fromhex("0001000000"))
     assert isinstance(member.subscription, Unreadable)
     assert "ConsumerProtocolSubscription" in member.subscription.why
     found = judged(replace(classic("range", {}), members=(member,)), {})
@@ -238,7 +240,7 @@ def test_what_members_wrote_is_read_by_its_own_version(
     protocol: str, written: bytes, given: bytes, expected: list[str], unjudged: str
 ) -> None:
     """Also where the rest of the group can be judged: Java reads a length below -1 as null."""
-    member = read_member(row(memberMetadata=written, memberAssignment=given), "consumer")
+    member = described("consumer", memberMetadata=written, memberAssignment=given)
     found = judged(replace(classic(protocol, {}), members=(member,)), {"t": []})
     embeds = [each for each in found.broken if each.law.id == "client/embeds-strictly"]
     assert [each.violation.why.partition(" at byte ")[0] for each in embeds] == expected
@@ -248,7 +250,7 @@ def test_what_members_wrote_is_read_by_its_own_version(
 
 def test_a_subscription_that_is_not_described_leaves_the_group_unjudged() -> None:
     """As of brokers of 2.3, whose record of the group the user may not read."""
-    member = read_member(row(memberMetadata=GIVEN, memberAssignment=GIVEN), "consumer")
+    member = described("consumer", memberMetadata=GIVEN, memberAssignment=GIVEN)
     found = judged(replace(classic("range", {}), members=(member,)), {})
     assert found.unjudged == "a: its subscription is not described" and not found.broken
 
@@ -256,13 +258,13 @@ def test_a_subscription_that_is_not_described_leaves_the_group_unjudged() -> Non
 def test_an_assignment_in_place_of_the_subscription_is_not_read_as_one() -> None:
     """As brokers of 2.3 answer."""
     given = bytes.fromhex("0000000000010001740000000100000000ffffffff")
-    member = read_member(row(memberMetadata=given, memberAssignment=given), "consumer")
+    member = described("consumer", memberMetadata=given, memberAssignment=given)
     assert member.subscription is None
     assert member.assignment == Assignment(0, (("t", 0),))
 
 
 def test_a_group_of_another_kind_is_not_judged() -> None:
-    member = read_member(row(memberMetadata=b"{}"), "connect")
+    member = described("connect", memberMetadata=b"{}")
     group = replace(classic("range", {}), protocol_type="connect", protocol="sessioned", members=(member,))
     assert judged(group, {}).unjudged == "its protocol type is connect, and not consumer"
 
