@@ -14,7 +14,7 @@ from kipcheck.conformance.core.operations.wire_form import SAME, Context, Inexpr
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer_group
 from kipcheck.conformance.protocols.group import ops as group
-from kipcheck.conformance.protocols.group.errors import ERROR
+from kipcheck.conformance.protocols.group.errors import ERROR, KNOWN
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams_group
 from kipcheck.conformance.wire.schema import Layout, spec
 
@@ -60,7 +60,7 @@ def drawn(random: Random, made: Any) -> Any:
         hints = get_type_hints(made)
         return made(**{each.name: drawn(random, hints[each.name]) for each in fields(made)})  # type: ignore[operator]
     if isinstance(made, type) and issubclass(made, Enum):
-        return random.choice([*made])
+        return random.choice([*KNOWN.values()])
     return random.random() < 0.5 if made is bool else random.choice(NUMBERS if made is int else TEXTS)
 
 
