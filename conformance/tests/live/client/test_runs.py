@@ -48,7 +48,7 @@ leaves = marker.exists()
 marker.touch()
 sys.argv[1:1] = [] if leaves else ["Vanishes"]
 module = "consumer" if leaves else "defective_consumers"
-runpy.run_module(f"kipcheck.conformance.live.client.{module}", run_name="__main__")
+runpy.run_module("kipcheck.conformance.live.client." + module, run_name="__main__")
 """
 SELDOM = """
 target = "mine"
