@@ -54,14 +54,15 @@ class Recorder:
             self._frame = frame.data
 
     def received(self, request: Received) -> None:
-        self.add(self.contents.asked(request))
-        payload = self._frame[SIZE:]  # a request is received when its frame has passed
-        passed = ms_of(request.at_s), request.connection, request.api, request.version
-        self.events += self._embedded.asked(*passed, request.body, payload)
+        sent = self.contents.sent(request)
+        self.add(self.contents.asked(request, sent))
+        # A request is received when its frame has passed.
+        self.events += self._embedded.asked(request, sent, self._frame[SIZE:])
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
-        self.add(self.contents.answered(at_s, request, body))
-        self._embedded.named(request.connection, request.api, request.body, body)
+        reply = self.contents.reply(request, body)
+        self.add(self.contents.answered(at_s, request, body, self.contents.sent(request), reply))
+        self._embedded.named(request, reply)
 
     def found(self, finding: Finding) -> None:
         self.add(refused_event(ms_of(finding.at_s), finding.connection, finding.refused, finding.payload))
