@@ -6,7 +6,7 @@ Those of groups are values of the classes of their machines. Of others, rows are
 import uuid
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, TypeAlias
 
 from kipcheck.conformance.core.operations import wire_form
@@ -20,7 +20,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import partition
 from kipcheck.conformance.protocols.client.events import AnswerSeen, ListedMember, RequestSeen, Subscribed
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
 from kipcheck.conformance.protocols.group.model import messages as group
-from kipcheck.conformance.wire.bodies import layout_of
+from kipcheck.conformance.wire.bodies import Rows, read_body, values_in
 from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import next_offset
@@ -29,6 +29,11 @@ OWNED_SINCE, GENERATION_SINCE = 1, 2
 """Subscriptions."""
 BATCHES_SINCE: Final = 3
 """LeaveGroup."""
+NAMES: Final = {
+    "member": "member", "generation": "generation", "epoch": "generation", "instance": "instance",
+    "session_ms": "session_ms", "rebalance_ms": "rebalance_ms", "protocol_type": "type", "protocol": "protocol",
+}  # fmt: skip
+"""Field of a request of a group -> that of ``RequestSeen``."""
 NO_USER_DATA: Final = b"\xff\xff\xff\xff"
 
 
@@ -53,13 +58,8 @@ class DescribedGroups:
 Sent: TypeAlias = group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat
 Reply: TypeAlias = group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | DescribedGroups
 OF_MEMBERS: Final = frozenset(map(wire_form.message_of, Sent.__args__))
-Rows: TypeAlias = tuple[tuple[Any, ...], ...]
-
-
-def rows_of(name: str, *tables: tuple[str, ...]) -> type[Any]:
-    """A class of a message of which only rows are read, for each of these tuples of places a field."""
-    columns = [(f"rows{number}", Annotated[Rows, wire(*places)], ()) for number, places in enumerate(tables)]
-    return message(name)(make_dataclass(name, columns, frozen=True, slots=True))
+READ: Final = {wire_form.message_of(made): made for made in (*Sent.__args__, *Reply.__args__)}
+"""The classes of messages, by their names."""
 
 
 class Contents:
@@ -78,21 +78,23 @@ class Contents:
         return str(id) if topic is None else topic.name
 
     def sent(self, request: Received) -> Any:
-        """A request; None: no law reads it."""
+        """A request; of messages without a class, rows; None: no law reads it."""
         return self._read(request.message, request.version, request.body) if request.body else None
 
     def reply(self, request: Received, body: Mapping[str, Any]) -> Any:
-        """The answer to a request; None: no law reads it."""
+        """The answer to a request, likewise."""
         return self._read(request.response, request.version, body)
 
     def _read(self, name: str, version: int, body: Mapping[str, Any]) -> Any:
+        edition = form(self.edition, name)
+        if name in OF_ROWS:
+            return values_in(name, version, body, *OF_ROWS[name][1:], context=self._context, edition=edition)
         made = READ.get(name)
         if made is None:
             return None
         # The number of a request is not in messages.
         unplaced = {"to": 0} if any(field.name == "to" for field in fields(made)) else {}
-        layout = layout_of(made, version, form(self.edition, name))
-        return wire_form.read(made, layout, body, self._context, **unplaced)
+        return read_body(made, version, body, self._context, edition, **unplaced)
 
     # Events
 
@@ -104,37 +106,32 @@ class Contents:
         )  # fmt: skip
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any], sent: Any, reply: Any) -> AnswerSeen:
-        """``sent``, ``reply``: what ``Messages`` read of both."""
+        """``sent``, ``reply``: what was read of both."""
         found = {"error": body.get("errorCode"), **self._answer(request.response, reply)}
-        to = carried_by(sent) or (("", -1) if request.message in OF_MEMBERS else None)
+        to = carried_by(sent) if request.message in OF_MEMBERS else None
         return AnswerSeen(ms_of(at_s), request.connection, request.api, request.version, to=to, **found)
 
     def _request(self, message: str, sent: Any) -> dict[str, Any]:
         entries = Entries(MOST_ENTRIES)
+        named: dict[str, Any] = {shown: getattr(sent, name) for name, shown in NAMES.items() if hasattr(sent, name)}
         match sent:
-            case group.Join():
+            case group.Join(version, protocols=offered):
+                named["protocols"] = tuple((name, as_bytes(data).hex()) for name, data in offered)
+                named["subscriptions"] = tuple(subscription(self.edition, data, entries) for _, data in offered)
+                return named if version else {**named, "rebalance_ms": None}
+            case group.Sync(assignments=given):
                 return {
-                    "member": sent.member, "instance": sent.instance, "type": sent.protocol_type,
-                    "session_ms": sent.session_ms, "rebalance_ms": sent.rebalance_ms if sent.version else None,
-                    "protocols": tuple((name, as_bytes(data).hex()) for name, data in sent.protocols),
-                    "subscriptions": tuple(subscription(self.edition, data, entries) for _, data in sent.protocols),
-                }  # fmt: skip
-            case group.Sync():
-                given = tuple((id, assignment(self.edition, data, entries)) for id, data in sent.assignments)
-                return {**_dated(sent), "type": sent.protocol_type, "protocol": sent.protocol, "assignments": given}
-            case group.Heartbeat():
-                return _dated(sent)
+                    **named,
+                    "assignments": tuple((id, assignment(self.edition, data, entries)) for id, data in given),
+                }
             case group.Commit(offsets=offsets):
-                return {**_dated(sent), **_placed(offsets)}
+                return named | _placed(offsets)
             case group.Leave(version, members):
                 ids = tuple(id for id, _ in members)
                 return {"member": ids[0]} if version < BATCHES_SINCE else {"members": ids}
-            case consumer.Heartbeat():
-                return {
-                    "member": sent.member, "generation": sent.epoch, "instance": sent.instance,
-                    "rebalance_ms": sent.rebalance_ms, "owned": _names(sent.owned), "topics": sent.topics,
-                }  # fmt: skip
-        return _of_rows(message, sent)
+            case consumer.Heartbeat(owned=owned, topics=topics):
+                return {**named, "owned": _names(owned), "topics": topics}
+        return OF_ROWS[message][0](*sent) if isinstance(sent, tuple) else named
 
     def _answer(self, message: str, reply: Any) -> dict[str, Any]:
         match reply:
@@ -145,7 +142,7 @@ class Contents:
                 return {"partitions": found or (), "empty": not data, "unread": found is None}
             case consumer.HeartbeatAnswer(member=member, epoch=epoch, interval_ms=ms, assignment=given):
                 return {"member": member, "generation": epoch, "interval_ms": ms, "partitions": _names(given)}
-        return _of_rows(message, reply)
+        return OF_ROWS[message][0](*reply) if message in OF_ROWS else {}
 
     def _joined(self, reply: group.Joined) -> dict[str, Any]:
         leads = reply.leader == reply.member
@@ -165,22 +162,11 @@ def ms_of(at_s: float) -> int:
     return round(at_s * 1000)
 
 
-def carried_by(sent: Any) -> tuple[str, int] | None:
+def carried_by(sent: Any) -> tuple[str, int]:
     """Member id and generation in a request of a member; -1: it has no generation."""
-    match sent:
-        case group.Sync() | group.Heartbeat() | group.Commit():
-            return sent.member, sent.generation
-        case consumer.Heartbeat():
-            return sent.member, sent.epoch
-        case group.Join():
-            return sent.member, -1
-        case group.Leave(_, members):
-            return next((id for id, _ in members), ""), -1
-    return None
-
-
-def _dated(sent: group.Sync | group.Heartbeat | group.Commit) -> dict[str, Any]:
-    return {"member": sent.member, "generation": sent.generation, "instance": sent.instance}
+    if isinstance(sent, group.Leave):
+        return next((id for id, _ in sent.members), ""), -1
+    return getattr(sent, "member", ""), getattr(sent, "generation", getattr(sent, "epoch", -1))
 
 
 def _names(partitions: Iterable[tuple[str, int]] | None) -> tuple[str, ...] | None:
@@ -196,12 +182,6 @@ def _worst(codes: Iterable[int]) -> int:
 
 
 # Rows
-
-
-def _of_rows(message: str, found: Any) -> dict[str, Any]:
-    if message not in OF_ROWS or found is None:
-        return {}
-    return OF_ROWS[message][0](*(getattr(found, field.name) for field in fields(found)))
 
 
 def _placed(rows: Rows) -> dict[str, Any]:
@@ -245,7 +225,7 @@ def _described(rows: Rows) -> dict[str, Any]:
 _TOPIC: Final = "topics[].name as topic"
 _NUMBER: Final = "topics[].partitions[].partitionIndex"
 _CODE: Final = "topics[].partitions[].errorCode"
-_OF_ROWS: Final[Mapping[str, tuple[Callable[..., dict[str, Any]], *tuple[tuple[str, ...], ...]]]] = {
+OF_ROWS: Final[Mapping[str, tuple[Callable[..., dict[str, Any]], *tuple[tuple[str, ...], ...]]]] = {
     "FetchRequest": (_placed, ("topics[].topic as topic | topics[].topicId as topic_id",
                                "topics[].partitions[].partition", "topics[].partitions[].fetchOffset")),
     "FetchResponse": (_fetched, (
@@ -270,12 +250,6 @@ _OF_ROWS: Final[Mapping[str, tuple[Callable[..., dict[str, Any]], *tuple[tuple[s
                             ("apiKeys[].apiKey", "apiKeys[].maxVersion")),
 }  # fmt: skip
 """Message -> what makes the fields of its event of rows, and the places of these."""
-OF_ROWS: Final = {name: (made, rows_of(name, *tables)) for name, (made, *tables) in _OF_ROWS.items()}
-READ: Final[Mapping[str, type[Any]]] = {
-    **{wire_form.message_of(made): made for made in (*Sent.__args__, *Reply.__args__)},
-    **{name: made for name, (_, made) in OF_ROWS.items()},
-}
-"""What is read of messages, by name."""
 
 
 def as_bytes(data: Hashable) -> bytes:

@@ -453,7 +453,7 @@ class Watcher:
     ) -> AnswerSeen | None:
         """The event of the answer; None for Metadata."""
         if request.api == "Metadata":
-            self.facts.described((connection.host, connection.client_id), reply.rows0, event.ms)
+            self.facts.described((connection.host, connection.client_id), reply[0], event.ms)
             return None
         if request.api == "ApiVersions":
             connection.offered = event
