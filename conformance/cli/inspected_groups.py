@@ -7,7 +7,6 @@ from kipcheck.conformance.cli import inspected_streams_groups
 from kipcheck.conformance.cli.group_upgrades import advice, release_span
 from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.live.inspect.group import (
-    Assignment,
     ConsumerGroup,
     ConsumerMember,
     Group,
@@ -16,14 +15,13 @@ from kipcheck.conformance.live.inspect.group import (
     OtherGroup,
     Partitions,
     ShareGroup,
-    Subscription,
+    StreamsGroup,
     Unreadable,
     claims,
     streams_assignment,
     streams_subscription,
 )
 from kipcheck.conformance.live.inspect.inspection import Inspected
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.live.inspect.verdicts import Broken
 from kipcheck.conformance.protocols.assignment.model.assignment import NO_GENERATION, partition_names
 from kipcheck.conformance.protocols.client.wording import damaged
@@ -34,6 +32,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     SubscriptionInfo,
     Tasks,
 )
+from kipcheck.conformance.wire.embedded import Assignment, Subscription
 
 # Text
 
@@ -161,7 +160,7 @@ def _broken(broken: Broken) -> Iterator[str]:
     yield f"    broken: {law.statement}"
     yield from (f"    {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements))
     yield f"    expected {violation.expected or '-'}, observed {violation.observed or '-'}"
-    if broken.damage is not None and broken.damage["hex"]:
+    if broken.damage is not None and broken.damage.hex:
         yield from (f"    {each}" for each in damaged(broken.damage).text().splitlines())
 
 
