@@ -18,12 +18,12 @@ from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Pla
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.group.model.messages import Beat, Committed, Error, Fired, Joined, Left, Synced
 from kipcheck.conformance.protocols.group.ops import TIME
-from kipcheck.conformance.protocols.member.model.client import AnswerReceived, Client
+from kipcheck.conformance.protocols.member.model.client import Client
 from kipcheck.conformance.protocols.member.model.consumer import CONSUMER, Consumer
-from kipcheck.conformance.protocols.member.model.messages import CommitOffsets, Event, Poll, Subscribe
+from kipcheck.conformance.protocols.member.model.messages import Event
 from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Config, Rules, rules_of
 from kipcheck.conformance.protocols.member.model.state import Asked, Phase, State
-from kipcheck.conformance.protocols.member.ops import OPERATIONS
+from kipcheck.conformance.protocols.member.ops import OPERATIONS, AnswerReceived, CommitOffsets, Poll, Subscribe
 
 ME, OTHER = "m1", "n1"
 TOPICS: Final = (("t",), ("t", "u"))

@@ -17,21 +17,21 @@ from kipcheck.conformance.protocols.group.model.messages import Join
 from kipcheck.conformance.protocols.member.invariants import PROTOCOLS, member_invariant
 from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
 from kipcheck.conformance.protocols.member.invariants.view import Round, View, is_incompatible, protocol_of
-from kipcheck.conformance.protocols.member.model.client import Open
-from kipcheck.conformance.protocols.member.model.messages import (
+from kipcheck.conformance.protocols.member.model.messages import UserEvent
+from kipcheck.conformance.protocols.member.ops import (
+    ACTIONS,
     Close,
     Given,
     Lost,
     Metric,
+    Open,
     Poll,
     Raised,
     Reads,
     Request,
     Revoked,
     Unsubscribe,
-    UserEvent,
 )
-from kipcheck.conformance.protocols.member.ops import ACTIONS
 
 PLACE = 10
 

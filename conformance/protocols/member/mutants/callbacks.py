@@ -9,9 +9,9 @@ from kipcheck.conformance.protocols.assignment.model.membership import EAGER, Pa
 from kipcheck.conformance.protocols.declare.mutant import Least, mutant
 from kipcheck.conformance.protocols.group.model.messages import Blob, Timer
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.messages import POLLED, Given, Lost, Revoked
+from kipcheck.conformance.protocols.member.model.messages import POLLED
 from kipcheck.conformance.protocols.member.model.state import Phase, State, Step
-from kipcheck.conformance.protocols.member.ops import MEMBER
+from kipcheck.conformance.protocols.member.ops import MEMBER, Given, Lost, Revoked
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
 
 PLACE = 10

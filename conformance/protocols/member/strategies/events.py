@@ -13,10 +13,9 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
     STICKY,
 )
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER
-from kipcheck.conformance.protocols.member.model.client import INCREMENTAL
 from kipcheck.conformance.protocols.member.model.conversation_repair import GENERATIONS
 from kipcheck.conformance.protocols.member.model.rules import Rules
-from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, COORDINATOR, OPERATIONS
+from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, COORDINATOR, INCREMENTAL, OPERATIONS
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, Seq, record
 
