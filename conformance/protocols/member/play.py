@@ -30,11 +30,8 @@ TOPICS: Final = (("t",), ("t", "u"))
 SHARES: Final[tuple[Partitions, ...]] = ((), (("t", 0),), (("t", 0), ("t", 1)))
 JOIN_ERRORS: Final = (Error.UNKNOWN_MEMBER_ID, Error.NOT_COORDINATOR, Error.GROUP_MAX_SIZE_REACHED)
 SYNC_ERRORS: Final = (
-    Error.REBALANCE_IN_PROGRESS,
-    Error.ILLEGAL_GENERATION,
-    Error.UNKNOWN_MEMBER_ID,
-    Error.NOT_COORDINATOR,
-)
+    Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.NOT_COORDINATOR,
+)  # fmt: skip
 BEAT_ERRORS: Final = (Error.NONE, *SYNC_ERRORS)
 
 

@@ -37,12 +37,9 @@ def _cannot_lead(step: MemberStep) -> bool:
 
 
 @impact(
-    "A consumer that joined does not ask for its assignment",
-    "stuck group",
-    "answers",
-    "stuck-group",
+    "A consumer that joined does not ask for its assignment", "stuck group", "answers", "stuck-group",
     links=("KIP-814",),
-)
+)  # fmt: skip
 @of_duties("member/syncs", "grp-67", applies_to=on(ANSWERED))
 def syncs(history: History) -> Iterator[Violation]:
     """After a successful JoinGroup a consumer sends one SyncGroup, and at no other time."""
@@ -61,13 +58,9 @@ def syncs(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "The leader omits members from its assignment, or assigns to strangers",
-    "stuck group",
-    "answers",
-    "unread-partition",
-    "stuck-group",
-    links=("KIP-814",),
-)
+    "The leader omits members from its assignment, or assigns to strangers", "stuck group", "answers",
+    "unread-partition", "stuck-group", links=("KIP-814",),
+)  # fmt: skip
 @of_duties("member/leads", "grp-67", applies_to=on(ANSWERED))
 def leads(history: History) -> Iterator[Violation]:
     """The leader assigns to every member, and to no others, unless it has to skip that; followers assign nothing."""
@@ -94,12 +87,9 @@ def leads(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer stops its heartbeats, and is removed from its group",
-    "stuck group",
-    "gating",
-    "stuck-group",
+    "A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group",
     links=("KAFKA-10134", "KIP-62"),
-)
+)  # fmt: skip
 @of_duties("member/beats", "grp-69", applies_to=on("member-elapse"))
 def beats(history: History) -> Iterator[Violation]:
     """In a stable group a consumer sends a heartbeat whenever the heartbeat interval has passed."""
@@ -138,13 +128,9 @@ def beats_in_time(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A member leaves its group without a request, or a static member with one",
-    "stuck group",
-    "gating",
-    "unread-partition",
-    "needless-move",
-    links=("KAFKA-20985", "KIP-345"),
-)
+    "A member leaves its group without a request, or a static member with one", "stuck group", "gating",
+    "unread-partition", "needless-move", links=("KAFKA-20985", "KIP-345"),
+)  # fmt: skip
 @of_duties("member/leaves", "grp-69", applies_to=every, needs=on("member-poll"))
 def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that closes sends LeaveGroup; none sends it amid its membership, and a static one never."""
@@ -181,13 +167,9 @@ def _leaves_with_request(step: MemberStep) -> bool:
 
 
 @impact(
-    "A consumer that is not polled any more keeps its partitions",
-    "stuck group",
-    "gating",
-    "unread-partition",
-    "stuck-group",
-    links=("KIP-62",),
-)
+    "A consumer that is not polled any more keeps its partitions", "stuck group", "gating", "unread-partition",
+    "stuck-group", links=("KIP-62",),
+)  # fmt: skip
 @of_duties("member/leaves-unpolled", "grp-78", applies_to=on("member-elapse"))
 def leaves_unpolled(history: History) -> Iterator[Violation]:
     """A member that is not polled for max.poll.interval.ms leaves; a static one stops sending heartbeats."""

@@ -30,13 +30,9 @@ CONSUMER = "consumer"
 
 
 @impact(
-    "A request has an outdated member id or generation, and is refused or fences the member",
-    "stuck group",
-    "epochs",
-    "stuck-group",
-    "needless-move",
-    links=("KAFKA-13891",),
-)
+    "A request has an outdated member id or generation, and is refused or fences the member", "stuck group", "epochs",
+    "stuck-group", "needless-move", links=("KAFKA-13891",),
+)  # fmt: skip
 @of_errors("member/speaks-as-it-was-told", "grp-64", applies_to=every, needs=on("member-poll"))
 def uses_its_identity(history: History) -> Iterator[Violation]:
     """Each request carries the member id and generation of the last response, unless a later error reset them."""
@@ -89,12 +85,9 @@ def describe_identity(identity: Identity) -> str:
 
 
 @impact(
-    "A consumer gives up its member id, and leaves a member behind that no process serves",
-    "trivia",
-    "epochs",
-    "needless-move",
-    links=("KAFKA-13419",),
-)
+    "A consumer gives up its member id, and leaves a member behind that no process serves", "trivia", "epochs",
+    "needless-move", links=("KAFKA-13419",),
+)  # fmt: skip
 @of_errors("member/keeps-its-id", "grp-83", grade=Grade.SHOULD, applies_to=on("member-poll"))
 def keeps_its_id(history: History) -> Iterator[Violation]:
     """After ILLEGAL_GENERATION a consumer joins again with its member id, unless it dropped an assignment as well."""
@@ -114,19 +107,13 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A subscription claims partitions that the member does not own, or omits some",
-    "double processing",
-    "claims",
-    "double-processing",
-    links=("KAFKA-12984",),
-)
+    "A subscription claims partitions that the member does not own, or omits some", "double processing", "claims",
+    "double-processing", links=("KAFKA-12984",),
+)  # fmt: skip
 @member_invariant(
-    "member/tells-what-it-holds",
-    "grp-62",
-    "429-17",
-    checks=("member/ownership", "member/draft"),
+    "member/tells-what-it-holds", "grp-62", "429-17", checks=("member/ownership", "member/draft"),
     applies_to=on("member-poll"),
-)
+)  # fmt: skip
 def subscription_is_true(history: History) -> Iterator[Violation]:
     """A subscription names the subscribed topics, the owned partitions and the generation in which they are owned."""
     for each in member_steps(history):
@@ -187,13 +174,9 @@ def _sent(step: MemberStep, name: str) -> Iterator[Mapping[str, Any]]:
 
 
 @impact(
-    "A group uses other timeouts than the user configured",
-    "stuck group",
-    "gating",
-    "stuck-group",
-    "needless-move",
+    "A group uses other timeouts than the user configured", "stuck group", "gating", "stuck-group", "needless-move",
     links=("KIP-62",),
-)
+)  # fmt: skip
 @of_requests("member/names-its-timeouts", "grp-84", applies_to=on("member-poll"))
 def names_its_timeouts(history: History) -> Iterator[Violation]:
     """JoinGroup carries session.timeout.ms, and from version 1 on max.poll.interval.ms as rebalance timeout."""
@@ -207,12 +190,9 @@ def names_its_timeouts(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A static member is not fenced, or is taken for a dynamic one",
-    "double processing",
-    "epochs",
-    "double-processing",
+    "A static member is not fenced, or is taken for a dynamic one", "double processing", "epochs", "double-processing",
     links=("KIP-345",),
-)
+)  # fmt: skip
 @of_requests("member/names-its-instance", "grp-85", applies_to=every, needs=on("member-poll"))
 def names_its_instance(history: History) -> Iterator[Violation]:
     """Every request of a static member carries its group.instance.id, and no request of a dynamic one any."""
@@ -291,13 +271,9 @@ def _offsets(found: Mapping[tuple[str, int], int]) -> str:
 
 
 @impact(
-    "A poll raises an error that the user cannot cause, or hides a fatal one",
-    "stuck group",
-    "error-codes",
-    "stuck-group",
-    "misled-operator",
-    links=("KIP-345",),
-)
+    "A poll raises an error that the user cannot cause, or hides a fatal one", "stuck group", "error-codes",
+    "stuck-group", "misled-operator", links=("KIP-345",),
+)  # fmt: skip
 @of_errors("member/raises-what-is-fatal", "grp-65", applies_to=every, needs=on("member-poll"))
 def raises_what_is_fatal(history: History) -> Iterator[Violation]:
     """The next poll raises an error that the consumer cannot recover from, once; it raises no other error."""
@@ -323,20 +299,13 @@ def raises_what_is_fatal(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer does not join when a rebalance requires it",
-    "stuck group",
-    "gating",
-    "stuck-group",
+    "A consumer does not join when a rebalance requires it", "stuck group", "gating", "stuck-group",
     links=("KAFKA-13214",),
-)
+)  # fmt: skip
 @member_invariant(
-    "member/joins-when-due",
-    "grp-66",
-    "429-03",
-    checks=("member/errors", "member/draft"),
-    applies_to=every,
+    "member/joins-when-due", "grp-66", "429-03", checks=("member/errors", "member/draft"), applies_to=every,
     needs=on("member-poll"),
-)
+)  # fmt: skip
 def joins_when_due(history: History) -> Iterator[Violation]:
     """A poll joins if a rebalance, an error, a lost answer or a new subscription requires it, and nothing else does."""
     for each in member_steps(history):

@@ -43,14 +43,10 @@ class Reaction(Enum):
     """The next poll raises it."""
 
 
-REJOIN_ERRORS: Final = frozenset(
-    {
-        group.Error.UNKNOWN_MEMBER_ID,
-        group.Error.ILLEGAL_GENERATION,
-        group.Error.REBALANCE_IN_PROGRESS,
-        group.Error.MEMBER_ID_REQUIRED,
-    }
-)
+REJOIN_ERRORS: Final = frozenset({
+    group.Error.UNKNOWN_MEMBER_ID, group.Error.ILLEGAL_GENERATION, group.Error.REBALANCE_IN_PROGRESS,
+    group.Error.MEMBER_ID_REQUIRED,
+})  # fmt: skip
 COORDINATOR_ERRORS: Final = frozenset({group.Error.COORDINATOR_NOT_AVAILABLE, group.Error.NOT_COORDINATOR})
 
 

@@ -100,20 +100,9 @@ REMEMBERS: Final = Rule(
     "GroupCoordinator.validateCurrentMember; GroupMetadata.remove",
 )
 RULES: Final = (
-    CALLS_A_CONSUMER,
-    ONE_CALL,
-    ANSWERS_REQUESTS,
-    IN_ORDER,
-    ENDS_IN_TIME,
-    OFFERED_PROTOCOL,
-    SENT_INSTANCES,
-    KEEPS_ID,
-    GENERATIONS_GROW,
-    LEADER_KNOWS,
-    FITTING_ERROR,
-    RELAYS,
-    REMEMBERS,
-)
+    CALLS_A_CONSUMER, ONE_CALL, ANSWERS_REQUESTS, IN_ORDER, ENDS_IN_TIME, OFFERED_PROTOCOL, SENT_INSTANCES, KEEPS_ID,
+    GENERATIONS_GROW, LEADER_KNOWS, FITTING_ERROR, RELAYS, REMEMBERS,
+)  # fmt: skip
 
 
 class Fault(NamedTuple):
@@ -134,16 +123,10 @@ ANSWER_TO: Final[dict[type[ops.Request], type[ops.Answer]]] = {
     group.Leave: group.Left,
     group.Commit: group.Committed,
 }
-_ANYWHERE: Final = frozenset(
-    {
-        group.Error.UNKNOWN_SERVER_ERROR,
-        group.Error.COORDINATOR_NOT_AVAILABLE,
-        group.Error.NOT_COORDINATOR,
-        group.Error.GROUP_AUTHORIZATION_FAILED,
-        group.Error.UNKNOWN_MEMBER_ID,
-        group.Error.FENCED_INSTANCE_ID,
-    }
-)
+_ANYWHERE: Final = frozenset({
+    group.Error.UNKNOWN_SERVER_ERROR, group.Error.COORDINATOR_NOT_AVAILABLE, group.Error.NOT_COORDINATOR,
+    group.Error.GROUP_AUTHORIZATION_FAILED, group.Error.UNKNOWN_MEMBER_ID, group.Error.FENCED_INSTANCE_ID,
+})  # fmt: skip
 _OF_MEMBERS: Final = frozenset({group.Error.ILLEGAL_GENERATION, group.Error.REBALANCE_IN_PROGRESS})
 _ENDS_MEMBERSHIP: Final = frozenset({group.Error.UNKNOWN_MEMBER_ID, group.Error.FENCED_INSTANCE_ID})
 _OF_THE_GENERATION: Final = frozenset({group.Error.NONE, group.Error.REBALANCE_IN_PROGRESS})
