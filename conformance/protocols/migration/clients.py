@@ -78,8 +78,7 @@ def blobs(topics: Value) -> Value:
         """Of an assignment."""
         if not data:
             return ""
-        _, found = embedded.read(embedded.ASSIGNMENT, data)
-        given = [(topics.read(row["topic"]), part) for row in found["assignedPartitions"] for part in row["partitions"]]
-        return printed(tuple(sorted(given)))
+        assigned = embedded.read_assignment(data).partitions
+        return printed(tuple(sorted((topics.read(topic), number) for topic, number in assigned)))
 
     return Value(written, read)
