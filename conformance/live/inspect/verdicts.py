@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.files.releases_table import judges
 from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.history import History, Op, Replied
@@ -46,7 +45,7 @@ from kipcheck.conformance.protocols.client.ops import OPERATIONS as CLIENTS, Pas
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEARTBEATS, Answered, Beat, Says
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.protocols.declare.real_time import SETTINGS
-from kipcheck.conformance.protocols.streams.blobs import latest
+from kipcheck.conformance.protocols.streams.blobs import latest, releases_with_latest
 from kipcheck.conformance.protocols.streams.model.members import STREAM, SubscriptionInfo
 from kipcheck.conformance.protocols.streams.ops import (
     OPERATIONS as STREAMS,
@@ -292,7 +291,7 @@ def _of_streams(group: Group, infos: Mapping[str, Any]) -> History:
 
 def release_of(version: int) -> str:
     """The newest release whose latest metadata version this is. Errors: LookupError."""
-    found = [each for each in judges("streams") if latest(each) == version]
+    found = releases_with_latest(version)
     if not found:
         raise LookupError(f"no release has metadata version {version} as its latest")
     return found[-1]

@@ -6,7 +6,7 @@ each history. A field that is None or false by default is left out of the JSON t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, final
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, dataclass_transform, final
 
 from kipcheck.conformance.core.operations.field_kinds import Kind, TextForm, kind_of, record
 from kipcheck.conformance.core.operations.observed_events import ObservedEvents, observed
@@ -18,11 +18,14 @@ def _absent(made: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(made) if each.default is None or each.default is False)
 
 
+@dataclass_transform(frozen_default=True)
 def event(what: str, sentence: str) -> Callable[[C], C]:
-    """Declares an event. ``what``: its name in JSON; ``sentence``: the predicate of a sentence about the client."""
+    """Declares a frozen dataclass as an event. ``what``: its name in JSON; ``sentence``: the predicate of a sentence
+    about the client."""
 
     def declare(made: C) -> C:
-        return observed(what, sentence, omitted=_absent(made), lenient=True)(made)
+        frozen: C = dataclass(frozen=True, slots=True)(made)  # type: ignore[assignment]
+        return observed(what, sentence, omitted=_absent(frozen), lenient=True)(frozen)
 
     return declare
 
@@ -83,9 +86,7 @@ class ListedMember:
 # Requests and answers
 
 
-@final
 @event("request", "sends {api} v{version}")
-@dataclass(frozen=True, slots=True)
 class RequestSeen:
     """A request that strict or lenient decoding can read. None: the request has no such field."""
 
@@ -142,9 +143,7 @@ class RequestSeen:
         return tuple(zip(self.partitions or (), self.offsets or (), strict=False))
 
 
-@final
 @event("answer", "is sent the answer to {api}")
-@dataclass(frozen=True, slots=True)
 class AnswerSeen:
     """An answer. None: it has no such field."""
 
@@ -194,9 +193,7 @@ class AnswerSeen:
         return self.member, self.generation
 
 
-@final
 @event("refused", "{message} v{version}, which strict decoding refuses: {why}")
-@dataclass(frozen=True, slots=True)
 class RequestRefused:
     """A request that strict decoding refuses. If lenient decoding can read it, a ``RequestSeen`` follows."""
 
@@ -216,9 +213,7 @@ class RequestRefused:
         return self.message.removesuffix("Request")
 
 
-@final
 @event("damaged", "{api} v{version} has a damaged {record}: {path}")
-@dataclass(frozen=True, slots=True)
 class RecordDamaged:
     """A record that a member wrote into a request or answer is damaged."""
 
@@ -253,17 +248,13 @@ class RecordDamaged:
 # Connections and processes
 
 
-@final
 @event("opened", "opened")
-@dataclass(frozen=True, slots=True)
 class Opened:
     ms: int
     connection: int
 
 
-@final
 @event("closed", "loses connection {connection}, which the broker closes: {why}")
-@dataclass(frozen=True, slots=True)
 class Closed:
     ms: int
     connection: int
@@ -271,9 +262,7 @@ class Closed:
     """Why the broker closed it; empty: the client did."""
 
 
-@final
 @event("launched", "launched")
-@dataclass(frozen=True, slots=True)
 class Launched:
     """The program is started, with these settings."""
 
@@ -287,38 +276,28 @@ class Launched:
     """The longest back-off of the client, as its user states it."""
 
 
-@final
 @event("joined", "is a member of the group for the first time")
-@dataclass(frozen=True, slots=True)
 class FirstJoined:
     ms: int
 
 
-@final
 @event("restarted", "is started again")
-@dataclass(frozen=True, slots=True)
 class Restarted:
     ms: int
 
 
-@final
 @event("signalled", "is sent SIGTERM")
-@dataclass(frozen=True, slots=True)
 class Signalled:
     ms: int
 
 
-@final
 @event("killed", "is killed with SIGKILL")
-@dataclass(frozen=True, slots=True)
 class Killed:
     ms: int
     stderr: str = ""
 
 
-@final
 @event("ended", "ends with exit code {code}")
-@dataclass(frozen=True, slots=True)
 class Ended:
     ms: int
     code: int
@@ -329,9 +308,7 @@ class Ended:
 # Ends of steps
 
 
-@final
 @event("settled", "is a stable member, {waited_ms} after the step began")
-@dataclass(frozen=True, slots=True)
 class Settled:
     ms: int
     waited_ms: Milliseconds
@@ -339,18 +316,14 @@ class Settled:
     """The kinds of requests that the script waited for, and that the client did not send."""
 
 
-@final
 @event("unsettled", "is no stable member, {waited_ms} after the step began")
-@dataclass(frozen=True, slots=True)
 class Unsettled:
     ms: int
     waited_ms: Milliseconds
     unsent: tuple[str, ...] = ()
 
 
-@final
 @event("idle", "idle")
-@dataclass(frozen=True, slots=True)
 class Idle:
     """An idle loop of kipcheck was late by so much at most since the last such event."""
 
@@ -358,9 +331,7 @@ class Idle:
     late_ms: int
 
 
-@final
 @event("confirmed", "breaks {law} in this way also when a script is played alone, and kipcheck is in time")
-@dataclass(frozen=True, slots=True)
 class Confirmed:
     """The same invariant was violated in the same way when a script was played alone, and in time."""
 

@@ -72,11 +72,9 @@ def embeds_strictly(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "The broker closes the connection, since it does not have the requested version",
-    "refused peer",
-    "versions",
+    "The broker closes the connection, since it does not have the requested version", "refused peer", "versions",
     "refused-peer",
-)
+)  # fmt: skip
 @law("client/asks-what-is-offered", "grp-94", "grp-163", premise=(premises.REQUEST,))
 def asks_what_is_offered(history: History) -> Iterator[Violation]:
     """A client sends only requests and versions that its broker serves: those within the ranges that it asked for."""

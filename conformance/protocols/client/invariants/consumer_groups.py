@@ -126,11 +126,9 @@ def beats_in_time(history: History) -> Iterator[Violation]:
     links=("KIP-848",),
 )  # fmt: skip
 @law(
-    "client/leaves-with-its-epoch",
-    "grp-99",
-    premise=(premises.HAS_EPOCH, premises.SIGNALLED, premises.ENDED),
+    "client/leaves-with-its-epoch", "grp-99", premise=(premises.HAS_EPOCH, premises.SIGNALLED, premises.ENDED),
     follows=after_closing,
-)
+)  # fmt: skip
 def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends a heartbeat with epoch -1, a static one -2.
 

@@ -111,12 +111,9 @@ class _Ids:
 
 
 @impact(
-    "A consumer joins as a member that it is not, or leaves behind a member that no process serves",
-    "stuck group",
-    "identity",
-    "stuck-group",
-    "needless-move",
-)
+    "A consumer joins as a member that it is not, or leaves behind a member that no process serves", "stuck group",
+    "identity", "stuck-group", "needless-move",
+)  # fmt: skip
 @law("client/joins-with-its-id", "grp-64", premise=(premises.JOINS,))
 def joins_with_its_id(history: History) -> Iterator[Violation]:
     """JoinGroup carries the last member id that the client was sent, and none at first or after UNKNOWN_MEMBER_ID."""
@@ -133,12 +130,9 @@ def joins_with_its_id(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer gives up its member id, and leaves a member behind that no process serves",
-    "trivia",
-    "identity",
-    "needless-move",
-    links=("KAFKA-13419",),
-)
+    "A consumer gives up its member id, and leaves a member behind that no process serves", "trivia", "identity",
+    "needless-move", links=("KAFKA-13419",),
+)  # fmt: skip
 @law("client/keeps-its-id", "grp-83", grade=Grade.SHOULD, premise=(premises.OLD_GENERATION, premises.JOINS))
 def keeps_its_id(history: History) -> Iterator[Violation]:
     """After ILLEGAL_GENERATION a client joins again with its member id."""
@@ -159,13 +153,9 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A static member is not fenced, or loses its partitions when it restarts",
-    "double processing",
-    "identity",
-    "double-processing",
-    "needless-move",
-    links=("KIP-345",),
-)
+    "A static member is not fenced, or loses its partitions when it restarts", "double processing", "identity",
+    "double-processing", "needless-move", links=("KIP-345",),
+)  # fmt: skip
 @law("client/names-its-instance", "grp-85", premise=(premises.JOINED, premises.AS_MEMBER))
 def names_its_instance(history: History) -> Iterator[Violation]:
     """A member whose JoinGroup has an instance id puts it into all group requests; another puts it into none."""
@@ -216,12 +206,9 @@ def names_its_protocol(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A group uses other timeouts or assignors than the user configured",
-    "stuck group",
-    "gating",
-    "stuck-group",
+    "A group uses other timeouts or assignors than the user configured", "stuck group", "gating", "stuck-group",
     "needless-move",
-)
+)  # fmt: skip
 @law("client/keeps-its-settings", "grp-84", "grp-87", premise=(premises.JOINS,))
 def keeps_its_settings(history: History) -> Iterator[Violation]:
     """Each JoinGroup offers the same assignors in the same order, with the timeouts that the client was given."""

@@ -194,11 +194,7 @@ def assigns_to_everybody(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A partition has two readers, or none",
-    "double processing",
-    "ownership",
-    "double-processing",
-    "unread-partition",
+    "A partition has two readers, or none", "double processing", "ownership", "double-processing", "unread-partition"
 )
 @law("client/assigns-each-partition-once", "grp-03", "429-16", premise=_is_judged)
 def assigns_each_partition_once(history: History) -> Iterator[Violation]:
@@ -214,12 +210,9 @@ def assigns_evenly(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A partition is assigned while another member still reads it",
-    "double processing",
-    "claims",
-    "double-processing",
+    "A partition is assigned while another member still reads it", "double processing", "claims", "double-processing",
     links=("KIP-429",),
-)
+)  # fmt: skip
 @law("client/hands-over", "429-05", "429-16", premise=_is_judged)
 def hands_over(history: History) -> Iterator[Violation]:
     """A cooperative leader gives a claimed partition to no member that does not claim it."""

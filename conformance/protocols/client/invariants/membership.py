@@ -37,11 +37,9 @@ SOON_MS: Final = 10_000
 
 
 @impact(
-    "A consumer that was removed from its group goes on as if it were a member",
-    "double processing",
-    "identity",
+    "A consumer that was removed from its group goes on as if it were a member", "double processing", "identity",
     "stuck-group",
-)
+)  # fmt: skip
 @timed("client/stops-when-fenced", "grp-64", premise=(premises.MEMBERSHIP_OVER,))
 def stops_when_fenced(history: History) -> Iterator[Violation]:
     """A second after it was sent that its membership is over, a member sends no request with that id and generation.
@@ -286,12 +284,8 @@ def comes_back_soon(history: History) -> Iterator[Violation]:
 
 @impact(
     "A consumer reads and commits with its old partitions in a generation whose assignment it does not have",
-    "double processing",
-    "waiting",
-    "double-processing",
-    "stuck-group",
-    links=("KAFKA-12890",),
-)
+    "double processing", "waiting", "double-processing", "stuck-group", links=("KAFKA-12890",),
+)  # fmt: skip
 @timed("client/syncs", "grp-67", premise=(premises.JOINED,), follows=after_closing)
 def syncs(history: History) -> Iterator[Violation]:
     """A client that joined sends SyncGroup, or joins again, before it acts as a member for its session timeout."""

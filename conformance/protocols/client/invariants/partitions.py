@@ -103,12 +103,9 @@ def _strange(
 
 
 @impact(
-    "An eager consumer claims partitions, so that a leader may take them for still owned",
-    "trivia",
-    "claims",
-    "needless-move",
-    links=("KIP-429",),
-)
+    "An eager consumer claims partitions, so that a leader may take them for still owned", "trivia", "claims",
+    "needless-move", links=("KIP-429",),
+)  # fmt: skip
 @law("client/owns-nothing-when-eager", "grp-60", premise=(premises.ASSIGNED, premises.OFFERS_EAGER))
 def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
     """A member that offers an eager assignor owns nothing when it joins."""
@@ -123,12 +120,9 @@ def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A subscription claims partitions that the member does not own, or omits some",
-    "double processing",
-    "claims",
-    "double-processing",
-    links=("KIP-429", "KAFKA-12984"),
-)
+    "A subscription claims partitions that the member does not own, or omits some", "double processing", "claims",
+    "double-processing", links=("KIP-429", "KAFKA-12984"),
+)  # fmt: skip
 @law("client/claims-what-it-owns", "grp-62", premise=(premises.ASSIGNED, premises.OFFERS_COOPERATIVE))
 def claims_what_it_owns(history: History) -> Iterator[Violation]:
     """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""

@@ -99,11 +99,9 @@ class _Positions:
 
 
 @impact(
-    "A consumer skips records, or reads some again that its group has committed",
-    "wrong data",
-    "ownership",
+    "A consumer skips records, or reads some again that its group has committed", "wrong data", "ownership",
     "lost-offsets",
-)
+)  # fmt: skip
 @timed(
     "client/starts-at-the-committed-offset", "grp-100", premise=(premises.COMMITTED, premises.FETCHES, premises.RECORDS)
 )
@@ -125,11 +123,9 @@ def starts_at_the_committed_offset(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer commits records that it never read: after a restart nothing reads them",
-    "wrong data",
-    "ownership",
+    "A consumer commits records that it never read: after a restart nothing reads them", "wrong data", "ownership",
     "lost-offsets",
-)
+)  # fmt: skip
 @law("client/commits-what-it-read", "grp-101", premise=(premises.COMMITS,))
 def commits_what_it_read(history: History) -> Iterator[Violation]:
     """A client commits no offset above its position.
@@ -149,10 +145,8 @@ def commits_what_it_read(history: History) -> Iterator[Violation]:
 
 @impact(
     "A consumer loses its position in a rebalance, and reads and commits again what it has committed",
-    "double processing",
-    "ownership",
-    "lost-offsets",
-)
+    "double processing", "ownership", "lost-offsets",
+)  # fmt: skip
 @timed("client/reads-on", "grp-102", premise=(premises.COMMITS, premises.FETCHES))
 def reads_on(history: History) -> Iterator[Violation]:
     """A client reads on from what it has committed: it fetches no earlier offset unless an answer takes it back.

@@ -14,17 +14,18 @@ import kafka  # type: ignore[import-untyped]
 import pytest
 from kafka.admin import NewTopic  # type: ignore[import-untyped]
 
-from kipcheck.conformance.cli.inspected_groups import lines, plain
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.inspect.cluster import CONTEXT
 from kipcheck.conformance.live.inspect.group import ShareGroup, StreamsGroup
 from kipcheck.conformance.live.inspect.inspection import Inspected
+from kipcheck.conformance.live.inspect.report import lines, plain
 from kipcheck.conformance.live.inspect.streams_group import (
     StreamsMember,
     Subtopology,
     TaskSet,
 )
 from kipcheck.conformance.live.inspect.verdicts import OF_STREAMS_GROUPS, WITH_ALL_TASKS, judged, topics_of
+from kipcheck.conformance.matrix.group_advice import advice
 from kipcheck.conformance.tests.support.kafka_broker import running
 from kipcheck.conformance.wire.bodies import read_body
 
@@ -138,7 +139,7 @@ ROW: Final[Mapping[str, Any]] = {
 def test_all_that_is_described_of_a_streams_group_is_shown() -> None:
     found = described(StreamsGroup, ROW)
     inspected = Inspected(found, judged(found, {"t": TOPICS["t"], "r": TOPICS["r"]}))
-    text = [*lines(inspected)]
+    text = [*lines(inspected, [*advice(inspected)])]
     assert text[:7] == [
         "group g: Reconciling, streams group (KIP-1071), assignor sticky, group epoch 5, assignment epoch 4, "
         + "topology epoch 1, 1 member, coordinator 127.0.0.1:9092",
@@ -153,7 +154,7 @@ def test_all_that_is_described_of_a_streams_group_is_shown() -> None:
     assert "  note: a waits for active tasks 0_1" in text
     assert text[-1] == "  upgrade to be finished: a still use the classic protocol; restart them with " \
                        "group.protocol=streams (KIP-1071)"  # fmt: skip
-    shown = plain(inspected)
+    shown = plain(inspected, [*advice(inspected)])
     assert (shown["type"], shown["epoch"], shown["assignmentEpoch"], shown["topology"]["epoch"]) == ("streams", 5, 4, 1)
     (one,) = shown["members"]
     assert one["assigned"] == {"active": ["0_0"], "standby": ["1_0"], "warmup": []}

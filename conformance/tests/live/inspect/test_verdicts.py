@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.cli.group_upgrades import advice
 from kipcheck.conformance.live.inspect.cluster import CONTEXT, partition_of
 from kipcheck.conformance.live.inspect.group import (
     ConsumerGroup,
@@ -24,6 +23,7 @@ from kipcheck.conformance.live.inspect.verdicts import (
     judged,
     topics_of,
 )
+from kipcheck.conformance.matrix.group_advice import advice
 from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
 from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo, SubscriptionInfo, TaskId
 from kipcheck.conformance.tests.support.loops import for_each
