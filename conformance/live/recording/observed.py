@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents, ms_of
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.live.recording.traffic import Finding, Frame, Observer
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.client import events
 from kipcheck.conformance.wire.errors import Refused
@@ -21,8 +21,8 @@ SIZE: Final = 4
 SHOWN_BYTES: Final = 2000
 
 
-class Recorder:
-    """An observer of traffic. Events are taken from it after each step."""
+class Recorder(Observer):
+    """Events are taken from it after each step."""
 
     def __init__(self, edition: Edition, topics: Topics) -> None:
         self.contents = Contents(edition, topics)
