@@ -6,7 +6,7 @@ Those of groups are values of the classes of their machines. Of others, rows are
 import uuid
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 from kipcheck.conformance.core.operations import wire_form
@@ -58,8 +58,11 @@ class DescribedGroups:
 Sent: TypeAlias = group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat
 Reply: TypeAlias = group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | DescribedGroups
 OF_MEMBERS: Final = frozenset(map(wire_form.message_of, Sent.__args__))
-READ: Final = {wire_form.message_of(made): made for made in (*Sent.__args__, *Reply.__args__)}
-"""The classes of messages, by their names."""
+READ: Final = {
+    wire_form.message_of(made): (made, {"to": 0} if "to" in made.__match_args__ else {})
+    for made in (*Sent.__args__, *Reply.__args__)
+}
+"""The classes of messages by their names, and the number of a request, which is not in messages."""
 
 
 class Contents:
@@ -89,12 +92,8 @@ class Contents:
         edition = form(self.edition, name)
         if name in OF_ROWS:
             return values_in(name, version, body, *OF_ROWS[name][1:], context=self._context, edition=edition)
-        made = READ.get(name)
-        if made is None:
-            return None
-        # The number of a request is not in messages.
-        unplaced = {"to": 0} if any(field.name == "to" for field in fields(made)) else {}
-        return read_body(made, version, body, self._context, edition, **unplaced)
+        made, unplaced = READ.get(name, (None, {}))
+        return None if made is None else read_body(made, version, body, self._context, edition, **unplaced)
 
     # Events
 
