@@ -117,7 +117,7 @@ class HeartbeatConversation:
         return self.clients.observed(step, answer)
 
     async def _elapse(self, index: int, step: Step, after: Sequence[Step]) -> Observation:
-        ms = step.body["ms"]
+        ms: int = step.body.get("ms", 0)
         if self.setting.is_too_long(ms, self._deadlines.now_ms):
             return Unsupported(LIMITS[TIME], TIME)
         began = now()
