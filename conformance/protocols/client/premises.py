@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.protocols.client import events, terms
 from kipcheck.conformance.protocols.client.trace import events_of, generation_of
@@ -147,11 +148,11 @@ def _of_request(event: events.RequestSeen) -> Iterator[str]:
 def _of_error(api: str, error: int) -> Iterator[str]:
     if error in terms.FENCING:
         yield MEMBERSHIP_OVER
-    if error == terms.ILLEGAL_GENERATION:
+    if error == KafkaError.ILLEGAL_GENERATION:
         yield OLD_GENERATION
-    if error == terms.FENCED_INSTANCE_ID:
+    if error == KafkaError.FENCED_INSTANCE_ID:
         yield FENCED_INSTANCE
-    if error == terms.NOT_COORDINATOR and api in (*terms.GROUP_REQUESTS, JOINS, terms.HEARTBEAT):
+    if error == KafkaError.NOT_COORDINATOR and api in (*terms.GROUP_REQUESTS, JOINS, terms.HEARTBEAT):
         yield MOVED
 
 

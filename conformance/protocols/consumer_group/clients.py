@@ -41,7 +41,8 @@ class ConsumerClients:
             op = Op(index, step, observation)
             self.known = AnsweredHeartbeat(op, OPERATIONS.event_of(step), payload(op), self.known).known_after()
 
-    def farewells(self) -> Iterator[Heartbeat]:
+    def farewells(self) -> Iterator[SentRequest]:
         """With which all members leave."""
         instances = {each.client: instance for instance, each in self.known.holders.items()}
-        return (Heartbeat(name, LEAVING, instances.get(name)) for name in self.known.clients)
+        for name in self.known.clients:
+            yield SentRequest("kipcheck", Heartbeat(name, LEAVING, instances.get(name)), HeartbeatAnswer)

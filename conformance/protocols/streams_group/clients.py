@@ -79,11 +79,12 @@ class StreamsClients:
             op = Op(index, step, observation)
             self.known = GroupStep(op, OPERATIONS.event_of(step), payload(op), self.known).known_after()
 
-    def farewells(self) -> Iterator[messages.Heartbeat | consumers.Heartbeat]:
+    def farewells(self) -> Iterator[SentRequest]:
         """With which all members leave."""
-        yield from (messages.Heartbeat(each.name, LEAVING) for each in self.known.members)
+        for each in self.known.members:
+            yield SentRequest("kipcheck", messages.Heartbeat(each.name, LEAVING), messages.HeartbeatAnswer)
         if self.known.form == "consumer":
-            yield consumers.Heartbeat(CONSUMER, LEAVING)
+            yield SentRequest("kipcheck", consumers.Heartbeat(CONSUMER, LEAVING), consumers.HeartbeatAnswer)
 
 
 def statuses(answer: messages.HeartbeatAnswer) -> list[str]:
