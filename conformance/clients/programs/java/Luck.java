@@ -17,14 +17,15 @@ public final class Luck extends SecureRandomSpi {
     }
 
     /** Restarts from the first number. Returns a function that restores the previous position ({@link #on}). */
-    static synchronized long again() {
-        long place = drawn;
-        drawn = 0;
-        return place;
+    static long again() {
+        return on(0);
     }
 
-    static synchronized void on(long place) {
+    /** Continues from a position. Returns the previous one. */
+    static synchronized long on(long place) {
+        long before = drawn;
         drawn = place;
+        return before;
     }
 
     private static synchronized long next() {

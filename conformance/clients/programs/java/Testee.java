@@ -188,15 +188,7 @@ public final class Testee {
             return;
         }
         if (Coordinator.knows(op)) {
-            result.put("answers", library.coordinator.answer(order));
-            return;
-        }
-        if (ConsumerGroups.knows(op)) {
-            result.putAll(library.groups.answer(order));
-            return;
-        }
-        if (StreamsCoordinator.knows(op)) {
-            result.putAll(library.streamsCoordinator.answer(order));
+            result.putAll(library.coordinator.answer(order));
             return;
         }
         if (StreamsGroups.knows(op)) {
