@@ -78,7 +78,7 @@ final class Coordinator {
         }
         Conversation conversation = conversations.get(number);
         // Each conversation has random numbers of its own, always the same ones.
-        long outside = Luck.on(conversation.luck);
+        long outside = SeededRandom.on(conversation.position);
         try {
             if (op.equals("begin")) {
                 conversation.broker = new CoordinatorBroker(parts);
@@ -86,7 +86,7 @@ final class Coordinator {
             conversation.perform(op, order);
             return conversation.caused();
         } finally {
-            conversation.luck = Luck.on(outside);
+            conversation.position = SeededRandom.on(outside);
         }
     }
 
@@ -94,7 +94,7 @@ final class Coordinator {
         if (parts == null) {
             // Its configuration names classes.
             Thread.currentThread().setContextClassLoader(release.loader);
-            Luck.install();
+            SeededRandom.install();
             parts = new CoordinatorParts(release);
         }
         return parts;
@@ -221,7 +221,7 @@ final class Coordinator {
     private final class Conversation {
         CoordinatorBroker broker;
         /** The position in the random numbers. */
-        long luck;
+        long position;
         private KnownTopics.Known known;
         private final List<Answer> answers = new ArrayList<>();
 

@@ -128,14 +128,14 @@ final class CoordinatorBroker {
 
     private Object runtime(Map<String, Object> ours) throws Throwable {
         Class<?> shard = parts.release.need(CoordinatorParts.GROUP + "GroupCoordinatorShard$Builder");
-        Object processor = new StandIn()
+        Object processor = new InterfaceStub()
             .plays("enqueueLast", event -> events.add(event[0]))
             .plays("enqueueFirst", event -> {
                 events.addFirst(event[0]);
                 return null;
             })
             .as(parts.runtime("CoordinatorEventProcessor"));
-        Object shards = new StandIn()
+        Object shards = new InterfaceStub()
             .plays("get", nothing -> {
                 Object made = parts.make(shard, ours);
                 set(made, shard, "withAuthorizer", Optional.empty());
@@ -143,7 +143,7 @@ final class CoordinatorBroker {
                 return made;
             })
             .as(parts.runtime("CoordinatorShardBuilderSupplier"));
-        Object aside = new StandIn()
+        Object aside = new InterfaceStub()
             .plays("submit", task -> {
                 events.add(task[0]);
                 return null; // nobody waits for it
