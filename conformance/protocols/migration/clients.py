@@ -79,10 +79,9 @@ def blobs(topics: Value) -> Value:
         """Of an assignment. A leader is sent the metadata of all members, too, which are read as no partitions: no
         client of a conversation needs them."""
         try:
-            _, found = embedded.read(embedded.ASSIGNMENT, data)
+            assigned = embedded.read_assignment(data).partitions
         except Refused:
             return ""
-        given = [(topics.read(row["topic"]), part) for row in found["assignedPartitions"] for part in row["partitions"]]
-        return printed(tuple(sorted(given)))
+        return printed(tuple(sorted((topics.read(topic), number) for topic, number in assigned)))
 
     return Value(written, read)
