@@ -13,13 +13,12 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.protocols.client import events, terms
 from kipcheck.conformance.protocols.client.trace import events_of, generation_of
+from kipcheck.conformance.protocols.group.request_rules import PROTOCOL_SINCE
 
 Premise: TypeAlias = Callable[[History], bool]
 
 EAGER: Final = frozenset({RANGE, ROUNDROBIN, STICKY})
 """Kafka's assignors that support nothing else: a member that offers one is eager."""
-PROTOCOL_SINCE: Final = 5
-"""The version of SyncGroup that has the type of consumers and the protocol."""
 
 # Requests
 REQUEST: Final = "request"
