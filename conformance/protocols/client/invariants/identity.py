@@ -20,12 +20,19 @@ from kipcheck.conformance.protocols.client.trace import (
     trace,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.group.request_rules import (
+    CONSUMER,
+    PROTOCOL_SINCE,
+    Identity,
+    chosen_protocol,
+    unequal,
+    way,
+)
 
 PLACE = 30
 
 INSTANCE_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 KEYS: Final = {"JoinGroup": "11", "SyncGroup": "14", "Heartbeat": "12", "OffsetCommit": "8"}
-CONSUMER: Final = "consumer"
 
 
 @impact(
@@ -123,7 +130,7 @@ def joins_with_its_id(history: History) -> Iterator[Violation]:
         if is_request(traced, "JoinGroup"):
             given, allowed = traced.event.member or "", ids.allowed(traced)
             if given not in allowed:
-                kind = "no id" if not given else "an id" if allowed == {""} else "another id"
+                kind = Identity(given).differs(Identity(max(allowed)))
                 wanted = " or ".join(sorted(id or "none" for id in allowed))
                 why = f"JoinGroup carries the member id {given or 'none'} after {ids.since}"
                 yield breach(traced, why, wanted, given or "none", kind, ids.since)
@@ -182,7 +189,8 @@ def names_its_instance(history: History) -> Iterator[Violation]:
             yield breach(traced, why, f"instance id {static}", "none", api, "version without it")
             continue
         why = f"{traced.event.api} carries the instance id {given or 'none'}, JoinGroup {static or 'none'}"
-        kind = "no instance id" if not given else "an instance id" if not static else "another instance id"
+        words = "no instance id", "an instance id", "another instance id"
+        kind = way(given or None, static or None, *words)
         yield breach(traced, why, static or "none", given or "none", traced.event.api, kind)
 
 
@@ -197,13 +205,14 @@ def names_its_protocol(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if is_answer(traced, "JoinGroup") and not traced.error:
             chosen[generation_of(traced.event)] = traced.event.protocol
-        if is_request(traced, "SyncGroup") and traced.event.version >= premises.PROTOCOL_SINCE:
+        if is_request(traced, "SyncGroup") and traced.event.version >= PROTOCOL_SINCE:
             wanted = chosen.get(generation_of(traced.event))
-            given = traced.event.type, traced.event.protocol
-            if wanted is not None and given != (CONSUMER, wanted):
-                wrong = "protocol" if given[0] == CONSUMER else "type"
-                why = f"SyncGroup carries the type {given[0] or 'none'} and the protocol {given[1] or 'none'}"
-                yield breach(traced, why, f"{CONSUMER}, {wanted}", f"{given[0]}, {given[1]}", wrong)
+            given = {"type": traced.event.type, "protocol": traced.event.protocol}
+            wrong = next(unequal(given, chosen_protocol(wanted)), None)
+            if wanted is not None and wrong is not None:
+                type, protocol = given.values()
+                why = f"SyncGroup carries the type {type or 'none'} and the protocol {protocol or 'none'}"
+                yield breach(traced, why, f"{CONSUMER}, {wanted}", f"{type}, {protocol}", wrong[0])
 
 
 @impact(
