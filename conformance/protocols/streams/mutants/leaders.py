@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
@@ -215,7 +216,8 @@ class SurvivesTheFuture(_WithRules):
 
     def in_bytes(self, made: Binary) -> Binary:
         """Lets a leader of 1.1.1 decode at least the first two numbers of an unknown version."""
-        return EncodedBinary(made, "2.0.1" if made.settings.release == "1.1.1" else None)
+        is_before = made.settings.release == named("kip-268-base")
+        return EncodedBinary(made, named("first-with-probing") if is_before else None)
 
 
 class _Unsteady(AlteredMember):
