@@ -68,7 +68,7 @@ class _TargetRun:
 
 
 class KnownDeviations:
-    """For one run. For each target: ``begin``, ``saw`` for every result, ``judged`` for its failures, ``settle``."""
+    """For one run. For each target: ``begin``, ``add_result`` for every result, ``match_failures``, ``stale_lines``."""
 
     def __init__(
         self,
