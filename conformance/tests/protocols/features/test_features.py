@@ -21,7 +21,7 @@ from kipcheck.conformance.protocols.features.checks import CONTROLLER
 from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController, State
 from kipcheck.conformance.protocols.features.mutants.controller import Playing
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS, BrokerUp, Event, Update
-from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
+from kipcheck.conformance.protocols.features.strategies.controller import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import adapter as features
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
