@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, Subscription, streams_subscription
+from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, StreamsGroup, streams_subscription
 from kipcheck.conformance.live.inspect.inspection import Inspected
 from kipcheck.conformance.live.inspect.report import newest_of, release_span
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.matrix.advice import Route, routes
 from kipcheck.conformance.matrix.release_lines import line_of
 from kipcheck.conformance.matrix.scenario_names import BOUNCE, OFFLINE, TWO_BOUNCE
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.protocols.streams.model.members import STREAM, SubscriptionInfo
+from kipcheck.conformance.wire.embedded import Subscription
 
 EAGER = (RANGE, ROUNDROBIN, STICKY)
 

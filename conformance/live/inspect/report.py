@@ -6,7 +6,6 @@ from typing import Any
 from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.live.inspect import streams_report
 from kipcheck.conformance.live.inspect.group import (
-    Assignment,
     ConsumerGroup,
     ConsumerMember,
     Group,
@@ -15,14 +14,13 @@ from kipcheck.conformance.live.inspect.group import (
     OtherGroup,
     Partitions,
     ShareGroup,
-    Subscription,
+    StreamsGroup,
     Unreadable,
     claims,
     streams_assignment,
     streams_subscription,
 )
 from kipcheck.conformance.live.inspect.inspection import Inspected
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.live.inspect.verdicts import Broken
 from kipcheck.conformance.protocols.assignment.model.assignment import NO_GENERATION, partition_names
 from kipcheck.conformance.protocols.client.wording import damaged
@@ -34,6 +32,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     SubscriptionInfo,
     Tasks,
 )
+from kipcheck.conformance.wire.embedded import Assignment, Subscription
 
 # Text
 
@@ -172,7 +171,7 @@ def _broken(broken: Broken) -> Iterator[str]:
     yield f"    broken: {law.statement}"
     yield from (f"    {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements))
     yield f"    expected {violation.expected or '-'}, observed {violation.observed or '-'}"
-    if broken.damage is not None and broken.damage["hex"]:
+    if broken.damage is not None and broken.damage.hex:
         yield from (f"    {each}" for each in damaged(broken.damage).text().splitlines())
 
 
