@@ -18,7 +18,7 @@ from kipcheck.conformance.engine.known.lists import load, unknown_names
 from kipcheck.conformance.engine.known.rules import (
     Draw,
     Entry,
-    Known,
+    KnownFile,
     ObservedFailure,
     SubjectVersion,
     base,
@@ -72,7 +72,7 @@ class KnownDeviations:
 
     def __init__(
         self,
-        known: Sequence[Known] = (),
+        known: Sequence[KnownFile] = (),
         draw: Draw = DEFAULT_DRAW,
         today: date = date.min,
         targets: Sequence[str] = (),

@@ -17,10 +17,10 @@ from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Suppo
 from kipcheck.conformance.protocols.features.ops.kraft import DeclareNode, Format
 from kipcheck.conformance.protocols.features.ops.kraft_brokers import (
     Action,
+    ApiVersionsView,
     AskPicture,
     Event,
     NotRegistered,
-    Picture,
     Register,
     Registered,
 )
@@ -45,7 +45,7 @@ class KraftBrokers:
             case Register():
                 return self.registered(state, event)
             case AskPicture(version):
-                return Transition(state, (Picture(self.finalized(state), self.supported(version)),))
+                return Transition(state, (ApiVersionsView(self.finalized(state), self.supported(version)),))
             case _:
                 assert_never(event)
 

@@ -291,7 +291,7 @@ class _Numbers(AlteredMember):
         return {id: replace(share, data=self.number(members, info_of(share))) for id, share in shares.items()}
 
 
-class _Proud(_Numbers):
+class _ReportsOwnVersionOnly(_Numbers):
     def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
         return info if info.error else replace(info, used=self.latest)
 
@@ -300,7 +300,7 @@ class _Proud(_Numbers):
 class LeadsInItsOwnVersion(Streaming):
     """The leader writes assignments in its own version, not the lowest."""
 
-    member = _Proud
+    member = _ReportsOwnVersionOnly
 
 
 class _Humble(_Numbers):

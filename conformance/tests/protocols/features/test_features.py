@@ -19,7 +19,7 @@ from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.features.checks import CONTROLLER
 from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController, State
-from kipcheck.conformance.protocols.features.mutants.controller import Playing
+from kipcheck.conformance.protocols.features.mutants.controller import MutantController
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS, BrokerUp, Event, Update
 from kipcheck.conformance.protocols.features.strategies.controller import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import adapter as features
@@ -125,7 +125,7 @@ def test_whatever_is_said_to_the_reference_it_keeps_every_invariant(data: list[d
     assert not [each for each in verdicts if each.result is not Result.PASS]
 
 
-class AddsWithTheFlag(Playing):
+class AddsWithTheFlag(MutantController):
     """What 584-69 leaves open."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
