@@ -18,7 +18,7 @@ from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.core.values.exits import FAILED
 from kipcheck.conformance.core.values.untrusted_text import harmless_json
 from kipcheck.conformance.engine.execution.replay import replay
-from kipcheck.conformance.engine.execution.run import Options, hold
+from kipcheck.conformance.engine.execution.run import Options, execute
 from kipcheck.conformance.engine.findings.failures import FOLDER
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.launch import CASE, Launcher, Program
@@ -82,7 +82,7 @@ def main() -> None:
     out = Path(order.out)
     with TemporaryDirectory(prefix="kipcheck-reached-") as folder, (out / FACTS).open("w", encoding="utf-8") as file:
         noted = _Noted(Path(folder), is_live(order.target)) if order.counts else None
-        outcome = hold(_options(order), lambda name: _recorded(target_of(name), file, noted))
+        outcome = execute(_options(order), lambda name: _recorded(target_of(name), file, noted))
         loaded = 0 if noted is None else count(noted.place)
     os.environ.pop(REACHED, None)
     confirmed: tuple[str, ...] = ()

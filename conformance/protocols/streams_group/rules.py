@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, final
 
-from kipcheck.conformance.core.files.releases_table import span
-from kipcheck.conformance.core.values.release import NEWEST, Release, releases
+from kipcheck.conformance.core.values.release import NEWEST, Release, behaviours
 
 
 @final
@@ -25,16 +24,7 @@ class Rules:
     @cache
     def of(cls, release: str) -> "Rules":
         """The rules of a release. Errors: ValueError for an invalid release."""
-        this = Release.parse(release)
-
-        def has(behaviour: str) -> bool:
-            return this in releases(span(behaviour, "streams-coordinator"))
-
-        return cls(
-            aims_when_empty=has("aims-when-empty"),
-            takes_instances=has("takes-instances"),
-            switches_roles=has("switches-roles"),
-        )
+        return cls(**behaviours(cls, Release.parse(release), "streams-coordinator"))
 
 
 CURRENT: Final = Rules.of(NEWEST)
