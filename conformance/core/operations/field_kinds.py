@@ -6,11 +6,12 @@ of a fixed number of kinds, a dataclass or named tuple, and each of them or None
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from enum import Enum
+from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 Read: TypeAlias = Callable[[Any], Any]
 """A value of JSON -> the value of the field. Errors: TypeError with a path, a colon and the reason."""
@@ -246,6 +247,112 @@ def _at(index: int, kind: Kind, found: Any) -> Any:
         raise TypeError(f"[{index}]{wrong}") from None
 
 
+# Objects
+
+
+class Part(Protocol):
+    """A field of an object, as ``Field`` of ``field_annotations`` is one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def default(self) -> Any:
+        """MISSING: an object cannot omit the field."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether an object that is written omits the field where it has its default."""
+
+
+class _Part(NamedTuple):
+    name: str
+    kind: Kind
+    default: Any
+    optional: bool
+
+
+def values_reader(
+    parts: Sequence[Part], *, outer: bool = False, lenient: bool = False
+) -> Callable[[Any], dict[str, Any]]:
+    """Reads the values of the fields that an object has. Errors: TypeError with the path of the invalid one.
+
+    ``outer``: the object has no path of its own. ``lenient``: it may have other fields, which are ignored.
+    """
+    kinds = {each.name: (each.kind.exact, each.kind.read) for each in parts}
+    needed = tuple(each.name for each in parts if each.default is MISSING)
+    dot, colon = ("", "") if outer else (".", ": ")
+
+    def values(found: Any) -> dict[str, Any]:
+        if type(found) is not dict and not isinstance(found, Mapping):
+            raise TypeError(f"{colon}must be an object, got {found!r}")
+        given = {}
+        for name, value in found.items():
+            if name in kinds:
+                exact, read = kinds[name]
+                try:
+                    given[name] = value if type(value) in exact else read(value)
+                except TypeError as wrong:
+                    raise TypeError(f"{dot}{name}{wrong}") from None
+            elif not lenient:
+                raise TypeError(f"{colon}unknown field {name}: the fields are {', '.join(kinds) or 'none'}")
+        for name in needed:
+            if name not in given:
+                raise TypeError(f"{colon}the field {name} is missing")
+        return given
+
+    return values
+
+
+def reader(made: Any, parts: Sequence[Part], *, outer: bool = False, lenient: bool = False) -> Read:
+    """Reads an object as a value of the class ``made``. Errors and options: as ``values_reader``."""
+    values = values_reader(parts, outer=outer, lenient=lenient)
+    usual = tuple((each.name, each.kind.exact, each.kind.read) for each in parts if lenient or not each.optional)
+    size, names = len(usual), tuple(name for name, _, _ in usual)
+    is_positional = _names_of(made)[:size] == names
+
+    def read(found: Any) -> Any:
+        try:
+            if lenient or len(found) == size:
+                given = [value if type(value := found[name]) in exact else read(value) for name, exact, read in usual]
+                return made(*given) if is_positional else made(**dict(zip(names, given, strict=True)))
+        except (KeyError, TypeError):
+            pass  # which field it is, is found below
+        return made(**values(found))
+
+    return read
+
+
+def writer(parts: Sequence[Part], *, whole: bool = False) -> Callable[[Any], dict[str, Any]]:
+    """Writes the fields of a value as an object. ``whole``: those too that are optional and have their default."""
+    names = tuple(each.name for each in parts)
+    omitted = () if whole else tuple((each.name, each.default) for each in parts if each.optional)
+    if len(names) > 1 and not omitted and all(each.kind.write is None for each in parts):
+        values = attrgetter(*names)
+        return lambda value: dict(zip(names, values(value), strict=True))
+    writers = tuple((each.name, each.kind.write) for each in parts)
+
+    def written(value: Any) -> dict[str, Any]:
+        plain = {}
+        for name, write in writers:
+            part = getattr(value, name)
+            plain[name] = part if write is None else write(part)
+        for name, default in omitted:
+            if getattr(value, name) == default:
+                del plain[name]
+        return plain
+
+    return written
+
+
+def _names_of(made: Any) -> tuple[str, ...]:
+    """The fields of a dataclass or named tuple, in the order of its arguments."""
+    return tuple(each.name for each in fields(made) if not each.kw_only) if is_dataclass(made) else made._fields
+
+
 def record(
     made: Any,
     *,
@@ -260,62 +367,31 @@ def record(
     ``omitted``: fields that it has not where they have their default. ``lenient``: it may have others, which are
     ignored.
     """
-    hints = get_type_hints(made, include_extras=True)
-    given = kinds or {}
+    hints, given = get_type_hints(made, include_extras=True), kinds or {}
     if is_dataclass(made):
-        defaults = {each.name: each.default for each in fields(made)}
+        defaults = {each.name: _default(each) for each in fields(made)}
     else:
         defaults = {name: made._field_defaults.get(name, MISSING) for name in made._fields}
-    defaults = {name: each for name, each in defaults.items() if name not in without}
-    kinds = {name: given.get(name) or kind_of(hints[name]) for name in defaults}
-    needed = [name for name, default in defaults.items() if default is MISSING]
-    readers = tuple((name, kind.exact, kind.read) for name, kind in kinds.items())
-    writers = tuple((name, kind.write) for name, kind in kinds.items())
-
-    def read(found: Any) -> Any:
-        try:
-            if len(found) == len(readers):
-                values = [
-                    value if type(value := found[name]) in exact else read(value) for name, exact, read in readers
-                ]
-                return made(**dict(zip(kinds, values, strict=True))) if without else made(*values)
-        except (KeyError, TypeError):
-            pass  # which field it is, is found below
-        return made(**_fields(found))
-
-    def _fields(found: Any) -> dict[str, Any]:
-        if not isinstance(found, Mapping):
-            raise TypeError(f": must be an object, got {found!r}")
-        for name in found.keys() - kinds.keys():
-            if not lenient:
-                raise TypeError(f": unknown field {name}: the fields are {', '.join(kinds)}")
-        for name in needed:
-            if name not in found:
-                raise TypeError(f": the field {name} is missing")
-        return {name: _under(name, kinds[name], value) for name, value in found.items() if name in kinds}
-
-    def write(value: Any) -> dict[str, Any]:
-        plain = {}
-        for name, write in writers:
-            part = getattr(value, name)
-            plain[name] = part if write is None else write(part)
-        for name in omitted:
-            if plain[name] == defaults[name]:
-                del plain[name]
-        return plain
+    parts = [
+        _Part(name, given.get(name) or kind_of(hints[name]), default, name in omitted)
+        for name, default in defaults.items()
+        if name not in without
+    ]
 
     def text(note: str) -> TextForm:
         raise ValueError(f"{made.__name__} has no form in templates")
 
-    schema = {"type": "object", "properties": {name: each.schema for name, each in kinds.items()}, "required": needed}
-    return Kind("object", schema, read, write, text, parts=tuple(kinds.items()))
+    schema = {
+        "type": "object",
+        "properties": {each.name: each.kind.schema for each in parts},
+        "required": [each.name for each in parts if each.default is MISSING],
+    }
+    inside = tuple((each.name, each.kind) for each in parts)
+    return Kind("object", schema, reader(made, parts, lenient=lenient), writer(parts), text, parts=inside)
 
 
-def _under(name: str, kind: Kind, found: Any) -> Any:
-    try:
-        return kind.read(found)
-    except TypeError as wrong:
-        raise TypeError(f".{name}{wrong}") from None
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _nullable(kind: Kind) -> Kind:
