@@ -2,25 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.ledger.failure import Failure, Grade, Number, Results, Versions, Where
-from kipcheck.conformance.core.ledger.record import LENIENT, NULLABLE, WRITTEN, About, AtLeast, Json, OneOf, Record
+from kipcheck.conformance.core.ledger.record import LENIENT, NULLABLE, WRITTEN, Json, Record
 from kipcheck.conformance.core.ledger.versions import spans
+from kipcheck.conformance.core.operations.field_kinds import described, schema
 from kipcheck.conformance.core.values.impacts import Severity
 
 FORMAT: Final = 2
 Counts: TypeAlias = Mapping[str, Mapping[str, Results]]
 """Target -> check -> result -> cases."""
 Nested: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
-Index: TypeAlias = Annotated[int, AtLeast(1)]
-PartOf: TypeAlias = Annotated[tuple[Index, Index], About("I and N of --part I/N.")]
-Seconds: TypeAlias = Annotated[float, AtLeast(0)]
-Shards: TypeAlias = Annotated[Mapping[str, Number], About("Status of a shard at its end -> shards.")]
-SeverityWord: TypeAlias = Annotated[str, OneOf(tuple(each.value for each in Severity))]
-Result: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP"))]
-HeldBackResult: TypeAlias = Annotated[str, OneOf(("UNKNOWN", "SKIP"))]
-InvariantResult: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "UNKNOWN", "SKIP"))]
+Index: TypeAlias = Annotated[int, schema(minimum=1)]
+PartOf: TypeAlias = Annotated[tuple[Index, Index], described("I and N of --part I/N.")]
+Seconds: TypeAlias = Annotated[float, schema(minimum=0)]
+Shards: TypeAlias = Annotated[Mapping[str, Number], described("Status of a shard at its end -> shards.")]
+SeverityWord: TypeAlias = Annotated[str, schema(enum=[each.value for each in Severity])]
+Result: TypeAlias = Annotated[str, schema(enum=["PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP"])]
+HeldBackResult: TypeAlias = Annotated[str, schema(enum=["UNKNOWN", "SKIP"])]
+InvariantResult: TypeAlias = Annotated[str, schema(enum=["PASS", "FAIL", "UNKNOWN", "SKIP"])]
 
 
 class Place(NamedTuple):
@@ -41,13 +42,13 @@ class RunOptions(Record):
 
     closed: ClassVar[bool] = False
 
-    targets: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
-    edition: str = field(default="", metadata={LENIENT: True})
-    checks: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
-    messages: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
-    seed: int = field(default=0, metadata={LENIENT: True})
-    cases: int | None = field(default=None, metadata={LENIENT: True})
-    out: str = field(default="", metadata={LENIENT: True})
+    targets: tuple[str, ...] = field(default=(), metadata=LENIENT)
+    edition: str = field(default="", metadata=LENIENT)
+    checks: tuple[str, ...] = field(default=(), metadata=LENIENT)
+    messages: tuple[str, ...] = field(default=(), metadata=LENIENT)
+    seed: int = field(default=0, metadata=LENIENT)
+    cases: int | None = field(default=None, metadata=LENIENT)
+    out: str = field(default="", metadata=LENIENT)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -90,13 +91,13 @@ class RunOptions(Record):
 class AboutInvariant(Record):
     """An invariant that the selected checks apply."""
 
-    sentence: str = field(default="", metadata={LENIENT: True})
-    grade: Grade = field(default="MUST", metadata={LENIENT: True})
-    checks: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
-    requirements: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
+    sentence: str = field(default="", metadata=LENIENT)
+    grade: Grade = field(default="MUST", metadata=LENIENT)
+    checks: tuple[str, ...] = field(default=(), metadata=LENIENT)
+    requirements: tuple[str, ...] = field(default=(), metadata=LENIENT)
     besides: Annotated[
-        Mapping[str, tuple[str, ...]], About("Subject -> further requirements that it covers there.")
-    ] = field(default_factory=dict, metadata={LENIENT: True})
+        Mapping[str, tuple[str, ...]], described("Subject -> further requirements that it covers there.")
+    ] = field(default_factory=dict, metadata=LENIENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ class AboutRequirement(Record):
     clause: str
     grade: Grade
     role: str
-    edition: str = field(default="", metadata={LENIENT: True})
+    edition: str = field(default="", metadata=LENIENT)
     releases: str | None = None
     text: str | None = None
     means: str | None = None
@@ -130,8 +131,10 @@ class Campaign(Record):
 
     id: str
     """A digest of all that decides what is drawn."""
-    targets: Annotated[Mapping[str, bool], About("Target -> deterministic; if not, its rows are left out of the hash.")]
-    engine: Annotated[str, OneOf(("mixed", "hypothesis", "compiled"))]
+    targets: Annotated[
+        Mapping[str, bool], described("Target -> deterministic; if not, its rows are left out of the hash.")
+    ]
+    engine: Annotated[str, schema(enum=["mixed", "hypothesis", "compiled"])]
     settings: Mapping[str, Any]
     """Executor, workers, master: options that do not change what is drawn."""
     host: Mapping[str, Any]
@@ -170,25 +173,23 @@ class Header(Record):
 
     TYPE: ClassVar[str] = "header"
 
-    format: Literal[2] = field(default=2, metadata={LENIENT: True})
-    kipcheck: str = field(default="", metadata={LENIENT: True})
-    python: str = field(default="", metadata={LENIENT: True})
-    begun: str = field(default="", metadata={LENIENT: True})
+    format: Annotated[int, schema(const=FORMAT)] = field(default=2, metadata=LENIENT)
+    kipcheck: str = field(default="", metadata=LENIENT)
+    python: str = field(default="", metadata=LENIENT)
+    begun: str = field(default="", metadata=LENIENT)
     """UTC: 2026-01-31T23:59:59Z."""
-    options: RunOptions = field(default_factory=RunOptions, metadata={LENIENT: True})
-    part: PartOf | None = field(default=None, metadata={LENIENT: True})
-    checks: Annotated[Mapping[str, str], About("Id -> sentence.")] = field(
-        default_factory=dict, metadata={LENIENT: True}
-    )
-    invariants: Mapping[str, AboutInvariant] = field(default_factory=dict, metadata={LENIENT: True})
-    requirements: Mapping[str, AboutRequirement] = field(default_factory=dict, metadata={LENIENT: True})
+    options: RunOptions = field(default_factory=RunOptions, metadata=LENIENT)
+    part: PartOf | None = field(default=None, metadata=LENIENT)
+    checks: Annotated[Mapping[str, str], described("Id -> sentence.")] = field(default_factory=dict, metadata=LENIENT)
+    invariants: Mapping[str, AboutInvariant] = field(default_factory=dict, metadata=LENIENT)
+    requirements: Mapping[str, AboutRequirement] = field(default_factory=dict, metadata=LENIENT)
     """All of them; with their texts those that this run can reach."""
-    editions: Annotated[Nested, About("Check -> subject -> editions, where not that of the run.")] | None = None
+    editions: Annotated[Nested, described("Check -> subject -> editions, where not that of the run.")] | None = None
     campaigns: tuple[Campaign, ...] | None = None
     """The campaigns of the ledger; absent in a ledger of runs alone."""
-    merged: tuple[MergedFrom, ...] | None = field(default=None, metadata={NULLABLE: True})
+    merged: tuple[MergedFrom, ...] | None = field(default=None, metadata=NULLABLE)
     """The ledgers that were merged into this one."""
-    failure_format: Annotated[int, AtLeast(1)] | None = None
+    failure_format: Annotated[int, schema(minimum=1)] | None = None
     """The format of the failures, that is of their shapes and ids; absent: 1."""
 
 
@@ -237,7 +238,7 @@ class Verdict(Record):
     case: str | None
     """Its id; null: the unit was not run, and ``why`` gives the reason."""
     result: Result
-    by: Annotated[Mapping[str, InvariantResult], About("Invariant -> result.")] | None = None
+    by: Annotated[Mapping[str, InvariantResult], described("Invariant -> result.")] | None = None
     why: str | None = None
 
     @property
@@ -255,11 +256,11 @@ class Verdict(Record):
         }  # fmt: skip
 
     @classmethod
-    def of(cls, found: Any, at: str = "", blank: bool = False) -> Self:
-        """As ``Record.of``, and fast for the usual line: there are many verdicts."""
+    def _of(cls, found: Any, blank: bool = False) -> Self:
+        """As ``Record._of``, and fast for the usual line: there are many verdicts."""
         if tuple(found) == _USUAL and type(found["by"]) is dict and type(found["result"]) is str:
             return cls(**found)
-        return super(Verdict, cls).of(found, at, blank)
+        return super(Verdict, cls)._of(found, blank)
 
 
 _USUAL: Final = ("target", "check", "subject", "version", "case", "result", "by")
@@ -276,7 +277,7 @@ class Tally(Record):
     subject: str
     version: int | None
     results: Results
-    by: Annotated[Mapping[str, Results], About("Invariant -> result -> cases.")]
+    by: Annotated[Mapping[str, Results], described("Invariant -> result -> cases.")]
 
     @property
     def place(self) -> Place:
@@ -333,7 +334,8 @@ class CheckDone(Record):
     counts: Results
     seconds: float
     judged: (
-        Annotated[Nested, About("Subject -> edition -> invariants judged there; absent: those with verdicts.")] | None
+        Annotated[Nested, described("Subject -> edition -> invariants judged there; absent: those with verdicts.")]
+        | None
     ) = None
 
 
@@ -354,10 +356,12 @@ class Cause(Record):
     severity: SeverityWord
     cases: Number
     """Distinct cases that show one of the failures."""
-    failures: Annotated[tuple[str, ...], About("Ids, the gravest failure first.")]
+    failures: Annotated[tuple[str, ...], described("Ids, the gravest failure first.")]
     least: str
     """The id of the failure with the smallest case."""
-    kafka: Annotated[tuple[str, ...], About("Clients of Apache Kafka that fail in the same way, each with a release.")]
+    kafka: Annotated[
+        tuple[str, ...], described("Clients of Apache Kafka that fail in the same way, each with a release.")
+    ]
     at: str | None = None
     """The place in the library where the failures come from, if it is the same."""
     reason: str | None = None
@@ -380,7 +384,7 @@ class Difference(Record):
     check: str
     subject: str
     versions: Versions
-    cells: Annotated[Mapping[str, str], About("Target -> result.")]
+    cells: Annotated[Mapping[str, str], described("Target -> result.")]
     cases: Number
     case: str
     """The id of the first of them."""
@@ -432,7 +436,7 @@ class Exchanges(Record):
 
     judged: Results
     """By API."""
-    left: Annotated[Mapping[str, Results], About("Reason -> API -> exchanges that were not judged.")]
+    left: Annotated[Mapping[str, Results], described("Reason -> API -> exchanges that were not judged.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,7 +467,7 @@ class Stale(Record):
     line: int | None = None
     reason: str | None = None
     link: str | None = None
-    expires: str | None = field(default=None, metadata={NULLABLE: True})
+    expires: str | None = field(default=None, metadata=NULLABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -492,7 +496,7 @@ class Flaky(Record):
     line: int | None = None
     reason: str | None = None
     link: str | None = None
-    expires: str | None = field(default=None, metadata={NULLABLE: True})
+    expires: str | None = field(default=None, metadata=NULLABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -521,7 +525,7 @@ class Round(Record):
     """Ids of the distinct failures that were first found in it."""
     growth: Annotated[
         Mapping[str, tuple[tuple[Number, Number], ...]],
-        About("Target -> cases since the beginning, and kinds of behaviour that it had shown by then."),
+        described("Target -> cases since the beginning, and kinds of behaviour that it had shown by then."),
     ]
 
 
@@ -536,7 +540,7 @@ class LeastCases(Record):
     """The case alone did not fail again."""
     left_out: Number = 0
     """Failures for which none began."""
-    limit_s: float | None = field(default=None, metadata={NULLABLE: True})
+    limit_s: float | None = field(default=None, metadata=NULLABLE)
     """The time of each search. Null: there was no limit."""
 
 
@@ -551,11 +555,11 @@ class Footer(Record):
     stopped_by: str | None
     """Why the run ended early; null also if all its work was done and cases are undecided."""
     exit: int
-    exits: tuple[int, ...] = field(default=(), metadata={LENIENT: True})
+    exits: tuple[int, ...] = field(default=(), metadata=LENIENT)
     """All exit codes that apply; ``exit`` is the one that decides."""
     meaning: str
-    counts: Annotated[Counts, About("Target -> check -> result -> cases.")]
-    known: Mapping[str, Any] | None = field(default=None, metadata={NULLABLE: True, WRITTEN: True})
+    counts: Annotated[Counts, described("Target -> check -> result -> cases.")]
+    known: Mapping[str, Any] | None = field(default=None, metadata={**NULLABLE, **WRITTEN})
     """The number of entries of the lists of known deviations, by what became of them, and of known failures."""
     seconds: float
     least: LeastCases | None = None

@@ -1,8 +1,9 @@
 """The types of the fields of operations: how each is read, written, described in JSON Schema, and put in shorthand.
 
-A kind is derived from the annotation of a field: ``int``, ``bool``, ``str``, an enum, a literal, a tuple of one kind or
-of a fixed number of kinds, a dataclass or named tuple, and each of them or None. A kind in an annotation, such as
-``Annotated[str, one_of("a", "b")]``, is taken as it is; the last one, if there are several.
+A kind is derived from the annotation of a field: ``int``, ``float``, ``bool``, ``str``, ``Any``, an enum, a literal, a
+tuple of one kind or of a fixed number of kinds, a mapping of texts, a dataclass or named tuple, and each or None.
+A kind in an annotation, such as ``Annotated[str, one_of("a", "b")]``, is taken as it is; the last one, if there are
+several. A class that reads and writes itself has ``kind_in_json``.
 """
 
 import re
@@ -79,6 +80,28 @@ def edges(*values: Any) -> Edges:
     return Edges(values)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """``schema(minimum=0)``: what JSON Schema states of a field besides its type. Reading does not require it."""
+
+    words: Mapping[str, Any]
+
+    def over(self, kind: Kind) -> Kind:
+        """The kind with this schema: descriptions come first, and values that are listed take the place of a type."""
+        others = {key: each for key, each in self.words.items() if key != "description"}
+        about = {key: each for key, each in self.words.items() if key == "description"}
+        is_listed = "enum" in others or "const" in others
+        return replace(kind, schema={**about, **(others if is_listed else {**kind.schema, **others})})
+
+
+def schema(**words: Any) -> Schema:
+    return Schema(words)
+
+
+def described(text: str) -> Schema:
+    return Schema({"description": text})
+
+
 NOTHING = "(?!)"
 """A pattern that matches no text."""
 
@@ -108,10 +131,16 @@ def _present(annotation: Any) -> Kind:
     if get_origin(annotation) is Annotated:
         given = [each for each in annotation.__metadata__ if isinstance(each, Kind)]
         found = given[-1] if given else kind_of(get_args(annotation)[0])
+        for note in annotation.__metadata__:
+            if isinstance(note, Schema):
+                found = note.over(found)
         more = [value for each in annotation.__metadata__ if isinstance(each, Edges) for value in each.values]
         return replace(found, edges=(*found.edges, *more)) if more else found
     if annotation in _SIMPLE:
         return _SIMPLE[annotation]
+    if hasattr(annotation, "kind_in_json"):
+        made: Kind = annotation.kind_in_json()
+        return made
     if get_origin(annotation) is Literal:
         return _choice({each: each for each in get_args(annotation)})
     if isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -119,14 +148,16 @@ def _present(annotation: Any) -> Kind:
     if get_origin(annotation) is tuple:
         items = get_args(annotation)
         return _listing(kind_of(items[0])) if items[1:] == (...,) else _row(tuple(map(kind_of, items)))
+    if get_origin(annotation) is not None and issubclass(get_origin(annotation), Mapping):
+        return _table(kind_of(get_args(annotation)[1]))
     if is_dataclass(annotation) or hasattr(annotation, "_field_defaults"):
         return record(annotation)
     raise TypeError(f"{annotation} is no kind of field")
 
 
-def _of_type(kind: type, words: str) -> Read:
+def _of_type(kinds: tuple[type, ...], words: str) -> Read:
     def read(found: Any) -> Any:
-        if type(found) is kind:
+        if type(found) in kinds or (isinstance(found, kinds) and type(found) is not bool):
             return found
         raise TypeError(f": must be {words}, got {found!r}")
 
@@ -155,13 +186,14 @@ def _plain_text(note: str) -> TextForm:
 
 
 _SIMPLE: Mapping[Any, Kind] = {
-    made: Kind(words, {"type": name}, _of_type(made, wanted), None, text, exact=frozenset({made}))
-    for made, words, name, wanted, text in (
-        (int, "integer", "integer", "an integer", _integer_text),
-        (bool, "true or false", "boolean", "true or false", _flag_text),
-        (str, "text", "string", "a string", _plain_text),
+    made: Kind(words, {"type": name}, _of_type(kinds, wanted), None, text, exact=frozenset(kinds))
+    for made, kinds, words, name, wanted, text in (
+        (int, (int,), "integer", "integer", "an integer", _integer_text),
+        (float, (float, int), "number", "number", "a number", _plain_text),
+        (bool, (bool,), "true or false", "boolean", "true or false", _flag_text),
+        (str, (str,), "text", "string", "a string", _plain_text),
     )
-}
+} | {Any: Kind("any value", {}, lambda found: found, None, _plain_text)}
 
 
 def _choice(values: Mapping[Any, Any]) -> Kind:
@@ -193,7 +225,7 @@ def _listing(item: Kind) -> Kind:
         try:
             return tuple([each if type(each) in exact else read_item(each) for each in found])
         except TypeError:
-            return tuple(_at(index, item, each) for index, each in enumerate(found))
+            return tuple(read_at(f"[{index}]", item, each) for index, each in enumerate(found))
 
     def text(note: str) -> TextForm:
         """The note separates the items."""
@@ -225,26 +257,49 @@ def _row(items: tuple[Kind, ...]) -> Kind:
                 ]
             )
         except TypeError:
-            return tuple(_at(index, kind, each) for index, (kind, each) in enumerate(zip(items, found, strict=True)))
-
-    def text(note: str) -> TextForm:
-        raise ValueError(f"{words} has no form in templates")
+            return tuple(
+                read_at(f"[{index}]", kind, each) for index, (kind, each) in enumerate(zip(items, found, strict=True))
+            )
 
     schema = {
         "type": "array", "prefixItems": [each.schema for each in items], "items": False, "minItems": len(items),
     }  # fmt: skip
     parts = tuple((str(at), each) for at, each in enumerate(items))
     if all(each.write is None for each in items):
-        return Kind(words, schema, read, list, text, parts=parts)
+        return Kind(words, schema, read, list, without_form(words), parts=parts)
     written = lambda value: [kind.plain(each) for kind, each in zip(items, value, strict=True)]
-    return Kind(words, schema, read, written, text, parts=parts)
+    return Kind(words, schema, read, written, without_form(words), parts=parts)
 
 
-def _at(index: int, kind: Kind, found: Any) -> Any:
+def read_at(path: str, kind: Kind, found: Any) -> Any:
+    """Reads a value inside of another one. Errors: TypeError with the path of the value."""
     try:
-        return kind.read(found)
+        return found if type(found) in kind.exact else kind.read(found)
     except TypeError as wrong:
-        raise TypeError(f"[{index}]{wrong}") from None
+        raise TypeError(f"{path}{wrong}") from None
+
+
+def _table(item: Kind) -> Kind:
+    """The kind of objects with any keys."""
+
+    def read(found: Any) -> dict[str, Any]:
+        if not isinstance(found, Mapping):
+            raise TypeError(f": must be an object, got {found!r}")
+        return {key: read_at(f".{key}", item, each) for key, each in found.items()}
+
+    write = item.write
+    written = dict if write is None else lambda value: {key: write(each) for key, each in value.items()}
+    schema = {"type": "object", **({"additionalProperties": item.schema} if item.schema else {})}
+    return Kind(f"table of {item.words}", schema, read, written, without_form("table"), parts=())
+
+
+def without_form(what: str) -> Callable[[str], TextForm]:
+    """Of a kind whose values have no form in templates."""
+
+    def text(note: str) -> TextForm:
+        raise ValueError(f"{what} has no form in templates")
+
+    return text
 
 
 # Objects
@@ -378,15 +433,13 @@ def record(
         if name not in without
     ]
 
-    def text(note: str) -> TextForm:
-        raise ValueError(f"{made.__name__} has no form in templates")
-
     schema = {
         "type": "object",
         "properties": {each.name: each.kind.schema for each in parts},
         "required": [each.name for each in parts if each.default is MISSING],
     }
     inside = tuple((each.name, each.kind) for each in parts)
+    text = without_form(made.__name__)
     return Kind("object", schema, reader(made, parts, lenient=lenient), writer(parts), text, parts=inside)
 
 
@@ -403,8 +456,10 @@ def _nullable(kind: Kind) -> Kind:
     schema = dict(kind.schema)
     if "enum" in schema:
         schema["enum"] = [*schema["enum"], None]
-    else:
+    elif "type" in schema:
         schema["type"] = [schema["type"], "null"]
+    else:
+        schema = {"anyOf": [schema, {"type": "null"}]}
     written = None if write is None else lambda value: None if value is None else write(value)
     return replace(
         kind, words=f"{kind.words}, or null", schema=schema, read=read_or_none, write=written, nullable=True,
