@@ -11,10 +11,11 @@ import shutil
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
 from kipcheck.conformance.core.values.plain import short_digest
 from kipcheck.conformance.engine.execution.pool import pool
 from kipcheck.conformance.recall.bugs import InvalidEntry, checked, folder
@@ -100,16 +101,6 @@ class Row:
     @property
     def result(self) -> str:
         return self.measured.result
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> "Row":
-        found = plain["measured"]
-        lists = {each: tuple(found.get(each, ())) for each in ("checks", "by", "unsteady", "differs_in")}
-        return cls(**{**plain, "measured": Measured(**{**found, **lists})})
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        return asdict(self)
 
     @property
     def about(self) -> str:
@@ -239,13 +230,13 @@ def _row(plan: Plan, change: Change, found: Measured) -> Row:
 def _stored(plan: Plan) -> dict[str, Row]:
     path, key = plan.out / RESULT_FILE, plan.key
     lines = map(json.loads, path.read_text("utf-8").splitlines()) if path.exists() else ()
-    return {each["row"]["change"]: Row.of(each["row"]) for each in lines if each["key"] == key}
+    return {each["row"]["change"]: from_json(Row, each["row"]) for each in lines if each["key"] == key}
 
 
 def _store(out: Path, key: str, row: Row) -> None:
     with (out / RESULT_FILE).open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(json.dumps({"key": key, "row": row.plain}) + "\n")
+        file.write(json.dumps({"key": key, "row": to_json(row)}) + "\n")
 
 
 def totals(rows: Iterable[Row]) -> dict[str, Any]:

@@ -12,8 +12,21 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+T = TypeVar("T")
 Read: TypeAlias = Callable[[Any], Any]
 """A value of JSON -> the value of the field. Errors: TypeError with a path, a colon and the reason."""
 
@@ -148,8 +161,12 @@ def _present(annotation: Any) -> Kind:
     if get_origin(annotation) is tuple:
         items = get_args(annotation)
         return _listing(kind_of(items[0])) if items[1:] == (...,) else _row(tuple(map(kind_of, items)))
+    if get_origin(annotation) is frozenset:
+        listing = _listing(kind_of(get_args(annotation)[0]))
+        return replace(listing, read=lambda found: frozenset(listing.read(found)), write=sorted)
     if get_origin(annotation) is not None and issubclass(get_origin(annotation), Mapping):
-        return _table(kind_of(get_args(annotation)[1]))
+        key, item = get_args(annotation)
+        return _table(key, kind_of(item))
     if is_dataclass(annotation) or hasattr(annotation, "_field_defaults"):
         return record(annotation)
     raise TypeError(f"{annotation} is no kind of field")
@@ -279,13 +296,13 @@ def read_at(path: str, kind: Kind, found: Any) -> Any:
         raise TypeError(f"{path}{wrong}") from None
 
 
-def _table(item: Kind) -> Kind:
-    """The kind of objects with any keys."""
+def _table(key_of: Callable[[Any], Any], item: Kind) -> Kind:
+    """The kind of objects with any keys, which are texts or integers."""
 
-    def read(found: Any) -> dict[str, Any]:
+    def read(found: Any) -> dict[Any, Any]:
         if not isinstance(found, Mapping):
             raise TypeError(f": must be an object, got {found!r}")
-        return {key: read_at(f".{key}", item, each) for key, each in found.items()}
+        return {key_of(key): read_at(f".{key}", item, each) for key, each in found.items()}
 
     write = item.write
     written = dict if write is None else lambda value: {key: write(each) for key, each in value.items()}
@@ -465,3 +482,27 @@ def _nullable(kind: Kind) -> Kind:
         kind, words=f"{kind.words}, or null", schema=schema, read=read_or_none, write=written, nullable=True,
         exact=kind.exact | {NoneType},
     )  # fmt: skip
+
+
+_CLASSES: dict[type, Kind] = {}
+
+
+def kind_of_class(made: type) -> Kind:
+    """The kind of a dataclass or named tuple, which is made once."""
+    if (found := _CLASSES.get(made)) is None:
+        found = _CLASSES[made] = kind_of(made)
+    return found
+
+
+def to_json(value: Any) -> Any:
+    """A dataclass or named tuple as JSON."""
+    return kind_of_class(type(value)).plain(value)
+
+
+def from_json(made: type[T], found: Any) -> T:
+    """Reads what ``to_json`` wrote. Errors: TypeError with the path of an invalid value."""
+    try:
+        value: T = kind_of_class(made).read(found)
+    except TypeError as wrong:
+        raise TypeError(str(wrong).removeprefix(": ").removeprefix(".")) from None
+    return value
