@@ -95,9 +95,8 @@ class AboutInvariant(Record):
     grade: Grade = field(default="MUST", metadata=LENIENT)
     checks: tuple[str, ...] = field(default=(), metadata=LENIENT)
     requirements: tuple[str, ...] = field(default=(), metadata=LENIENT)
-    besides: Annotated[
-        Mapping[str, tuple[str, ...]], described("Subject -> further requirements that it covers there.")
-    ] = field(default_factory=dict, metadata=LENIENT)
+    besides: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=LENIENT)
+    """Subject -> further requirements that it covers there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +130,8 @@ class Campaign(Record):
 
     id: str
     """A digest of all that decides what is drawn."""
-    targets: Annotated[
-        Mapping[str, bool], described("Target -> deterministic; if not, its rows are left out of the hash.")
-    ]
+    targets: Mapping[str, bool]
+    """Target -> deterministic; if not, its rows are left out of the hash."""
     engine: Annotated[str, schema(enum=["mixed", "hypothesis", "compiled"])]
     settings: Mapping[str, Any]
     """Executor, workers, master: options that do not change what is drawn."""
@@ -180,11 +178,13 @@ class Header(Record):
     """UTC: 2026-01-31T23:59:59Z."""
     options: RunOptions = field(default_factory=RunOptions, metadata=LENIENT)
     part: PartOf | None = field(default=None, metadata=LENIENT)
-    checks: Annotated[Mapping[str, str], described("Id -> sentence.")] = field(default_factory=dict, metadata=LENIENT)
+    checks: Mapping[str, str] = field(default_factory=dict, metadata=LENIENT)
+    """Id -> sentence."""
     invariants: Mapping[str, AboutInvariant] = field(default_factory=dict, metadata=LENIENT)
     requirements: Mapping[str, AboutRequirement] = field(default_factory=dict, metadata=LENIENT)
     """All of them; with their texts those that this run can reach."""
-    editions: Annotated[Nested, described("Check -> subject -> editions, where not that of the run.")] | None = None
+    editions: Nested | None = None
+    """Check -> subject -> editions, where not that of the run."""
     campaigns: tuple[Campaign, ...] | None = None
     """The campaigns of the ledger; absent in a ledger of runs alone."""
     merged: tuple[MergedFrom, ...] | None = field(default=None, metadata=NULLABLE)
@@ -226,24 +226,31 @@ class Begin(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict(Record):
-    """The result of one case. Not among the events."""
-
-    TYPE: ClassVar[str] = "verdict"
+class InPlace(Record):
+    """A line about the cases of a check on one version of a subject."""
 
     target: str
     check: str
     subject: str
     version: int | None
-    case: str | None
-    """Its id; null: the unit was not run, and ``why`` gives the reason."""
-    result: Result
-    by: Annotated[Mapping[str, InvariantResult], described("Invariant -> result.")] | None = None
-    why: str | None = None
 
     @property
     def place(self) -> Place:
         return Place(self.target, self.check, self.subject, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(InPlace):
+    """The result of one case. Not among the events."""
+
+    TYPE: ClassVar[str] = "verdict"
+
+    case: str | None
+    """Its id; null: the unit was not run, and ``why`` gives the reason."""
+    result: Result
+    by: Mapping[str, InvariantResult] | None = None
+    """Invariant -> result."""
+    why: str | None = None
 
     @property
     def plain(self) -> Json:
@@ -267,59 +274,36 @@ _USUAL: Final = ("target", "check", "subject", "version", "case", "result", "by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally(Record):
+class Tally(InPlace):
     """The results of the cases in one place, in a campaign: it has too many cases for a line each."""
 
     TYPE: ClassVar[str] = "tally"
 
-    target: str
-    check: str
-    subject: str
-    version: int | None
     results: Results
-    by: Annotated[Mapping[str, Results], described("Invariant -> result -> cases.")]
-
-    @property
-    def place(self) -> Place:
-        return Place(self.target, self.check, self.subject, self.version)
+    by: Mapping[str, Results]
+    """Invariant -> result -> cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBack(Record):
+class HeldBack(InPlace):
     """Cases in one place that were not run, because they look like those in which the target died."""
 
     TYPE: ClassVar[str] = "held-back"
 
-    target: str
-    check: str
-    subject: str
-    version: int | None
     cases: Number
     result: HeldBackResult
     """SKIP behind a known deviation, else UNKNOWN."""
     failure: str
     """The id of the failure in which the target died; empty if it did not die when the case was run alone."""
 
-    @property
-    def place(self) -> Place:
-        return Place(self.target, self.check, self.subject, self.version)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected(Record):
+class Expected(InPlace):
     """Cases in one place whose failures are all known deviations: they count as KNOWN and not with these results."""
 
     TYPE: ClassVar[str] = "expected"
 
-    target: str
-    check: str
-    subject: str
-    version: int | None
     results: Results
-
-    @property
-    def place(self) -> Place:
-        return Place(self.target, self.check, self.subject, self.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,10 +317,8 @@ class CheckDone(Record):
     units: Number
     counts: Results
     seconds: float
-    judged: (
-        Annotated[Nested, described("Subject -> edition -> invariants judged there; absent: those with verdicts.")]
-        | None
-    ) = None
+    judged: Nested | None = None
+    """Subject -> edition -> invariants judged there; absent: those with verdicts."""
 
 
 # ---- causes
@@ -356,12 +338,12 @@ class Cause(Record):
     severity: SeverityWord
     cases: Number
     """Distinct cases that show one of the failures."""
-    failures: Annotated[tuple[str, ...], described("Ids, the gravest failure first.")]
+    failures: tuple[str, ...]
+    """Ids, the gravest failure first."""
     least: str
     """The id of the failure with the smallest case."""
-    kafka: Annotated[
-        tuple[str, ...], described("Clients of Apache Kafka that fail in the same way, each with a release.")
-    ]
+    kafka: tuple[str, ...]
+    """Clients of Apache Kafka that fail in the same way, each with a release."""
     at: str | None = None
     """The place in the library where the failures come from, if it is the same."""
     reason: str | None = None
@@ -384,7 +366,8 @@ class Difference(Record):
     check: str
     subject: str
     versions: Versions
-    cells: Annotated[Mapping[str, str], described("Target -> result.")]
+    cells: Mapping[str, str]
+    """Target -> result."""
     cases: Number
     case: str
     """The id of the first of them."""
@@ -436,7 +419,8 @@ class Exchanges(Record):
 
     judged: Results
     """By API."""
-    left: Annotated[Mapping[str, Results], described("Reason -> API -> exchanges that were not judged.")]
+    left: Mapping[str, Results]
+    """Reason -> API -> exchanges that were not judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -523,10 +507,8 @@ class Round(Record):
     """Values kept at its end."""
     failures: tuple[str, ...]
     """Ids of the distinct failures that were first found in it."""
-    growth: Annotated[
-        Mapping[str, tuple[tuple[Number, Number], ...]],
-        described("Target -> cases since the beginning, and kinds of behaviour that it had shown by then."),
-    ]
+    growth: Mapping[str, tuple[tuple[Number, Number], ...]]
+    """Target -> cases since the beginning, and kinds of behaviour that it had shown by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -558,7 +540,8 @@ class Footer(Record):
     exits: tuple[int, ...] = field(default=(), metadata=LENIENT)
     """All exit codes that apply; ``exit`` is the one that decides."""
     meaning: str
-    counts: Annotated[Counts, described("Target -> check -> result -> cases.")]
+    counts: Counts
+    """Target -> check -> result -> cases."""
     known: Mapping[str, Any] | None = field(default=None, metadata={**NULLABLE, **WRITTEN})
     """The number of entries of the lists of known deviations, by what became of them, and of known failures."""
     seconds: float
