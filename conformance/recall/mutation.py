@@ -18,7 +18,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
 from kipcheck.conformance.core.values.plain import short_digest
 from kipcheck.conformance.engine.execution.pool import pool
-from kipcheck.conformance.recall.bugs import InvalidEntry, checked, folder
+from kipcheck.conformance.recall.bugs import InvalidEntry, entry, folder
 from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in, of_mistake, sample
 from kipcheck.conformance.recall.copies import PARTS, TARGETS, Copies, Reached
@@ -45,8 +45,6 @@ RESULT_FILE: Final = "results.jsonl"
 EQUIVALENT: Final = "equivalent.toml"
 RANDOM: Final = 100
 """Changes where no number is given."""
-NEEDED: Final = ("client", "reason")
-OPTIONAL: Final = ("id", "file", "function", "kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +71,9 @@ def equivalents() -> tuple[Equivalent, ...]:
     path = folder() / EQUIVALENT
     found = []
     for table in tomllib.loads(path.read_text("utf-8")).get("equivalent", ()):
-        about = checked(path, table, NEEDED, OPTIONAL)
-        if not table["reason"].strip() or bool(table.get("id")) == bool(table.get("function")):
-            raise InvalidEntry(f"{about} needs a reason, and an id, or file, function and kind")
-        found.append(Equivalent(**table))
+        found.append(made := entry(Equivalent, path, table))
+        if not made.reason.strip() or bool(made.id) == bool(made.function):
+            raise InvalidEntry(f"{path}: the entry {made.id} needs a reason, and an id, or file, function and kind")
     return tuple(found)
 
 
@@ -152,7 +149,7 @@ def plan(copies: Copies, part: str, seed: int, n: int | None, out: Path, reached
     mine = {path for path in sources if is_whole or any(path in files for files in reached.values())}
     for mistake in sorted(mistakes().values(), key=lambda each: short_digest([seed, each.id])):
         made = [
-            of_mistake(edit, sources[edit.file]) for edit in mistake.changes
+            of_mistake(edit, sources[edit.file]) for edit in mistake.change
             if (edit.client, edit.release) == (copies.client, copies.release) and edit.file in mine
         ]  # fmt: skip
         if len({*found.values()}) == n:
