@@ -21,8 +21,8 @@ from kipcheck.conformance.live.client.disturbances import (
 )
 from kipcheck.conformance.live.client.failed_start import describe, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
-from kipcheck.conformance.live.client.other_members import TOPIC
-from kipcheck.conformance.live.client.scripted import GROUP, SECOND, ScriptedBroker
+from kipcheck.conformance.live.client.other_members import GROUP, TOPIC
+from kipcheck.conformance.live.client.scripted import SECOND, ScriptedBroker
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.listener import Front
@@ -261,7 +261,7 @@ class Play:
             host, port = self.broker.nodes[0]
             self.settings = replace(self.settings, bootstrap=f"{host}:{port}")
         self._become()
-        self.broker.subscribed = self.settings.topics
+        self.broker.others.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
         known = _recorded(self.launcher.given(self.settings)) | {"topics": [*self.settings.topics]}
         known |= {"patience_ms": round(self.patience_s * 1000)} if self.patience_s else {}

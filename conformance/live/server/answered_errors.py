@@ -2,10 +2,14 @@
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.classic_api import BATCHES_SINCE, joined
+from kipcheck.conformance.live.server.offsets_api import committed
 from kipcheck.conformance.protocols.client.ops import Error, Refusal
 from kipcheck.conformance.protocols.group.errors import Error as GroupError
+from kipcheck.conformance.protocols.group.model.messages import Joined
 
 CODES: Final[Mapping[Error | Refusal, int]] = {
     "OFFSET_OUT_OF_RANGE": 1, "UNKNOWN_TOPIC_OR_PARTITION": 3, "LEADER_NOT_AVAILABLE": 5, "NOT_LEADER_OR_FOLLOWER": 6,
@@ -42,6 +46,23 @@ def name_of(code: int) -> str:
 def code_of(name: str) -> int:
     """Of an error of consumer groups. Errors: StopIteration for another one."""
     return next(code for code, each in REFUSED.items() if each == name)
+
+
+def refused(request: Received, error: int) -> dict[str, Any]:
+    """The answer of a coordinator that has done nothing."""
+    body = request.body
+    match request.api:
+        case "JoinGroup":
+            return joined(request, Joined(0, cast(GroupError, error), member=body["memberId"]))
+        case "SyncGroup":
+            return {"errorCode": error, "assignment": b""}
+        case "LeaveGroup" if request.version >= BATCHES_SINCE:
+            return {"errorCode": error, "members": []}
+        case "OffsetCommit":
+            return {"topics": [committed(each, {}, error) for each in body["topics"]]}
+        case "ConsumerGroupHeartbeat":
+            return {"errorCode": error, "memberId": body["memberId"], "memberEpoch": 0, "heartbeatIntervalMs": 0}
+    return {"errorCode": error}
 
 
 def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | Refusal) -> dict[str, Any]:

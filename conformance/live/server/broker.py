@@ -81,13 +81,14 @@ class Broker:
         """Served versions by API key, which are those that ApiVersions offers."""
 
     def _handlers(self) -> dict[str, Handler]:
+        self.offsets = OffsetsApi(self.groups, self.topics)
         consumer = ConsumerApi(self.groups, self.topics).handlers if self.has_consumer_groups else {}
         return {
             "ApiVersionsRequest": self.api_versions,
             "MetadataRequest": self.metadata,
             "FindCoordinatorRequest": self.find_coordinator,
             **ClassicApi(self.groups).handlers,
-            **OffsetsApi(self.groups, self.topics).handlers,
+            **self.offsets.handlers,
             **self.log.handlers,
             **ProduceApi(self.topics, self.log.grew).handlers,
             **consumer,

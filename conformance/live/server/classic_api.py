@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final, cast
 
 from kipcheck.conformance.live.recording.received import Received
@@ -67,56 +66,44 @@ class ClassicApi:
         bound(len(body["protocols"]), MOST_PROTOCOLS, "protocols")
         group = self.groups.joining(id, body["memberId"])
         instance = body.get("groupInstanceId")
-        fresh = f"{request.client_id or '' if instance is None else instance}-{self.new_uuid()}"
-
-        def made(number: int) -> Join:
-            return Join(
-                request.version,
-                body["memberId"],
-                instance,
-                body["protocolType"],
-                tuple((each["name"], blob(each["metadata"])) for each in body["protocols"]),
-                body["sessionTimeoutMs"],
-                body.get("rebalanceTimeoutMs", -1),
-                fresh,
-                body.get("protocolVersion"),
-                number,
-            )
+        join = Join(
+            request.version,
+            body["memberId"],
+            instance,
+            body["protocolType"],
+            tuple((each["name"], blob(each["metadata"])) for each in body["protocols"]),
+            body["sessionTimeoutMs"],
+            body.get("rebalanceTimeoutMs", -1),
+            f"{request.client_id or '' if instance is None else instance}-{self.new_uuid()}",
+            body.get("protocolVersion"),
+        )
 
         def done(reply: Any) -> None:
             if reply.error is Error.NONE:
                 group.clients[reply.member] = (request.client_id or "", f"/{request.host}")
             answer(joined(request, reply))
 
-        group.send(made, done, nameless=not id)
+        group.send(join, done, nameless=not id)
 
     def sync(self, request: Received, answer: Answer) -> None:
         body = request.body
-
-        def made(number: int) -> Sync:
-            return Sync(
-                request.version,
-                body["memberId"],
-                body.get("groupInstanceId"),
-                body["generationId"],
-                tuple((each["memberId"], blob(each["assignment"])) for each in body["assignments"]),
-                body.get("protocolType"),
-                body.get("protocolName"),
-                number,
-            )
-
         bound(len(body["assignments"]), MOST_MEMBERS, "members")
+        sync = Sync(
+            request.version,
+            body["memberId"],
+            body.get("groupInstanceId"),
+            body["generationId"],
+            tuple((each["memberId"], blob(each["assignment"])) for each in body["assignments"]),
+            body.get("protocolType"),
+            body.get("protocolName"),
+        )
         group = self.groups.growing(body["groupId"])
-        group.send(made, lambda reply: answer(synced(cast(Synced, reply))), nameless=not body["groupId"])
+        group.send(sync, lambda reply: answer(synced(cast(Synced, reply))), nameless=not body["groupId"])
 
     def heartbeat(self, request: Received, answer: Answer) -> None:
         body = request.body
-
-        def made(number: int) -> Heartbeat:
-            instance = body.get("groupInstanceId")
-            return Heartbeat(request.version, body["memberId"], instance, body["generationId"], number)
-
-        self._send(body["groupId"], made, lambda reply: answer({"errorCode": cast(Beat, reply).error}))
+        beat = Heartbeat(request.version, body["memberId"], body.get("groupInstanceId"), body["generationId"])
+        self._send(body["groupId"], beat, lambda reply: answer({"errorCode": cast(Beat, reply).error}))
 
     def leave(self, request: Received, answer: Answer) -> None:
         body = request.body
@@ -125,8 +112,8 @@ class ClassicApi:
         else:
             members = tuple((each["memberId"], each["groupInstanceId"]) for each in body["members"])
             bound(len(members), MOST_MEMBERS, "members")
-        made = partial(Leave, request.version, members)
-        self._send(body["groupId"], made, lambda reply: answer(left(request, cast(Left, reply))))
+        leave = Leave(request.version, members)
+        self._send(body["groupId"], leave, lambda reply: answer(left(request, cast(Left, reply))))
 
     def describe(self, request: Received, answer: Answer) -> None:
         size = AnswerSize()
@@ -181,8 +168,8 @@ class ClassicApi:
         reply = cast(Deleted, self.groups.ask(id, Delete, version))
         return {"groupId": id, "errorCode": reply.error}
 
-    def _send(self, id: str, made: Callable[[int], Request], answered: Callable[[Any], None]) -> None:
-        self.groups.classic(id).send(made, answered, nameless=not id)
+    def _send(self, id: str, asked: Request, answered: Callable[[Any], None]) -> None:
+        self.groups.classic(id).send(asked, answered, nameless=not id)
 
 
 def joined(request: Received, reply: Joined) -> dict[str, Any]:

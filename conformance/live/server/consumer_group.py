@@ -20,7 +20,7 @@ UNKNOWN_MEMBER_ID: Final = 25
 STALE_MEMBER_EPOCH: Final = 113
 
 
-class _Machine(ConsumerGroup):
+class LiveMachine(ConsumerGroup):
     """The machine with the rebalance timeout of each member."""
 
     def __init__(self, topics: Mapping[str, int], config: Config) -> None:
@@ -38,11 +38,9 @@ class _Machine(ConsumerGroup):
 
 
 class LiveConsumerGroup:
-    def __init__(
-        self, topics: Mapping[str, int], config: Config, weighed: Callable[[int], None] = lambda weight: None
-    ) -> None:
+    def __init__(self, machine: LiveMachine, weighed: Callable[[int], None] = lambda weight: None) -> None:
         """``weighed`` is called with ``bytes`` when they may have changed."""
-        self.machine = _Machine(topics, config)
+        self.machine = machine
         self.state: State = self.machine.initial()
         self.offsets: dict[tuple[str, int], tuple[int, int, str | None]] = {}
         """Offset, leader epoch and metadata by topic and partition."""

@@ -61,7 +61,7 @@ class OffsetsApi:
                     wanted[topic.name, index] = (part["committedOffset"], epoch, metadata or "")
 
         def done(error: int) -> None:
-            answer({"topics": [_committed(each, refused, error) for each in request.body["topics"]]})
+            answer({"topics": [committed(each, refused, error) for each in request.body["topics"]]})
 
         if is_in_zookeeper(request):
             return done(self._commit_in_zookeeper(request.body["groupId"], wanted))
@@ -89,10 +89,8 @@ class OffsetsApi:
                 consumer.commit(wanted)
             return done(error)
         group = self.groups.growing(id)
-
-        def made(number: int) -> Commit:
-            offsets = tuple((topic, partition, position[0]) for (topic, partition), position in wanted.items())
-            return Commit(request.version, member, body.get("groupInstanceId"), epoch, offsets, number)
+        offsets = tuple((topic, partition, position[0]) for (topic, partition), position in wanted.items())
+        commit = Commit(request.version, member, body.get("groupInstanceId"), epoch, offsets)
 
         def answered(reply: object) -> None:
             error = cast(Committed, reply).error
@@ -100,7 +98,7 @@ class OffsetsApi:
                 group.metadata.update({at: position[1:] for at, position in wanted.items()})
             done(error)
 
-        group.send(made, answered, nameless=not id)
+        group.send(commit, answered, nameless=not id)
 
     # Fetch
 
@@ -191,7 +189,7 @@ def _fetched(index: int, position: Position, error: int) -> dict[str, Any]:
     }
 
 
-def _committed(topic: Mapping[str, Any], refused: Mapping[tuple[object, int], int], error: int) -> dict[str, Any]:
+def committed(topic: Mapping[str, Any], refused: Mapping[tuple[object, int], int], error: int) -> dict[str, Any]:
     parts = [
         {"partitionIndex": part["partitionIndex"],
          "errorCode": refused.get((_key(topic), part["partitionIndex"]), error)}

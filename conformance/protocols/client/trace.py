@@ -142,6 +142,12 @@ class Happened:
         return error
 
     @property
+    def gives_other_partitions(self) -> bool:
+        """Of an answer: a heartbeat of KIP-848 with all fields is answered with the partitions that the member has."""
+        given = self.event.get("partitions")
+        return given is not None and (self.now is None or self.now.partitions != frozenset(given))
+
+    @property
     def pipelined(self) -> bool:
         """Whether the request was sent before the answer before it could be read."""
         return bool(self.event.get("pipelined"))
@@ -241,10 +247,10 @@ class _Reader:
             return self._end(ms)
         same = now is not None and now.until_ms is None and now.member == event["member"]
         given = event.get("partitions")
-        if same and now is not None and given is None and now.generation == event["generation"]:
-            return
         had = now.partitions if same and now is not None else frozenset()
         partitions = had if given is None else frozenset(given)
+        if same and now is not None and partitions == had and now.generation == event["generation"]:
+            return
         self._renew(Membership(event["member"], event["generation"], ms, None, ms, partitions))
 
     def _renew(self, found: Membership) -> None:

@@ -191,7 +191,7 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
             interval_ms = each.event.get("heartbeat_ms")
         if each.is_answer(HEARTBEAT) and not each.error:
             interval_ms = each.event["interval_ms"]
-        is_new = each.is_answer() and (each.error or "partitions" in each.event)
+        is_new = each.is_answer() and (each.error or each.gives_other_partitions)
         if is_new or each.is_request("JoinGroup", "SyncGroup"):
             times.clear()  # a heartbeat that failed is repeated earlier, and so is one that reports an assignment
         if interval_ms is None or not each.is_request("Heartbeat", HEARTBEAT):
