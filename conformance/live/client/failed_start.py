@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.live.server.answered_errors import name_of
+from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.wire.framing import requests
 
 UNSERVED: Final = "is not served"
@@ -76,7 +76,7 @@ def _about_joining(events: Sequence[Mapping[str, Any]], apis: set[str]) -> str:
     answers = [each for each in events if each["what"] == "answer" and each["api"] in JOINS]
     errors = [each["error"] for each in answers if each.get("error")]
     if answers and answers[-1].get("error"):
-        return f"handle {name_of(errors[-1])}, with which the last {answers[-1]['api']} was answered"
+        return f"handle {error_name(errors[-1])}, with which the last {answers[-1]['api']} was answered"
     if answers and apis.isdisjoint({"SyncGroup", "ConsumerGroupHeartbeat"}):
         return "send SyncGroup: the program was answered JoinGroup, and sent none"
     return "poll until SIGTERM; a program that joins has to stay in the group, with whatever it is assigned"

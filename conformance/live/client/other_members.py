@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.live.server.classic_api import data
+from kipcheck.conformance.live.server.bodies import BLOB
 from kipcheck.conformance.live.server.classic_group import ClassicGroup, ignored
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topics
 from kipcheck.conformance.protocols.client.ops import Member
@@ -221,7 +221,7 @@ class OtherMembers:
         other = next((each for each in self.members if each.id == joined.member), None)
         if reply.error is not messages.Error.NONE or other is None:
             return
-        lost = self.positions(other.take(data(reply.assignment)))
+        lost = self.positions(other.take(BLOB.write(reply.assignment)))
         if lost:
             offsets = tuple((*partition, offset) for partition, offset in lost.items())
             group.send(messages.Commit(VERSION, other.id, None, joined.generation, offsets))

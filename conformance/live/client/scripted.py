@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 
 from kipcheck.conformance.core.files.broker_settings import settings
 from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.client.disturbances import Disturbance
 from kipcheck.conformance.live.client.other_members import (
     GROUP,
@@ -27,10 +28,11 @@ from kipcheck.conformance.live.client.other_members import (
     pairs,
 )
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.answered_errors import CODES, refused, with_error
+from kipcheck.conformance.live.server.answered_errors import with_error
 from kipcheck.conformance.live.server.broker import NODE, Broker
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
 from kipcheck.conformance.live.server.connection import Connection
+from kipcheck.conformance.live.server.consumer_api import refused
 from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup, LiveMachine
 from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.live.server.offsets_api import is_in_zookeeper
@@ -39,6 +41,7 @@ from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topics
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
 from kipcheck.conformance.protocols.consumer_group import model as consumer_group
+from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
@@ -57,6 +60,11 @@ COORDINATED: Final = frozenset({
     "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
 })  # fmt: skip
 """The requests that only the coordinator answers."""
+MEMBERS: Final[Mapping[str, type[messages.Request]]] = {
+    "JoinGroup": messages.Join, "SyncGroup": messages.Sync, "Heartbeat": messages.Heartbeat,
+    "LeaveGroup": messages.Leave, "OffsetCommit": messages.Commit,
+}  # fmt: skip
+"""The requests of members, which are refused before a machine receives them."""
 BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 """The requests that a client sends in a rebalance."""
 
@@ -323,8 +331,8 @@ class ScriptedBroker(Broker):
         body, error = request.body, self.fault(request)
         if request.api == "JoinGroup":
             self.instance, self.session_ms = body.get("groupInstanceId"), body["sessionTimeoutMs"]
-        if error is not None and request.api in COORDINATED and request.api != "OffsetFetch":
-            return answer(refused(request, CODES[error]))
+        if error is not None and request.api in (*MEMBERS, "ConsumerGroupHeartbeat"):
+            return answer(self._refused(request, error))
         if error is not None:
             return handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
         match request.api:
@@ -333,6 +341,15 @@ class ScriptedBroker(Broker):
             case "ConsumerGroupHeartbeat":
                 return self._beat(handler, request, answer)
         handler(request, partial(self._answered, request, answer))
+
+    def _refused(self, request: Received, error: Error | Refusal) -> dict[str, Any]:
+        """The answer of a coordinator that does nothing."""
+        code = KafkaError[error]
+        if request.api == "ConsumerGroupHeartbeat":
+            _, beat = self.bodies.read(Heartbeat, request)
+            return self.bodies.written(refused(code, beat.member), request.version)
+        _, asked = self.bodies.read(MEMBERS[request.api], request)
+        return self.bodies.written(self.groups.machine.refusal(asked, code), request.version, asked=request.body)
 
     def _answered(self, request: Received, answer: Answer, body: Mapping[str, Any]) -> None:
         answer(body)
@@ -353,7 +370,7 @@ class ScriptedBroker(Broker):
         """Of a consumer group: what the client is given was read, and committed, by other members."""
         epoch, before = request.body["memberEpoch"], self._consumer(request.body["memberId"])
         if epoch > 0 and not request.body["memberId"]:  # which a law judges, if the client is not shut out for it
-            return answer(refused(request, CODES["UNKNOWN_MEMBER_ID"]))
+            return answer(self._refused(request, "UNKNOWN_MEMBER_ID"))
         if not epoch:
             self._remove(request.body["memberId"])
             self.others.members = ()
@@ -403,17 +420,11 @@ class ScriptedBroker(Broker):
 
     # Errors
 
-    def _elsewhere(self, request: Received) -> int | None:
-        away = bool(self.nodes) and request.reached != self.nodes[self.home]
-        if away and request.api in COORDINATED and not is_in_zookeeper(request):
-            return CODES["NOT_COORDINATOR"]
-        return None
-
     def fault(self, request: Received) -> Error | Refusal | None:
         """The error that the script has for this request, and what it says of the group."""
         if is_in_zookeeper(request):
             return None
-        if self._elsewhere(request) is not None:
+        if self.nodes and request.reached != self.nodes[self.home] and request.api in COORDINATED:
             return "NOT_COORDINATOR"
         refusal = next((each for each in self.refusals.items() if each[0] == request.api), None)
         if refusal is not None and request.version >= SINCE.get(refusal, 0):

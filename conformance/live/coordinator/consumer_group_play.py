@@ -11,13 +11,13 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Died, Observation, Op, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.kafka_errors import error_name as name_of
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, REQUEST_S, TIME, VERSIONS, Setting
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
 from kipcheck.conformance.live.coordinator.time_windows import Span
-from kipcheck.conformance.live.server.answered_errors import name_of
 from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS, Beat, Partitions, Pass
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config

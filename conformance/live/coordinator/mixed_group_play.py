@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Died, Observation, Replied, Unsupported
+from kipcheck.conformance.core.values.kafka_errors import error_name as name_of
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.classic_play import AFTER_S, LIMITS, LOST, PARKS_S, PATIENCE_S, TIME, Setting
 from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, ask, noted
-from kipcheck.conformance.live.server.answered_errors import name_of
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.consumer_group.ops import (
     OPERATIONS as CONSUMER_OPERATIONS,

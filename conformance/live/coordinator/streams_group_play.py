@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Died, Observation, Op, Refused, Replied, Unsupported
+from kipcheck.conformance.core.values.kafka_errors import error_name as name_of
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
@@ -17,7 +18,6 @@ from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, TIM
 from kipcheck.conformance.live.coordinator.consumer_group_play import UNSUPPORTED_VERSION, ConsumerSetting, noted
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
 from kipcheck.conformance.live.coordinator.time_windows import Span
-from kipcheck.conformance.live.server.answered_errors import name_of
 from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.declare.trace import payload
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT, MISSING_INTERNAL_TOPICS, Config

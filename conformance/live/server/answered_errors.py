@@ -2,35 +2,11 @@
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.classic_api import BATCHES_SINCE, joined
-from kipcheck.conformance.live.server.offsets_api import committed
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.protocols.client.ops import Error, Refusal
-from kipcheck.conformance.protocols.group.errors import Error as GroupError
-from kipcheck.conformance.protocols.group.model.messages import Joined
 
-CODES: Final[Mapping[Error | Refusal, int]] = {
-    "OFFSET_OUT_OF_RANGE": 1, "UNKNOWN_TOPIC_OR_PARTITION": 3, "LEADER_NOT_AVAILABLE": 5, "NOT_LEADER_OR_FOLLOWER": 6,
-    "COORDINATOR_LOAD_IN_PROGRESS": 14, "COORDINATOR_NOT_AVAILABLE": 15, "NOT_COORDINATOR": 16,
-    "ILLEGAL_GENERATION": 22, "UNKNOWN_MEMBER_ID": 25, "REBALANCE_IN_PROGRESS": 27, "KAFKA_STORAGE_ERROR": 56,
-    "FENCED_LEADER_EPOCH": 74, "UNKNOWN_LEADER_EPOCH": 75, "OFFSET_NOT_AVAILABLE": 78, "UNSTABLE_OFFSET_COMMIT": 88,
-    "FENCED_MEMBER_EPOCH": 110, "INCONSISTENT_GROUP_PROTOCOL": 23, "INVALID_GROUP_ID": 24,
-    "INVALID_SESSION_TIMEOUT": 26, "TOPIC_AUTHORIZATION_FAILED": 29, "GROUP_AUTHORIZATION_FAILED": 30,
-    "UNSUPPORTED_VERSION": 35, "INVALID_REQUEST": 42, "GROUP_MAX_SIZE_REACHED": 81, "FENCED_INSTANCE_ID": 82,
-    "UNRELEASED_INSTANCE_ID": 111, "UNSUPPORTED_ASSIGNOR": 112,
-}  # fmt: skip
-"""``org.apache.kafka.common.protocol.Errors``"""
-REFUSED: Final[Mapping[int, str]] = {
-    16: "NOT_COORDINATOR", 24: "INVALID_GROUP_ID", 25: "UNKNOWN_MEMBER_ID", 30: "GROUP_AUTHORIZATION_FAILED",
-    35: "UNSUPPORTED_VERSION", 42: "INVALID_REQUEST", 69: "GROUP_ID_NOT_FOUND", 81: "GROUP_MAX_SIZE_REACHED",
-    82: "FENCED_INSTANCE_ID", 110: "FENCED_MEMBER_EPOCH", 111: "UNRELEASED_INSTANCE_ID", 112: "UNSUPPORTED_ASSIGNOR",
-    128: "INVALID_REGULAR_EXPRESSION", 130: "STREAMS_INVALID_TOPOLOGY", 131: "STREAMS_INVALID_TOPOLOGY_EPOCH",
-    132: "STREAMS_TOPOLOGY_FENCED",
-}  # fmt: skip
-"""Errors of consumer groups and streams groups."""
-_OF_GROUPS: Final = {each.value: each.name for each in GroupError}
 GROUP_ERRORS_SINCE: Final = 2
 """OffsetFetch with an error of the group."""
 OF_PARTITIONS: Final = frozenset({"UNSTABLE_OFFSET_COMMIT", "TOPIC_AUTHORIZATION_FAILED"})
@@ -38,36 +14,9 @@ OF_PARTITIONS: Final = frozenset({"UNSTABLE_OFFSET_COMMIT", "TOPIC_AUTHORIZATION
 NOWHERE: Final = {"nodeId": -1, "host": "", "port": -1}
 
 
-def name_of(code: int) -> str:
-    """Of an error of groups; ``error N`` for another one."""
-    return REFUSED.get(code) or _OF_GROUPS.get(code, f"error {code}")
-
-
-def code_of(name: str) -> int:
-    """Of an error of consumer groups. Errors: StopIteration for another one."""
-    return next(code for code, each in REFUSED.items() if each == name)
-
-
-def refused(request: Received, error: int) -> dict[str, Any]:
-    """The answer of a coordinator that has done nothing."""
-    body = request.body
-    match request.api:
-        case "JoinGroup":
-            return joined(request, Joined(0, cast(GroupError, error), member=body["memberId"]))
-        case "SyncGroup":
-            return {"errorCode": error, "assignment": b""}
-        case "LeaveGroup" if request.version >= BATCHES_SINCE:
-            return {"errorCode": error, "members": []}
-        case "OffsetCommit":
-            return {"topics": [committed(each, {}, error) for each in body["topics"]]}
-        case "ConsumerGroupHeartbeat":
-            return {"errorCode": error, "memberId": body["memberId"], "memberEpoch": 0, "heartbeatIntervalMs": 0}
-    return {"errorCode": error}
-
-
 def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | Refusal) -> dict[str, Any]:
     """The answer as a broker gives it with that error. ``body``: without an error."""
-    code = CODES[error]
+    code = KafkaError[error]
     match api:
         case "FindCoordinator" if "coordinators" in body:
             return {**body, "coordinators": [{**each, **NOWHERE, "errorCode": code} for each in body["coordinators"]]}

@@ -10,6 +10,7 @@ from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.edition import Edition, Standing
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.recording.received import API_VERSIONS, Received
+from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.classic_api import ClassicApi
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.consumer_api import ConsumerApi
@@ -81,13 +82,14 @@ class Broker:
         """Served versions by API key, which are those that ApiVersions offers."""
 
     def _handlers(self) -> dict[str, Handler]:
+        self.bodies = Bodies(self.edition, self.topics)
         self.offsets = OffsetsApi(self.groups, self.topics)
-        consumer = ConsumerApi(self.groups, self.topics).handlers if self.has_consumer_groups else {}
+        consumer = ConsumerApi(self.groups, self.topics, self.bodies).handlers if self.has_consumer_groups else {}
         return {
             "ApiVersionsRequest": self.api_versions,
             "MetadataRequest": self.metadata,
             "FindCoordinatorRequest": self.find_coordinator,
-            **ClassicApi(self.groups).handlers,
+            **ClassicApi(self.groups, self.bodies).handlers,
             **self.offsets.handlers,
             **self.log.handlers,
             **ProduceApi(self.topics, self.log.grew).handlers,

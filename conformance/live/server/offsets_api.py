@@ -61,7 +61,7 @@ class OffsetsApi:
                     wanted[topic.name, index] = (part["committedOffset"], epoch, metadata or "")
 
         def done(error: int) -> None:
-            answer({"topics": [committed(each, refused, error) for each in request.body["topics"]]})
+            answer({"topics": [_committed(each, refused, error) for each in request.body["topics"]]})
 
         if is_in_zookeeper(request):
             return done(self._commit_in_zookeeper(request.body["groupId"], wanted))
@@ -189,7 +189,7 @@ def _fetched(index: int, position: Position, error: int) -> dict[str, Any]:
     }
 
 
-def committed(topic: Mapping[str, Any], refused: Mapping[tuple[object, int], int], error: int) -> dict[str, Any]:
+def _committed(topic: Mapping[str, Any], refused: Mapping[tuple[object, int], int], error: int) -> dict[str, Any]:
     parts = [
         {"partitionIndex": part["partitionIndex"],
          "errorCode": refused.get((_key(topic), part["partitionIndex"]), error)}
