@@ -64,12 +64,11 @@ MEMBERS: Final[Mapping[str, type[messages.Request]]] = {
     "JoinGroup": messages.Join, "SyncGroup": messages.Sync, "Heartbeat": messages.Heartbeat,
     "LeaveGroup": messages.Leave, "OffsetCommit": messages.Commit,
 }  # fmt: skip
-"""The requests of members, which are refused before a machine receives them."""
 BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 """The requests that a client sends in a rebalance."""
 
 
-class Led(Coordinator):
+class ScriptedCoordinator(Coordinator):
     """The coordinator of a release, in which a script chooses the leader: Kafka takes the first in the order of a hash
     map, and then the former one."""
 
@@ -95,7 +94,7 @@ class Led(Coordinator):
         return next((member for member in candidates if self.is_to_lead(member.id)), candidates[0])
 
 
-class Targeted(LiveMachine):
+class ScriptedConsumerGroup(LiveMachine):
     """The machine of consumer groups, in which a script chooses the target assignment of the client."""
 
     target: Callable[[], Partitions]
@@ -118,6 +117,8 @@ class ScriptedBroker(Broker):
         self.leads = True
         self.given: Partitions = {TOPIC: (0,)}
         """The partitions that a client that follows is assigned, if it subscribes to them and they exist."""
+        self.id = GROUP
+        """Of the group."""
         self.instance: str | None = None
         self.session_ms = 0
         """The session timeout in its last JoinGroup; 0: it sent none."""
@@ -136,7 +137,7 @@ class ScriptedBroker(Broker):
 
     def _run_groups(self) -> None:
         """By the machines of the edition, with what the script decides of them."""
-        self.groups.machine = Led(self.groups.machine, self._is_to_lead)
+        self.groups.machine = ScriptedCoordinator(self.groups.machine, self._is_to_lead)
         self.groups.observer = self._changed
         self.groups.consumer_machine = self._targeted
         for _, group in self.groups.classics():
@@ -146,7 +147,7 @@ class ScriptedBroker(Broker):
         return is_other(id) is not (self.leads or not self.others.members)
 
     def _targeted(self, topics: Mapping[str, int], config: Config) -> LiveMachine:
-        machine = Targeted(topics, config)
+        machine = ScriptedConsumerGroup(topics, config)
         machine.target = self.target
         return machine
 
@@ -232,12 +233,12 @@ class ScriptedBroker(Broker):
 
     @property
     def group(self) -> ClassicGroup:
-        return self.groups.classic(GROUP)
+        return self.groups.classic(self.id)
 
     @property
     def consumers(self) -> LiveConsumerGroup | None:
         """The group, if it has members that use the protocol of KIP-848."""
-        return self.groups.consumer_with_members(GROUP)
+        return self.groups.consumer_with_members(self.id)
 
     @property
     def is_modern(self) -> bool:
@@ -328,28 +329,29 @@ class ScriptedBroker(Broker):
 
     def _handle(self, handler: Handler, request: Received, answer: Answer) -> None:
         """Answers with an error of the script, or as every broker does."""
-        body, error = request.body, self.fault(request)
-        if request.api == "JoinGroup":
-            self.instance, self.session_ms = body.get("groupInstanceId"), body["sessionTimeoutMs"]
-        if error is not None and request.api in (*MEMBERS, "ConsumerGroupHeartbeat"):
-            return answer(self._refused(request, error))
+        error = self.fault(request)
         if error is not None:
-            return handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
+            return self._refuse(handler, request, answer, error)
         match request.api:
-            case "JoinGroup" if not body["memberId"]:
-                self._remove(instance=self.instance)
+            case "JoinGroup":
+                self.id, join = self.bodies.read(messages.Join, request)
+                self.instance, self.session_ms = join.instance, join.session_ms
+                if not join.member:
+                    self._remove(instance=join.instance)
             case "ConsumerGroupHeartbeat":
                 return self._beat(handler, request, answer)
         handler(request, partial(self._answered, request, answer))
 
-    def _refused(self, request: Received, error: Error | Refusal) -> dict[str, Any]:
-        """The answer of a coordinator that does nothing."""
+    def _refuse(self, handler: Handler, request: Received, answer: Answer, error: Error | Refusal) -> None:
+        """Requests of members are refused before a machine receives them."""
         code = KafkaError[error]
         if request.api == "ConsumerGroupHeartbeat":
             _, beat = self.bodies.read(Heartbeat, request)
-            return self.bodies.written(refused(code, beat.member), request.version)
+            return answer(self.bodies.written(refused(code, beat.member), request.version))
+        if request.api not in MEMBERS:
+            return handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
         _, asked = self.bodies.read(MEMBERS[request.api], request)
-        return self.bodies.written(self.groups.machine.refusal(asked, code), request.version, asked=request.body)
+        answer(self.bodies.written(self.groups.machine.refusal(asked, code), request.version, asked=request.body))
 
     def _answered(self, request: Received, answer: Answer, body: Mapping[str, Any]) -> None:
         answer(body)
@@ -368,11 +370,12 @@ class ScriptedBroker(Broker):
 
     def _beat(self, handler: Handler, request: Received, answer: Answer) -> None:
         """Of a consumer group: what the client is given was read, and committed, by other members."""
-        epoch, before = request.body["memberEpoch"], self._consumer(request.body["memberId"])
-        if epoch > 0 and not request.body["memberId"]:  # which a law judges, if the client is not shut out for it
-            return answer(self._refused(request, "UNKNOWN_MEMBER_ID"))
-        if not epoch:
-            self._remove(request.body["memberId"])
+        self.id, beat = self.bodies.read(Heartbeat, request)
+        before = self._consumer(beat.member)
+        if beat.epoch > 0 and not beat.member:  # which a law judges, if the client is not shut out for it
+            return self._refuse(handler, request, answer, "UNKNOWN_MEMBER_ID")
+        if not beat.epoch:
+            self._remove(beat.member)
             self.others.members = ()
             for member in self.group.state.members:
                 self.group.send(messages.Leave(VERSION, ((member.id, None),)))
@@ -381,20 +384,20 @@ class ScriptedBroker(Broker):
             answer(body)
             group, after = self.consumers, self._consumer(body["memberId"])
             if group is None or after is None or body["errorCode"]:
-                self.stable = self.stable and epoch not in LEFT
+                self.stable = self.stable and beat.epoch not in LEFT
                 return
             had = before.assigned if before is not None else ()
             offsets = self.others.positions(self.others.left.intersection(after.assigned).difference(had))
             group.commit({at: (offset, LEADER_EPOCH, "") for at, offset in offsets.items()})
             if after.epoch == group.state.target_epoch == group.state.group_epoch:
                 self.others.left = self.others.everything().difference(after.assigned)
-                if epoch == after.epoch and had == after.assigned:
+                if beat.epoch == after.epoch and had == after.assigned:
                     self.stable = self.has_joined = True
 
         handler(request, done)
 
     def _consumer(self, id: str) -> consumer_group.Member | None:
-        group = self.groups.consumer(GROUP)
+        group = self.groups.consumer(self.id)
         return None if group is None else group.state.member(id)
 
     def metadata(self, request: Received, answer: Answer) -> None:

@@ -17,21 +17,23 @@ NOWHERE: Final = {"nodeId": -1, "host": "", "port": -1}
 def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | Refusal) -> dict[str, Any]:
     """The answer as a broker gives it with that error. ``body``: without an error."""
     code = KafkaError[error]
-    match api:
-        case "FindCoordinator" if "coordinators" in body:
-            return {**body, "coordinators": [{**each, **NOWHERE, "errorCode": code} for each in body["coordinators"]]}
-        case "FindCoordinator":
+    match api, body:
+        case "FindCoordinator", {"coordinators": found}:
+            return {**body, "coordinators": [{**each, **NOWHERE, "errorCode": code} for each in found]}
+        case "FindCoordinator", _:
             return {**body, **NOWHERE, "errorCode": code}
-        case "Metadata":
-            return {**body, "topics": [_described(each, error, code) for each in body["topics"]]}
-        case "OffsetFetch":
+        case "Metadata", {"topics": topics}:
+            return {**body, "topics": [_described(each, error, code) for each in topics]}
+        case "OffsetFetch", {"groups": groups}:
+            return {**body, "groups": [_fetched_offsets(version, each, error, code) for each in groups]}
+        case "OffsetFetch", _:
             return _fetched_offsets(version, body, error, code)
-        case "ListOffsets":
-            return {**body, "topics": _each(body["topics"], {"errorCode": code, "timestamp": -1, "offset": -1})}
-        case "Fetch":
+        case "ListOffsets", {"topics": topics}:
+            return {**body, "topics": _each(topics, {"errorCode": code, "timestamp": -1, "offset": -1})}
+        case "Fetch", {"responses": topics}:
             empty = {"errorCode": code, "highWatermark": -1, "lastStableOffset": -1, "logStartOffset": -1,
                      "records": b""}  # fmt: skip
-            return {**body, "responses": _each(body["responses"], empty)}
+            return {**body, "responses": _each(topics, empty)}
     raise LookupError(f"no errors of {api}")
 
 
@@ -47,13 +49,9 @@ def _described(topic: Mapping[str, Any], error: Error | Refusal, code: int) -> d
     return {**topic, **known, "errorCode": code, "partitions": []}
 
 
-def _fetched_offsets(version: int, body: Mapping[str, Any], error: Error | Refusal, code: int) -> dict[str, Any]:
+def _fetched_offsets(version: int, found: Mapping[str, Any], error: Error | Refusal, code: int) -> dict[str, Any]:
+    """``found``: the answer, or its part about a group."""
     empty = {"errorCode": code, "committedOffset": -1, "committedLeaderEpoch": -1, "metadata": ""}
-    groups = "groups" in body
     if error in OF_PARTITIONS or version < GROUP_ERRORS_SINCE:
-        if groups:
-            return {**body, "groups": [{**each, "topics": _each(each["topics"], empty)} for each in body["groups"]]}
-        return {**body, "topics": _each(body["topics"], empty)}
-    if groups:
-        return {**body, "groups": [{**each, "topics": [], "errorCode": code} for each in body["groups"]]}
-    return {**body, "topics": [], "errorCode": code}
+        return {**found, "topics": _each(found["topics"], empty)}
+    return {**found, "topics": [], "errorCode": code}

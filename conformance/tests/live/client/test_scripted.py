@@ -241,7 +241,12 @@ class Sent:
     def join(self, id: str = "", version: int = 9, **more: Any) -> Mapping[str, Any]:
         protocols = [{"name": each, "metadata": SUBSCRIBED} for each in more.pop("assignors", ("range", "sticky"))]
         times = {"sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 10_000}
-        about = {"memberId": id, "groupInstanceId": "i", "protocolType": "consumer", "protocols": protocols}
+        about: dict[str, Any] = {
+            "memberId": id,
+            "groupInstanceId": "i",
+            "protocolType": "consumer",
+            "protocols": protocols,
+        }
         return self("JoinGroup", version, **times, **about, **more)
 
     def sync(self, joined: Mapping[str, Any], given: Mapping[str, bytes] | None = None) -> Mapping[str, Any]:
@@ -369,7 +374,12 @@ def test_only_a_client_that_names_an_epoch_is_fenced_for_it(send: Sent, epoch: i
 
 def beat(send: Sent, member: str, epoch: int, *owned: int) -> Mapping[str, Any]:
     has = [{"topicId": send.broker.topics.by_name["t"].id, "partitions": list(owned)}]
-    about = {"instanceId": None, "rebalanceTimeoutMs": 5000, "subscribedTopicNames": ["t"], "serverAssignor": None}
+    about: dict[str, Any] = {
+        "instanceId": None,
+        "rebalanceTimeoutMs": 5000,
+        "subscribedTopicNames": ["t"],
+        "serverAssignor": None,
+    }
     return send("ConsumerGroupHeartbeat", 1, memberId=member, memberEpoch=epoch, topicPartitions=has, **about)
 
 
