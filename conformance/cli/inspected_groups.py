@@ -161,7 +161,7 @@ def _broken(broken: Broken) -> Iterator[str]:
     yield f"    broken: {law.statement}"
     yield from (f"    {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements))
     yield f"    expected {violation.expected or '-'}, observed {violation.observed or '-'}"
-    if broken.damage is not None and broken.damage["hex"]:
+    if broken.damage is not None and broken.damage.hex:
         yield from (f"    {each}" for each in damaged(broken.damage).text().splitlines())
 
 

@@ -42,6 +42,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
     partition_names,
 )
 from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.client.events import RecordDamaged
 from kipcheck.conformance.protocols.client.ops import OPERATIONS as CLIENTS, Pass
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEARTBEATS, Answered, Beat, Says
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
@@ -92,7 +93,7 @@ GENERATION: Final = 1
 class Broken:
     law: Invariant
     violation: Violation
-    damage: Mapping[str, Any] | None = None
+    damage: RecordDamaged | None = None
     """The event of a damaged record, from which its byte map is made."""
 
 
@@ -168,7 +169,7 @@ def _with_bytes(group: Group, found: Judged) -> Judged:
         if wrong is None:
             notes |= dict.fromkeys(filter(None, [unread(place)]))
             continue
-        event = {"ms": 0, **event_of(wrong)}
+        event = event_of(wrong)
         history = _history(Role.CLIENT, [(CLIENTS.step_of(Pass(0)), {"actions": [event]})])
         broken += [replace(each, damage=event) for each in _broken([INVARIANTS[EMBEDS]], history)]
     laws = (INVARIANTS[EMBEDS], *found.laws)
