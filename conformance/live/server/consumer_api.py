@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
@@ -41,22 +41,22 @@ class ConsumerApi:
 
     def _answered(self, id: str, beat: Heartbeat, version: int) -> HeartbeatAnswer:
         if not id or (not beat.member and (version > 0 or beat.epoch)):
-            return refused(KafkaError.INVALID_REQUEST, beat.member)
+            return refused(Error.INVALID_REQUEST, beat.member)
         if beat.assignor not in ASSIGNORS:
-            return refused(KafkaError.UNSUPPORTED_ASSIGNOR, beat.member)
+            return refused(Error.UNSUPPORTED_ASSIGNOR, beat.member)
         member = beat.member or str(self.new_uuid())
         group = self.groups.new_consumer(id, member)
         if group is None:
-            return refused(KafkaError.GROUP_ID_NOT_FOUND, beat.member)
+            return refused(Error.GROUP_ID_NOT_FOUND, beat.member)
         try:
             topics = self._subscribed(beat.topics, beat.regex)
         except (re.error, RecursionError, OverflowError):
-            return refused(KafkaError.INVALID_REGULAR_EXPRESSION, member)
+            return refused(Error.INVALID_REGULAR_EXPRESSION, member)
         leaves = beat.epoch == AWAY and beat.instance is not None
         owned = None if beat.owned is None else tuple(each for each in beat.owned if each[0])
         found = group.heartbeat(member, LEAVING if leaves else beat.epoch, topics, owned, beat.rebalance_ms)
         if isinstance(found, Rejected):
-            return refused(KafkaError[found.error], member)
+            return refused(Error[found.error], member)
         interval_ms = self.groups.settings.consumer_heartbeat_ms
         return HeartbeatAnswer(0, None, member, beat.epoch if leaves else found.epoch, interval_ms, found.assignment)
 

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.server.classic_group import ENTRY
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
 from kipcheck.conformance.protocols.consumer_group.ops import (
@@ -15,9 +15,6 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Says,
 )
 from kipcheck.conformance.protocols.consumer_group.rules import Config
-
-UNKNOWN_MEMBER_ID: Final = 25
-STALE_MEMBER_EPOCH: Final = 113
 
 
 class LiveMachine(ConsumerGroup):
@@ -94,8 +91,8 @@ class LiveConsumerGroup:
             return 0
         found = self.state.member(member)
         if found is None:
-            return UNKNOWN_MEMBER_ID
-        return 0 if epoch == found.epoch else STALE_MEMBER_EPOCH
+            return KafkaError.UNKNOWN_MEMBER_ID
+        return 0 if epoch == found.epoch else KafkaError.STALE_MEMBER_EPOCH
 
     def close(self) -> None:
         if self._timer is not None:
