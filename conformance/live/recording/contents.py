@@ -7,8 +7,9 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received
 from kipcheck.conformance.live.server.topics import Topics
+from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.client.events import AnswerSeen, ListedMember, RequestSeen, Subscribed
-from kipcheck.conformance.wire.embedded import ASSIGNMENT, SUBSCRIPTION, Read, read
+from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import next_offset
 
@@ -223,14 +224,14 @@ def _first_error(topics: Iterable[Mapping[str, Any]]) -> int:
 def subscription(edition: Edition, data: bytes, entries: Entries | None = None) -> Subscribed | None:
     """The subscription that a member wrote, as far as this version of the consumer protocol knows it; None if it
     cannot be read. Errors: ``TooManyEntries``, where ``entries`` are those that are accepted."""
-    found = _read(edition, SUBSCRIPTION, data, entries)
-    if found is None:
+    try:
+        found = read_subscription(data, edition, entries)
+    except Refused:
         return None
-    version, value = found
     return Subscribed(
-        version, tuple(value["topics"]), bytes(value["userData"]).hex() if value.get("userData") else None,
-        _named(value["ownedPartitions"]) if version >= OWNED_SINCE else None,
-        value["generationId"] if version >= GENERATION_SINCE else None, value.get("rackId"),
+        found.version, found.topics, found.user_data.hex() or None,
+        tuple(map(partition_name, found.owned)) if found.version >= OWNED_SINCE else None,
+        found.generation if found.version >= GENERATION_SINCE else None, found.rack,
     )  # fmt: skip
 
 
@@ -238,20 +239,9 @@ def assignment(edition: Edition, data: bytes, entries: Entries | None = None) ->
     """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read. An assignment that ends
     before its user data, as pykafka writes it, has partitions. Errors: ``TooManyEntries``, where ``entries`` are those
     that are accepted."""
-    if not data:
-        return ()
-    found = _read(edition, ASSIGNMENT, data, entries) or _read(edition, ASSIGNMENT, data + NO_USER_DATA, entries)
-    if found is None:
-        return None
-    return _named(found[1]["assignedPartitions"])
-
-
-def _named(topics: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(f"{each['topic']}-{part}" for each in topics for part in each["partitions"])
-
-
-def _read(edition: Edition, record: str, data: bytes, entries: Entries | None) -> Read | None:
-    try:
-        return read(record, bytes(data), edition, entries)
-    except Refused:
-        return None
+    for end in (b"", NO_USER_DATA):
+        try:
+            return tuple(map(partition_name, read_assignment(data + end, edition, entries).partitions))
+        except Refused:
+            continue
+    return None
