@@ -42,6 +42,7 @@ from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
 from kipcheck.conformance.protocols.consumer_group import model as consumer_group
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat
+from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
@@ -98,6 +99,10 @@ class ScriptedConsumerGroup(LiveMachine):
     """The machine of consumer groups, in which a script chooses the target assignment of the client."""
 
     target: Callable[[], Partitions]
+
+    def invalid(self, beat: Beat, epoch: int, owned: tuple[tuple[str, int], ...] | None) -> str | None:
+        """A law judges heartbeats that brokers refuse; the client is not shut out for them."""
+        return None
 
     def shares(self, state: consumer_group.State) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
         target = tuple(sorted(pairs(self.target())))
