@@ -70,8 +70,10 @@ BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 
 
 class ScriptedCoordinator(Coordinator):
-    """The coordinator of a release, in which a script chooses the leader: Kafka takes the first in the order of a hash
-    map, and then the former one."""
+    """The coordinator of a release, but for what a script decides.
+
+    It chooses the leader: Kafka takes the first in the order of a hash map, and then the former one.
+    """
 
     def __init__(self, machine: Coordinator, is_to_lead: Callable[[str], bool]) -> None:
         super().__init__(machine.rules, machine.config)
@@ -87,6 +89,13 @@ class ScriptedCoordinator(Coordinator):
     def names_the_protocol(self, state: State, sync: messages.Sync) -> bool:
         """A law judges what a client names; it is not shut out of its group, where nothing else could be observed."""
         return True
+
+    def newcomer(self, join: messages.Join, id: str) -> GroupMember:
+        """No session ends by itself, also on a busy machine: a script says when a member is removed."""
+        return super().newcomer(join, id)._replace(session_ms=SESSION_MS)
+
+    def timeouts(self, member: GroupMember, join: messages.Join) -> tuple[int, int]:
+        return SESSION_MS, super().timeouts(member, join)[1]
 
     def keeps_leader(self, state: State, leader: GroupMember) -> bool:
         return super().keeps_leader(state, leader) and self.is_to_lead(leader.id)
@@ -300,7 +309,7 @@ class ScriptedBroker(Broker):
     def _join(self, member: GroupMember, id: str, fresh: str = "") -> None:
         """A JoinGroup with what a member has, whose answer it does not receive."""
         kind = self.group.state.protocol_type or ""
-        times = (SESSION_MS if fresh else member.session_ms, member.rebalance_ms)
+        times = SESSION_MS, member.rebalance_ms
         self.group.send(messages.Join(VERSION, id, member.instance, kind, member.protocols, *times, fresh))
 
     def _advance(self) -> None:
