@@ -18,12 +18,13 @@ from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, REQ
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.live.server.answered_errors import name_of
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS, Beat, Partitions, Pass
+from kipcheck.conformance.protocols.consumer_group.model import TOPICS
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.consumer_group.trace import AnsweredHeartbeat, Group
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.reconciled.heartbeats import LEAVING, Partitions
 from kipcheck.conformance.protocols.streams_group.model import Config as StreamsConfig
 
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"

@@ -20,7 +20,6 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     OPERATIONS as CONSUMER_OPERATIONS,
     REBALANCE_MS,
     Beat,
-    Partitions,
     Pass,
 )
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
@@ -44,6 +43,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     Receive,
     Received,
 )
+from kipcheck.conformance.protocols.reconciled.heartbeats import Partitions
 
 LATEST_S: Final = 0.8
 """How much longer than stated a conversation may take, so that no timer expires before its step."""

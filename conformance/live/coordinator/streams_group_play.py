@@ -18,8 +18,8 @@ from kipcheck.conformance.live.coordinator.consumer_group_play import UNSUPPORTE
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.live.server.answered_errors import name_of
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.reconciled.heartbeats import LEAVING
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT, MISSING_INTERNAL_TOPICS, Config
 from kipcheck.conformance.protocols.streams_group.ops import (
     OPERATIONS,
@@ -165,7 +165,7 @@ class StreamsConversation:
 
     def _heartbeat(self, about: GroupStep) -> dict[str, Any]:
         """The body of the request."""
-        event, flaw, owned, standby = about.beat, about.beat.flaw, about.owned, about.owned_standby
+        event, flaw, (owned, standby) = about.beat, about.beat.flaw, about.owned
         return {
             "groupId": "" if flaw == "group" else self.group,
             "memberId": "" if flaw == "member" else event.client,

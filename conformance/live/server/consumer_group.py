@@ -6,15 +6,9 @@ from typing import Final
 
 from kipcheck.conformance.live.server.classic_group import ENTRY
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    REBALANCE_MS,
-    Answered,
-    Beat,
-    Partitions,
-    Rejected,
-    Says,
-)
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Answered, Beat, Rejected
 from kipcheck.conformance.protocols.consumer_group.rules import Config
+from kipcheck.conformance.protocols.reconciled.heartbeats import Partitions, Says
 
 UNKNOWN_MEMBER_ID: Final = 25
 STALE_MEMBER_EPOCH: Final = 113

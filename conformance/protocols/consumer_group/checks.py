@@ -7,21 +7,14 @@ from kipcheck.conformance.core.values.case import steps_from
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.consumer_group import invariants
 from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    CLIENTS,
-    INTERVAL_MS,
-    OPERATIONS,
-    REBALANCE_MS,
-    Beat,
-    Pass,
-    Says,
-)
+from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, REBALANCE_MS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.target import adapter
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.heartbeats import Says
 
 ROUNDS = 5
 """Rounds of heartbeats at the end, in which pending reassignments can finish."""

@@ -12,28 +12,31 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.consumer_group.model import (
-    FENCED_INSTANCE_ID,
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
     INVALID_REGULAR_EXPRESSION,
-    INVALID_REQUEST,
-    LEAVING,
-    LEFT,
     REFRESH_MS,
     SERVER_ASSIGNORS,
     TOPICS,
-    UNAVAILABLE,
-    UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID,
     UNSUPPORTED_ASSIGNOR,
     is_invalid,
     is_regex,
     matches,
 )
-from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Says
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED, AnsweredHeartbeat, answered_heartbeats
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
+from kipcheck.conformance.protocols.reconciled.heartbeats import (
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
+    INVALID_REQUEST,
+    LEAVING,
+    LEFT,
+    UNAVAILABLE,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+    Says,
+)
 
 OWNERSHIP: Final = "consumer-group/ownership"
 EPOCHS: Final = "consumer-group/epochs"
@@ -59,8 +62,8 @@ def one_owner(history: History) -> Iterator[Violation]:
     for each in answered_heartbeats(history):
         for partition in each.given or ():
             for other in each.clients.values():
-                if other.name != each.beat.client and partition in other.readable:
-                    was = other.readable[partition]
+                if other.name != each.beat.client and partition in other.may_still_own:
+                    was = other.may_still_own[partition]
                     why = (
                         f"{partition_name(partition)} was assigned to {other.name}, which has not acknowledged its "
                         "revocation; "

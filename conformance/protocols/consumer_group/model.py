@@ -5,7 +5,7 @@ generate their member ids. Every heartbeat is answered immediately; a regular ex
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.values.machine import Transition
@@ -21,52 +21,39 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Answered,
     Beat,
     Event,
-    Owns,
-    Partitions,
     Pass,
     Rejected,
-    Says,
 )
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, DEFAULT, Config, Rules
+from kipcheck.conformance.protocols.reconciled.heartbeats import (
+    AWAY,
+    GROUP_ID_NOT_FOUND,
+    INVALID_REQUEST,
+    LEFT,
+    Memory,
+    Partitions,
+    Says,
+    memory_of,
+    with_memory,
+)
+from kipcheck.conformance.protocols.reconciled.model import (
+    ReconciledGroup,
+    balanced,
+    holder_of,
+    member_of,
+    part_of,
+    with_member,
+)
 
 TOPICS: Final = {"t": 3, "u": 2}
 """Existing topics, with their numbers of partitions."""
-LEAVING: Final = -1
-"""The member epoch of a leaving member, and of the answer to it."""
-AWAY: Final = -2
-"""The same of a static member that leaves for a while."""
-LEFT: Final = (LEAVING, AWAY)
 SERVER_ASSIGNORS: Final = ASSIGNORS[:2]
 REFRESH_MS: Final = 10_000
 """The least time between two resolutions of regular expressions."""
 
-INVALID_REQUEST = "INVALID_REQUEST"
-GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
-UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
-FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
-FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
-UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
 UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
 INVALID_REGULAR_EXPRESSION = "INVALID_REGULAR_EXPRESSION"
 GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
-UNAVAILABLE: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
-"""Errors of a coordinator that cannot answer yet, or no longer: they refuse any request."""
-
-
-class Memory(NamedTuple):
-    """What a client knows from earlier answers."""
-
-    client: str
-    epoch: int = 0
-    given: Partitions = ()
-    before: Partitions = ()
-
-    def after(self, answer: Answered) -> "Memory":
-        if answer.epoch in LEFT:
-            return Memory(self.client)
-        if answer.assignment is None:
-            return self._replace(epoch=answer.epoch)
-        return Memory(self.client, answer.epoch, answer.assignment, self.given)
 
 
 class Member(NamedTuple):
@@ -103,23 +90,24 @@ class State(NamedTuple):
     """The time since regular expressions were resolved; None: none was."""
 
     def member(self, id: str) -> Member | None:
-        return next((each for each in self.members if each.id == id), None)
+        return member_of(self.members, id)
 
     def holder(self, instance: str | None) -> Member | None:
         """The member with this instance id."""
-        return next((each for each in self.members if instance is not None and each.instance == instance), None)
+        return holder_of(self.members, instance)
 
     def memory(self, client: str) -> Memory:
-        return next((each for each in self.clients if each.client == client), Memory(client))
+        return memory_of(self.clients, client)
 
     def target_of(self, id: str) -> Partitions:
-        return next((given for member, given in self.target if member == id), ())
+        return part_of(self.target, id)
 
 
-class ConsumerGroup:
+class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
     topics: Mapping[str, int] = TOPICS
     rules: Rules = CURRENT
     config: Config = DEFAULT
+    revocation_ms = REBALANCE_MS
     counts_successors: bool = False
     """A full group has no room for the successor of a static member."""
 
@@ -172,7 +160,7 @@ class ConsumerGroup:
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         memory = state.memory(beat.client)
-        return self.heartbeat(state, beat, sent_epoch(memory, beat.says, beat.behind), claimed(memory, beat.owned))
+        return self.heartbeat(state, beat, memory.epoch_in(beat), memory.claimed(beat.owned))
 
     def heartbeat(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> Transition[State, Action]:
         """A heartbeat with this epoch and these partitions, which may differ from what the client received."""
@@ -182,8 +170,7 @@ class ConsumerGroup:
             return Transition(state, (Rejected(beat.client, error),))
         if epoch in LEFT:
             answer = Answered(beat.client, self.leaving_epoch(epoch), None)
-            left = self.without(state, beat.client) if epoch == LEAVING else self.away(state, beat.client)
-            return Transition(remembered(left, memory.after(answer)), (answer,))
+            return Transition(remembered(self.gone(state, beat.client, epoch), memory, answer), (answer,))
         known = state
         state = self.replaced(state, beat) if epoch == 0 else state
         old, is_first = state.member(beat.client), not state.members
@@ -198,7 +185,7 @@ class ConsumerGroup:
         full = epoch == 0 or (subscribes and owned is not None and beat.lacks != "timeout")
         given = after.assigned if full or after.assigned != before.assigned else None
         answer = Answered(beat.client, after.epoch, given)
-        state = remembered(with_member(state, after), memory.after(answer))
+        state = remembered(with_member(state, after), memory, answer)
         return Transition(self.resolved(state, known), (answer,))
 
     def leaving_epoch(self, epoch: int) -> int:
@@ -211,27 +198,14 @@ class ConsumerGroup:
             return INVALID_REQUEST
         return UNSUPPORTED_ASSIGNOR if beat.assignor not in (None, *SERVER_ASSIGNORS) else None
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def shut(self, state: State, beat: Beat, epoch: int) -> str | None:
         if not state.exists and epoch != 0:
             return GROUP_ID_NOT_FOUND
-        if epoch not in LEFT and self.is_full(state, beat.client, beat.instance):
-            return GROUP_MAX_SIZE_REACHED
-        member, holder = state.member(beat.client), state.holder(beat.instance)
-        if beat.instance is not None:
-            if epoch == 0:
-                if holder is not None and not self.is_released(holder):
-                    return UNRELEASED_INSTANCE_ID
-                return self.bad_regex(beat)
-            if holder is None:
-                return UNKNOWN_MEMBER_ID
-            if not self.holds(holder, beat.client):
-                return FENCED_INSTANCE_ID
-            member = holder
-        if member is None:
-            return UNKNOWN_MEMBER_ID if epoch != 0 else self.bad_regex(beat)
-        if epoch in LEFT:
-            return None
-        return FENCED_MEMBER_EPOCH if self.is_stale(member, epoch, owned) else self.bad_regex(beat)
+        full = epoch not in LEFT and self.is_full(state, beat.client, beat.instance)
+        return GROUP_MAX_SIZE_REACHED if full else None
+
+    def unfit(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+        return INVALID_REGULAR_EXPRESSION if beat.regex and not is_regex(beat.regex) else None
 
     def is_full(self, state: State, id: str, instance: str | None) -> bool:
         """Whether the group has no room for this member, which states an instance."""
@@ -239,35 +213,10 @@ class ConsumerGroup:
             return False
         return self.counts_successors or state.holder(instance) is None
 
-    def is_released(self, holder: Member) -> bool:
-        """Whether another process may take over the instance of a member."""
-        return holder.epoch == AWAY
-
-    def holds(self, holder: Member, client: str) -> bool:
-        return holder.id == client
-
-    def bad_regex(self, beat: Beat) -> str | None:
-        return INVALID_REGULAR_EXPRESSION if beat.regex and not is_regex(beat.regex) else None
-
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
-        """The previous epoch is still valid if the member owns only partitions that are assigned to it."""
-        if epoch == 0 and self.rules.takes_epoch_0:
-            return False
-        if epoch >= member.epoch:
-            return epoch > member.epoch
-        return not (epoch == member.previous and owned is not None and {*owned} <= {*member.assigned})
+    def owns_no_more(self, member: Member, owned: Partitions | None) -> bool:
+        return owned is not None and {*owned} <= {*member.assigned}
 
     # The group
-
-    def replaced(self, state: State, beat: Beat) -> State:
-        """A process that joins as an instance takes the place of the one that left for a while."""
-        holder = state.holder(beat.instance)
-        if holder is None:
-            return state
-        target = tuple(sorted((beat.client if id == holder.id else id, given) for id, given in state.target))
-        others = tuple(each for each in state.members if each.id != holder.id)
-        state = state._replace(members=others, target=target)
-        return with_member(state, holder._replace(id=beat.client, epoch=0, previous=0))
 
     def subscribed(self, state: State, beat: Beat) -> State:
         known = state.member(beat.client)
@@ -313,56 +262,33 @@ class ConsumerGroup:
 
     def shares(self, state: State) -> Iterator[tuple[str, Partitions]]:
         """A balanced and sticky target assignment; the protocol leaves the choice among such assignments open."""
-        given: dict[str, list[Partition]] = {each.id: [] for each in state.members}
-        owners = {partition: member for member, partitions in state.target for partition in partitions}
-        subscribed = {each.id: self.topics_of(state, each) for each in state.members}
-        topics = {topic for each in subscribed.values() for topic in each}
-        wanted = [(topic, number) for topic, size in self.topics.items() if topic in topics for number in range(size)]
-        quota = -(-len(wanted) // max(len(state.members), 1))
-        late: list[Partition] = []
-        for partition in wanted:
-            owner = state.member(owners.get(partition, ""))
-            keeps = owner is not None and partition[0] in subscribed[owner.id] and len(given[owner.id]) < quota
-            if owner is not None and keeps:
-                given[owner.id].append(partition)
-            else:
-                late.append(partition)
-        for partition in late:
-            able = [each.id for each in state.members if self.may_have(subscribed[each.id], partition)]
-            if able:
-                given[min(able, key=lambda id: (len(given[id]), id))].append(partition)
-        return ((id, tuple(sorted(partitions))) for id, partitions in given.items())
+        topics = {each.id: self.topics_of(state, each) for each in state.members}
+        subscribed = frozenset[str]().union(*topics.values())
+        wanted = [(topic, each) for topic, size in self.topics.items() if topic in subscribed for each in range(size)]
+        return balanced(
+            topics,
+            wanted,
+            state.target,
+            may_keep=lambda id, partition: partition[0] in topics[id],
+            may_have=lambda id, partition: self.may_have(topics[id], partition),
+        )
 
     def may_have(self, topics: frozenset[str], partition: Partition) -> bool:
         return partition[0] in topics
 
     def without(self, state: State, id: str) -> State:
-        members = tuple(each for each in state.members if each.id != id)
-        target = tuple(each for each in state.target if each[0] != id)
-        regexes = {each.regex for each in members}
+        after = super().without(state, id)
+        regexes = {each.regex for each in after.members}
         resolved = tuple(each for each in state.resolved if each in regexes)
-        epoch = self.bumped(state)
-        return state._replace(members=members, target=target, resolved=resolved, group_epoch=epoch)
-
-    def away(self, state: State, id: str) -> State:
-        """A static member leaves for a while."""
-        member = state.member(id)
-        assert member is not None
-        return with_member(state, member._replace(epoch=AWAY, pending=(), revoking_ms=0))
+        return after._replace(resolved=resolved, group_epoch=self.bumped(state))
 
     # Reconciliation of one member
 
-    def reconciled(self, state: State, member: Member, owned: Partitions | None, changed: bool) -> Member:
+    def reconciled(self, state: State, member: Member, owned: Partitions | None, changed: bool = False) -> Member:
         """``changed``: it subscribes to other topics than before."""
-        drops = changed and self.rules.drops_unsubscribed
-        if member.pending:
-            if self.has_revoked(member, owned):
-                epoch = member.epoch + 1 if self.rules.counts_revocations else member.epoch
-                return self.computed(state, member._replace(pending=(), revoking_ms=0), owned, epoch)
-            return self.reduced(state, member, owned) if drops else member
-        if member.epoch == state.target_epoch and not member.waiting:
-            return self.reduced(state, member, owned) if drops else member
-        return self.computed(state, member, owned, member.epoch)
+        after = super().reconciled(state, member, owned)
+        drops = changed and self.rules.drops_unsubscribed and after is member
+        return self.reduced(state, member, owned) if drops else after
 
     def reduced(self, state: State, member: Member, owned: Partitions | None) -> Member:
         """The member without the partitions of topics that it does not subscribe to."""
@@ -398,54 +324,13 @@ class ConsumerGroup:
         topics = self.topics_of(state, member)
         return tuple(each for each in target if each[0] in topics)
 
-    def is_free(self, state: State, member: Member, partition: Partition) -> bool:
-        others = (each for each in state.members if each.id != member.id)
-        return not any(partition in each.assigned or partition in each.pending for each in others)
-
     def advanced(self, member: Member, epoch: int) -> Member:
         return member if member.epoch == epoch else member._replace(epoch=epoch, previous=member.epoch)
 
-    # Time
-
-    def passed(self, state: State, ms: int) -> State:
-        aged = older(state, ms)
-        for each in aged.members:
-            if self.is_late(each):
-                aged = self.without(aged, each.id)
-        return aged
-
-    def is_late(self, member: Member) -> bool:
-        return member.silent_ms >= self.config.session_ms or member.revoking_ms >= REBALANCE_MS
-
-
-def claimed(memory: Memory, owned: Owns) -> Partitions | None:
-    """The partitions that ``owned`` stands for."""
-    match owned:
-        case None:
-            return None
-        case "none":
-            return ()
-        case "told":
-            return memory.given
-        case "before":
-            return tuple(sorted({*memory.given, *memory.before}))
-        case _:
-            assert_never(owned)
-
-
-def sent_epoch(memory: Memory, says: Says, behind: int) -> int:
-    """The epoch in a heartbeat of a client that knows this."""
-    match says:
-        case Says.JOIN:
-            return 0
-        case Says.LEAVE:
-            return LEAVING
-        case Says.AWAY:
-            return AWAY
-        case Says.STAY:
-            return memory.epoch - behind
-        case _:
-            assert_never(says)
+    def older(self, state: State, ms: int) -> State:
+        aimed_ms = None if state.aimed_ms is None else state.aimed_ms + ms
+        refreshed_ms = None if state.refreshed_ms is None else state.refreshed_ms + ms
+        return super().older(state, ms)._replace(aimed_ms=aimed_ms, refreshed_ms=refreshed_ms)
 
 
 def is_invalid(beat: Beat, epoch: int, owned: Partitions | None) -> bool:
@@ -472,25 +357,6 @@ def matches(regex: str, topic: str) -> bool:
     return is_regex(regex) and re.fullmatch(regex, topic) is not None
 
 
-def with_member(state: State, member: Member) -> State:
-    others = (each for each in state.members if each.id != member.id)
-    return state._replace(members=tuple(sorted((*others, member))))
-
-
-def remembered(state: State, memory: Memory) -> State:
-    others: Iterable[Memory] = (each for each in state.clients if each.client != memory.client)
-    return state._replace(clients=tuple(sorted((*others, memory))))
-
-
-def older(state: State, ms: int) -> State:
-    """The state after some time in which no member is removed."""
-    return state._replace(
-        members=tuple(_aged(each, ms) for each in state.members),
-        aimed_ms=None if state.aimed_ms is None else state.aimed_ms + ms,
-        refreshed_ms=None if state.refreshed_ms is None else state.refreshed_ms + ms,
-    )
-
-
-def _aged(member: Member, ms: int) -> Member:
-    revoking = member.revoking_ms + ms if member.pending else 0
-    return member._replace(silent_ms=member.silent_ms + ms, revoking_ms=revoking)
+def remembered(state: State, memory: Memory, answer: Answered) -> State:
+    """The client has received an answer."""
+    return state._replace(clients=with_memory(state.clients, memory.after(answer.epoch, answer.assignment)))

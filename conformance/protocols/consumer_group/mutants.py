@@ -7,17 +7,17 @@ from typing import TypeVar
 from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import (
+from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat
+from kipcheck.conformance.protocols.consumer_group.rules import Rules
+from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
+from kipcheck.conformance.protocols.reconciled.heartbeats import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
     LEAVING,
-    ConsumerGroup,
-    Member,
-    State,
+    Partitions,
+    Says,
 )
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat, Partitions, Says
-from kipcheck.conformance.protocols.consumer_group.rules import Rules
-from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
 
 
 class Playing(MachineMutant, ConsumerGroup):
@@ -212,7 +212,7 @@ class TakesAnyAssignor(Playing):
 class TakesAnyRegex(Playing):
     """A member may subscribe to an invalid regular expression."""
 
-    def bad_regex(self, beat: Beat) -> str | None:
+    def unfit(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
         return None
 
 

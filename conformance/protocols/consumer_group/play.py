@@ -7,7 +7,7 @@ from typing import Final
 from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.consumer_group.laws import LAWS
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, ConsumerGroup, State
+from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, State
 from kipcheck.conformance.protocols.consumer_group.ops import (
     CLIENTS,
     INSTANCES,
@@ -19,11 +19,11 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Beat,
     Event,
     Pass,
-    Says,
 )
 from kipcheck.conformance.protocols.consumer_group.target import adapter, machine_of
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.reconciled.heartbeats import AWAY, Says
 
 SUBSCRIBED: Final = {"u": (("u",),), "t": (("t",),), "any": SUBSCRIPTIONS}
 INTERVAL: Final = Pass(INTERVAL_MS)

@@ -5,7 +5,7 @@ from random import Random
 
 from kipcheck.conformance.core.values.case import steps_from
 from kipcheck.conformance.core.values.edition import edition
-from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
@@ -23,6 +23,7 @@ from kipcheck.conformance.protocols.migration.ops import (
 )
 from kipcheck.conformance.protocols.migration.strategies import MIXED_GROUPS
 from kipcheck.conformance.protocols.migration.target import adapter
+from kipcheck.conformance.protocols.reconciled.heartbeats import Says
 
 FORMED = f"classic-join x on t; pass {INITIAL_DELAY_MS}; receive x; classic-sync x of t over x"
 """A stable classic group."""

@@ -6,13 +6,8 @@ Source: ``GroupMetadataManager.classicGroupJoinToConsumerGroup`` and its neighbo
 from typing import Final
 
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.model import (
-    FENCED_INSTANCE_ID,
-    GROUP_MAX_SIZE_REACHED,
-    UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID,
-)
-from kipcheck.conformance.protocols.consumer_group.ops import Beat, Partitions, Says
+from kipcheck.conformance.protocols.consumer_group.model import GROUP_MAX_SIZE_REACHED
+from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.migration.conversions import DISABLED, REBALANCE_IN_PROGRESS, Conversions
 from kipcheck.conformance.protocols.migration.metadata import metadata
 from kipcheck.conformance.protocols.migration.ops import (
@@ -27,6 +22,14 @@ from kipcheck.conformance.protocols.migration.ops import (
     Received,
 )
 from kipcheck.conformance.protocols.migration.state import LEFT, ClassicMember, Client, State, with_member
+from kipcheck.conformance.protocols.reconciled import model as reconciled
+from kipcheck.conformance.protocols.reconciled.heartbeats import (
+    FENCED_INSTANCE_ID,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+    Partitions,
+    Says,
+)
 
 ILLEGAL_GENERATION: Final = "ILLEGAL_GENERATION"
 INCONSISTENT_GROUP_PROTOCOL: Final = "INCONSISTENT_GROUP_PROTOCOL"
@@ -115,7 +118,7 @@ class ClassicMembers(Conversions):
         before = group.member(id)
         assert before is not None
         after = self.reconciled(group, before, owned, changed)._replace(silent_ms=0)
-        state = state._replace(group=consumer.with_member(group, after), members=members)
+        state = state._replace(group=reconciled.with_member(group, after), members=members)
         return self.delivered(with_member(state, known), number, self.join_answer(after), id)
 
     def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
@@ -150,7 +153,7 @@ class ClassicMembers(Conversions):
         """A client of the classic protocol has no regular expression, also where its predecessor had one."""
         if member is None or not member.regex:
             return group
-        group = consumer.with_member(group, member._replace(regex=""))
+        group = reconciled.with_member(group, member._replace(regex=""))
         same = {*member.topics} == {*join.topics}
         return group._replace(group_epoch=self.consumers.bumped(group)) if same else group
 
@@ -165,7 +168,7 @@ class ClassicMembers(Conversions):
         assert member is not None
         if not rebalances:
             member = self.consumers.reconciled(group, member, owned, False)
-            group = consumer.with_member(group, member)
+            group = reconciled.with_member(group, member)
             rebalances = not self.assigns_unreleased and self.is_unsettled(group)
         group = group._replace(group_epoch=state.group.group_epoch)
         ids = {each.id for each in group.members}
@@ -237,7 +240,7 @@ class ClassicMembers(Conversions):
         return with_member(state, known._replace(joining_ms=known.joining_ms or 0))
 
     def heard(self, state: State, member: consumer.Member) -> State:
-        return state._replace(group=consumer.with_member(state.group, member._replace(silent_ms=0)))
+        return state._replace(group=reconciled.with_member(state.group, member._replace(silent_ms=0)))
 
 
 def _left(event: Classic) -> str:

@@ -9,12 +9,8 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.consumer_group.model import (
-    FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
     SERVER_ASSIGNORS,
-    UNAVAILABLE,
-    UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID,
     is_invalid,
     is_regex,
 )
@@ -35,6 +31,12 @@ from kipcheck.conformance.protocols.migration.ops import (
     ClassicSync,
 )
 from kipcheck.conformance.protocols.migration.trace import CLASSIC, CONSUMER, Member, MixedStep, mixed_steps
+from kipcheck.conformance.protocols.reconciled.heartbeats import (
+    FENCED_INSTANCE_ID,
+    UNAVAILABLE,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+)
 
 MEMBERS: Final = "migration/members"
 HELD: Final = (UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID)
@@ -132,7 +134,7 @@ def doubly_owned(step: MixedStep) -> Iterator[Violation]:
     others = [each for each in step.before.members.values() if each.name not in (step.name, *taken)]
     for partition in step.given:
         for other in others:
-            if partition in other.readable:
+            if partition in other.may_still_own:
                 name = partition_name(partition)
                 why = f"{name} is assigned to {step.name}; {other.name} was assigned it, and has not given it up"
                 kinds = tuple("consumer" if one else "classic" for one in (other.is_consumer, not is_sync))

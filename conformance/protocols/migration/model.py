@@ -12,7 +12,6 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING
 from kipcheck.conformance.protocols.consumer_group.ops import (
     INSTANCES,
     INTERVAL_MS,
@@ -22,7 +21,6 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Beat,
     Pass,
     Rejected,
-    Says,
 )
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.messages import (
@@ -68,6 +66,8 @@ from kipcheck.conformance.protocols.migration.state import (
     State,
     with_client,
 )
+from kipcheck.conformance.protocols.reconciled import model as reconciled
+from kipcheck.conformance.protocols.reconciled.heartbeats import AWAY, GROUP_ID_NOT_FOUND, LEAVING, Says
 
 CONSUMERS: Final = ("a", "b")
 RESETS: Final = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
@@ -92,12 +92,12 @@ class MixedGroup(ClassicMembers):
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         memory = state.group.memory(beat.client)
-        epoch, owned = consumer.sent_epoch(memory, beat.says, beat.behind), consumer.claimed(memory, beat.owned)
+        epoch, owned = memory.epoch_in(beat), memory.claimed(beat.owned)
         error = self.consumers.invalid(beat, epoch, owned)
         before = state
         if error is None and not state.is_consumer:
             if epoch != 0 or not self.may_upgrade(state):
-                error = consumer.GROUP_ID_NOT_FOUND
+                error = GROUP_ID_NOT_FOUND
             else:
                 state, error = self.upgraded(state)
                 before = self.interrupted(before)
@@ -118,7 +118,7 @@ class MixedGroup(ClassicMembers):
         holder = state.group.holder(beat.instance)
         if holder is None or state.member(holder.id) is None:
             return state.group
-        return consumer.with_member(state.group, holder._replace(epoch=AWAY))
+        return reconciled.with_member(state.group, holder._replace(epoch=AWAY))
 
     # Requests of the classic protocol
 
@@ -250,7 +250,7 @@ class MixedGroup(ClassicMembers):
         members = tuple(
             each._replace(joining_ms=aged(each.joining_ms), syncing_ms=aged(each.syncing_ms)) for each in state.members
         )
-        return state._replace(group=consumer.older(state.group, ms), members=members)
+        return state._replace(group=self.consumers.older(state.group, ms), members=members)
 
     def without_late(self, state: State) -> State:
         for each in state.group.members:

@@ -7,13 +7,15 @@ from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import Beat, Partitions, Rejected, Says
+from kipcheck.conformance.protocols.consumer_group.ops import Beat, Rejected
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
 from kipcheck.conformance.protocols.migration.invariants import MEMBERS
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Action, ClassicJoin, ClassicRemove, Received
 from kipcheck.conformance.protocols.migration.state import Client, State
+from kipcheck.conformance.protocols.reconciled import model as reconciled
+from kipcheck.conformance.protocols.reconciled.heartbeats import AWAY, GROUP_ID_NOT_FOUND, Partitions, Says
 
 
 class Playing(MachineMutant, MixedGroup):
@@ -123,7 +125,7 @@ class KeepsInstances(Playing):
     """A client of the classic protocol gets an instance only when the former member has left for a while."""
 
     def may_replace(self, holder: consumer.Member) -> bool:
-        return holder.epoch == consumer.AWAY
+        return holder.epoch == AWAY
 
 
 @defect("takes-over", ...)
@@ -142,7 +144,7 @@ class KeepsFormerMembers(Playing):
         return True
 
     def replaced(self, group: consumer.State, former: consumer.Member, beat: Beat) -> consumer.State:
-        return consumer.with_member(group, former._replace(instance=None))
+        return reconciled.with_member(group, former._replace(instance=None))
 
 
 @defect("one-owner-after-takeover", ...)
@@ -239,5 +241,5 @@ class KeepsOutConsumers(Playing):
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         is_new = beat.says is Says.JOIN and state.group.member(beat.client) is None
         if is_new and beat.instance is None and state.is_consumer and state.members:
-            return Transition(state, (Rejected(beat.client, consumer.GROUP_ID_NOT_FOUND),))
+            return Transition(state, (Rejected(beat.client, GROUP_ID_NOT_FOUND),))
         return super().beat(state, beat)

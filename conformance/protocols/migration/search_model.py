@@ -5,7 +5,7 @@ from typing import Final
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass
 from kipcheck.conformance.protocols.group.model.messages import Fired, Phase, Timer
 from kipcheck.conformance.protocols.migration.model import CONSUMERS, INITIAL_DELAY_MS, MixedGroup
 from kipcheck.conformance.protocols.migration.ops import (
@@ -19,6 +19,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     Receive,
 )
 from kipcheck.conformance.protocols.migration.state import State
+from kipcheck.conformance.protocols.reconciled.heartbeats import Says
 
 TOPICS: Final = ("u",)
 """What all subscribe to: a topic with two partitions."""

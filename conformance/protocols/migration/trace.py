@@ -12,8 +12,7 @@ from typing import Any
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, Memory, claimed, sent_epoch
-from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Answered, Beat, Pass
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.consumer_group.trace import settings
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
@@ -38,6 +37,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     Receive,
 )
 from kipcheck.conformance.protocols.migration.quiescence import Rest, Subscription
+from kipcheck.conformance.protocols.reconciled.heartbeats import AWAY, LEAVING, Memory
 
 NEAR_MS = 5_000
 """A session or a timeout that ends in less than this may have ended: requests take time, too."""
@@ -53,7 +53,7 @@ class Member:
     is_consumer: bool
     epoch: int = 0
     """Or generation."""
-    readable: Mapping[Partition, int] = field(default_factory=dict)
+    may_still_own: Mapping[Partition, int] = field(default_factory=dict)
     """The partitions that it may still read, each with the step that assigned it."""
     given: tuple[Partition, ...] = ()
     """To one that uses the classic protocol: its last assignment."""
@@ -172,7 +172,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def epoch(self) -> int:
         """In a heartbeat of KIP-848."""
         assert isinstance(self.request, Beat)
-        return sent_epoch(self.memory, self.request.says, self.request.behind)
+        return self.memory.epoch_in(self.request)
 
     @property
     def answered_epoch(self) -> int:
@@ -255,11 +255,11 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
             epochs = {name: each.epoch for name, each in known.members.items()}
             return before.confirmed(self.name, epochs, known.config.interval_ms)
         if isinstance(request, ClassicSync) and known.form == CONSUMER and self.received == NONE:
-            return replace(before, calm={})
+            return replace(before, quiet_rounds={})
         if isinstance(request, Beat) and self.epoch == AWAY and self.accepted:
-            return replace(before, calm={}, waited_ms=0)
+            return replace(before, quiet_rounds={}, waited_ms=0)
         stays = self.replaces and self.joined_epoch == before.epoch
-        rest = replace(before, calm={}, waited_ms=0) if stays else before.disturbed()
+        rest = replace(before, quiet_rounds={}, waited_ms=0) if stays else before.disturbed()
         if self.subscription is not None:
             return rest.subscribed(self.name, *self.subscription)
         return rest.unsubscribed(self.name) if isinstance(request, Beat) and request.regex else rest
@@ -286,17 +286,17 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
             # Even so it may have interrupted a join phase.
             return replace(known.without(self.name, surely=False) if self.member else known, assigned=False)
         given = None if self.answer.get("assignment") is None else self.given
-        answer = Answered(self.name, self.answered_epoch, given)
-        known = replace(known, memories={**known.memories, self.name: self.memory.after(answer)})
+        memory = self.memory.after(self.answered_epoch, given)
+        known = replace(known, memories={**known.memories, self.name: memory})
         if self.epoch == LEAVING:
             return _after_leaving(known, self.name)
         if self.epoch == AWAY:
             return known.without(self.name, surely=False)
-        owned, before = claimed(self.memory, beat.owned), self.member or Member(self.name, True)
-        kept = {each: at for each, at in before.readable.items() if owned is None or each in owned}
-        readable = {**dict.fromkeys(self.given, self.op.index), **kept}
-        late_ms = before.late_ms if before.readable else 0
-        member = Member(self.name, True, self.answered_epoch, readable, late_ms=late_ms)
+        owned, before = self.memory.claimed(beat.owned), self.member or Member(self.name, True)
+        kept = {each: at for each, at in before.may_still_own.items() if owned is None or each in owned}
+        may_still_own = {**dict.fromkeys(self.given, self.op.index), **kept}
+        late_ms = before.late_ms if before.may_still_own else 0
+        member = Member(self.name, True, self.answered_epoch, may_still_own, late_ms=late_ms)
         if self.epoch == 0:
             known = self._after_stating(known, beat.instance)
         form = CONSUMER if self.epoch == 0 else known.form
@@ -350,8 +350,8 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         if member is None:
             return replace(known, assigned=False)
         owned = member.given if request.owned == "told" else ()
-        kept = {each: at for each, at in member.readable.items() if each in owned}
-        return replace(known.having(replace(member, readable=kept)), assigned=False)
+        kept = {each: at for each, at in member.may_still_own.items() if each in owned}
+        return replace(known.having(replace(member, may_still_own=kept)), assigned=False)
 
     def _after_answer(self, known: Group, found: Pending) -> Group:
         member = known.members.get(self.name)
@@ -364,7 +364,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
             return known.reset(self.name).without(self.name, surely=False)
         if self.received == ILLEGAL_GENERATION and member is not None:
             # It gives up its partitions.
-            return known.having(replace(member, readable={}))
+            return known.having(replace(member, may_still_own={}))
         if isinstance(found.request, ClassicJoin) and self.received in (NONE, *GIVING_IDS):
             known = replace(known, ids=known.ids | {self.name})
             if self.received == MEMBER_ID_REQUIRED and known.form == CONSUMER:
@@ -376,9 +376,9 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         if member is None:
             return known
         if isinstance(found.request, ClassicSync):
-            kept = member.readable if known.form == CONSUMER else {}
-            readable = {**dict.fromkeys(self.given, self.op.index), **kept}
-            known = known.having(replace(member, readable=readable, given=self.given, silent_ms=0, late_ms=0))
+            kept = member.may_still_own if known.form == CONSUMER else {}
+            may_still_own = {**dict.fromkeys(self.given, self.op.index), **kept}
+            known = known.having(replace(member, may_still_own=may_still_own, given=self.given, silent_ms=0, late_ms=0))
             stable = known.form == CLASSIC and found.form == CLASSIC and not known.taken_over
             return replace(known, assigned=stable)
         return known.having(replace(member, silent_ms=0))
@@ -411,7 +411,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
 
 def _without_claims(known: Group) -> Group:
     """A classic group that is upgraded within a rebalance: the coordinator does not know what its members still own."""
-    members = {name: replace(each, readable={}) for name, each in known.members.items()}
+    members = {name: replace(each, may_still_own={}) for name, each in known.members.items()}
     return replace(known, members=members)
 
 

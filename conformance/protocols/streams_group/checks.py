@@ -6,10 +6,10 @@ from typing import Final
 
 from kipcheck.conformance.core.values.case import steps_from
 from kipcheck.conformance.core.values.edition import edition
-from kipcheck.conformance.protocols.consumer_group.ops import Says
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.heartbeats import Says
 from kipcheck.conformance.protocols.streams_group import invariants
 from kipcheck.conformance.protocols.streams_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Describe, Event
 from kipcheck.conformance.protocols.streams_group.strategies import STREAMS_GROUPS

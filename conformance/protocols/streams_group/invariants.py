@@ -13,29 +13,29 @@ from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.consumer_group.model import (
-    FENCED_INSTANCE_ID,
-    LEFT,
-    UNAVAILABLE,
-    UNRELEASED_INSTANCE_ID,
-)
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
+from kipcheck.conformance.protocols.reconciled.heartbeats import (
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
+    INVALID_REQUEST,
+    LEFT,
+    UNAVAILABLE,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+)
 from kipcheck.conformance.protocols.streams_group.described import differs, lists_differ
 from kipcheck.conformance.protocols.streams_group.legality import faults, is_legal, other_topology
 from kipcheck.conformance.protocols.streams_group.model import (
     EMPTY,
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
     INCORRECTLY_PARTITIONED_TOPICS,
-    INVALID_REQUEST,
     MISSING_INTERNAL_TOPICS,
     MISSING_SOURCE_TOPICS,
     NOT_READY,
     STABLE,
     STALE_TOPOLOGY,
     STREAMS_INVALID_TOPOLOGY_EPOCH,
-    UNKNOWN_MEMBER_ID,
 )
 from kipcheck.conformance.protocols.streams_group.ops import Consume
 from kipcheck.conformance.protocols.streams_group.topology import WRONG
@@ -73,14 +73,14 @@ def taken(step: GroupStep, revoked: bool) -> Iterator[Violation]:
     """Tasks that the answer assigns though another client may still run them. ``revoked``: that was asked to revoke."""
     for task in step.given or ():
         for other in step.before.clients.values():
-            if other.name == step.client.name or task not in other.readable:
+            if other.name == step.client.name or task not in other.may_still_own:
                 continue
-            if revoked is (task in other.late):
+            if revoked is (task in other.unrevoked):
                 name = partition_name(task)
                 had = f"{name} is with {other.name}"
                 why = f"{had}, which has not confirmed its revocation; " if revoked else f"{had}; "
                 expected = f"{name} to no other member yet"
-                yield breach(step, f"{why}now {step.client.name} gets it", expected, at=[other.readable[task]])
+                yield breach(step, f"{why}now {step.client.name} gets it", expected, at=[other.may_still_own[task]])
 
 
 @impact("A task has two active owners", "double processing", "ownership", "double-processing", links=("KIP-1071",))
@@ -237,7 +237,7 @@ def epochs_rise(history: History) -> Iterator[Violation]:
     """The epoch of a member never falls while it is in the group."""
     for each in beats(history):
         last = each.client.memory.epoch
-        if each.accepted and each.epoch not in LEFT and each.client.surely and each.answered_epoch < last:
+        if each.accepted and each.epoch not in LEFT and each.client.is_certain_member and each.answered_epoch < last:
             why = f"{each.client.name} had epoch {last}; now it gets {each.answered_epoch}"
             yield breach(each, why, f"epoch {last} or above")
 
@@ -253,11 +253,11 @@ def answers_leaving(history: History) -> Iterator[Violation]:
 
 def _may_be_a_repetition(step: GroupStep) -> bool:
     """Is it the previous epoch, with no more tasks than the last response gave, as after a lost response?"""
-    owned = step.owned
-    if step.epoch != step.client.previous or owned is None:
+    owned, client = step.owned, step.client
+    if step.epoch != client.previous or owned.active is None:
         return False
-    standby = {*(step.owned_standby or ())} <= {*step.client.standbys.given}
-    return standby and {*owned} <= {*step.client.memory.given}
+    standby = {*(owned.standby or ())} <= {*client.standbys.given}
+    return standby and {*owned.active} <= {*client.memory.given}
 
 
 @impact(
@@ -269,7 +269,7 @@ def stale_epoch_fenced(history: History) -> Iterator[Violation]:
     """An epoch above the member's, or below it and no repetition, is refused as FENCED_MEMBER_EPOCH."""
     for each in beats(history):
         last = each.client.memory.epoch
-        if not each.client.surely or each.epoch <= 0 or each.epoch == last or faults(each):
+        if not each.client.is_certain_member or each.epoch <= 0 or each.epoch == last or faults(each):
             continue
         if each.error != FENCED_MEMBER_EPOCH and not _may_be_a_repetition(each):
             why = f"{each.client.name} has epoch {last}, and sends {each.epoch}"
@@ -281,7 +281,7 @@ def stale_epoch_fenced(history: History) -> Iterator[Violation]:
 def repetition_taken(history: History) -> Iterator[Violation]:
     """After a lost response a member may repeat its previous epoch, if it owns no more tasks than it was assigned."""
     for each in beats(history):
-        unused = each.client.surely and each.client.unused
+        unused = each.client.is_certain_member and each.client.unused
         if unused and each.epoch > 0 and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each):
             why = f"{each.client.name} repeats epoch {each.epoch}, which it had before {each.client.memory.epoch}"
             yield breach(each, why, "accepted")
@@ -305,7 +305,7 @@ def invalid_refused(history: History) -> Iterator[Violation]:
     """An invalid heartbeat is refused as INVALID_REQUEST; an invalid topology as STREAMS_INVALID_TOPOLOGY."""
     for each in beats(history):
         expected = faults(each)
-        known = each.before.form == "streams" and each.before.tasks and each.client.surely
+        known = each.before.form == "streams" and each.before.tasks and each.client.is_certain_member
         if not expected and known and each.beat.flaw == "task" and each.epoch == each.client.memory.epoch:
             expected = (INVALID_REQUEST,)
         if expected and each.error not in expected:
@@ -345,7 +345,7 @@ def silent_are_removed(history: History) -> Iterator[Violation]:
         if each.accepted and client.silent_ms >= each.before.config.session_ms:
             why = f"{client.name} was silent for {client.silent_ms} ms, and is accepted as a member"
             yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never removed")
-        elif each.error == UNKNOWN_MEMBER_ID and client.surely and not client.revoking_ms:
+        elif each.error == UNKNOWN_MEMBER_ID and client.is_certain_member and not client.revoking_ms:
             why = f"{client.name} was silent for only {client.silent_ms} ms, and is unknown"
             yield breach(each, why, "accepted", "removed too early")
 
@@ -357,7 +357,7 @@ def one_member_an_instance(history: History) -> Iterator[Violation]:
     """While a member has an instance id, and has not left, no other client is accepted with it."""
     for each in beats(history):
         holder = each.before.clients.get(each.before.instances.get(each.beat.instance or "", ""))
-        if holder is not None and holder.surely and holder.name != each.client.name and each.accepted:
+        if holder is not None and holder.is_certain_member and holder.name != each.client.name and each.accepted:
             expected = UNRELEASED_INSTANCE_ID if each.epoch == 0 else FENCED_INSTANCE_ID
             why = f"{each.client.name} sends instance id {each.beat.instance}, which {holder.name} has"
             yield breach(each, why, f"refused: {expected}", "joins" if each.epoch == 0 else "stays")
@@ -418,7 +418,7 @@ def describes_members(history: History) -> Iterator[Violation]:
         over = each.before.config.session_ms
         ended = {client.name for client in each.before.members if client.away and client.silent_ms >= over}
         possible = {client.name for client in each.before.members} - ended
-        sure = [client for client in each.before.members if client.surely]
+        sure = [client for client in each.before.members if client.is_certain_member]
         names = sorted({client.name for client in sure} | (possible & found.keys()))
         yield from lists_differ(each, "the members", names, sorted(found), "members")
         for client in sure:
@@ -454,7 +454,7 @@ def empty_without_members(history: History) -> Iterator[Violation]:
         state, known = each.described.state, each.before
         if not known.members:
             yield from differs(each, "the state of a group without members", EMPTY, state, "left")
-        elif any(client.surely for client in known.members) and state == EMPTY:
+        elif any(client.is_certain_member for client in known.members) and state == EMPTY:
             yield from differs(each, "the state of a group with members", f"not {EMPTY}", state, "alive")
 
 
@@ -508,7 +508,7 @@ def revokes_before_its_epoch(history: History) -> Iterator[Violation]:
     for each in describes(history):
         found = {member.client: member for member in each.described.members}
         for client in each.before.members:
-            member = found.get(client.name) if client.surely and client.late else None
+            member = found.get(client.name) if client.is_certain_member and client.unrevoked else None
             if member is not None and member.epoch >= each.described.assignment_epoch:
                 expected = f"below {each.described.assignment_epoch}"
                 yield from differs(
@@ -522,7 +522,7 @@ def not_ready_without_topics(history: History) -> Iterator[Violation]:
     """The state of a group with members is NotReady while a source topic does not exist."""
     for each in describes(history):
         known = each.before
-        if not known.tasks and any(client.surely for client in known.members):
+        if not known.tasks and any(client.is_certain_member for client in known.members):
             yield from differs(each, "the state of a group without its topics", NOT_READY, each.described.state)
 
 
@@ -544,6 +544,6 @@ def describes_groups(history: History) -> Iterator[Violation]:
     """A describe of a streams group with members is answered."""
     for each in group_steps(history):
         describes_one = each.verb == "streams-group-describe" and each.before.form == "streams"
-        sure = any(client.surely for client in each.before.members)
+        sure = any(client.is_certain_member for client in each.before.members)
         if describes_one and sure and not each.accepted and each.error not in UNAVAILABLE:
             yield Violation("the group has members", (each.op.index,), "a description", f"refused: {each.error}")

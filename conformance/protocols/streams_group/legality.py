@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from kipcheck.conformance.protocols.consumer_group.model import FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID
-from kipcheck.conformance.protocols.streams_group.model import (
+from kipcheck.conformance.protocols.reconciled.heartbeats import (
+    FENCED_INSTANCE_ID,
     INVALID_REQUEST,
-    STREAMS_INVALID_TOPOLOGY,
     UNKNOWN_MEMBER_ID,
-    is_invalid,
+    UNRELEASED_INSTANCE_ID,
 )
+from kipcheck.conformance.protocols.streams_group.model import STREAMS_INVALID_TOPOLOGY, is_invalid
 from kipcheck.conformance.protocols.streams_group.trace import GroupStep
 
 OF_INSTANCES: Final = (INVALID_REQUEST, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID)
@@ -17,7 +17,7 @@ OF_INSTANCES: Final = (INVALID_REQUEST, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, U
 
 def faults(step: GroupStep) -> tuple[str, ...]:
     """The expected errors of a heartbeat that is invalid whatever the group is; none for another one."""
-    if is_invalid(step.beat, step.epoch, step.owned):
+    if is_invalid(step.beat, step.epoch, step.owned.active):
         return (INVALID_REQUEST,)
     if step.beat.instance is not None and step.error in OF_INSTANCES:
         return (step.error,)
@@ -41,5 +41,5 @@ def is_legal(step: GroupStep) -> bool:
     if step.epoch == 0:
         is_new = not (own.member or own.away or own.expired)
         return is_new and (known.form == "none" or not other_topology(step))
-    is_current = own.surely and step.epoch == own.memory.epoch > 0 and not own.revoking_ms
+    is_current = own.is_certain_member and step.epoch == own.memory.epoch > 0 and not own.revoking_ms
     return is_current and own.silent_ms < known.config.session_ms

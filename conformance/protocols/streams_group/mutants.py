@@ -6,21 +6,26 @@ from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, Memory
 from kipcheck.conformance.protocols.consumer_group.ops import Rejected
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
+from kipcheck.conformance.protocols.reconciled.heartbeats import (
+    AWAY,
+    FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
+    LEAVING,
+    UNKNOWN_MEMBER_ID,
+    Memory,
+)
+from kipcheck.conformance.protocols.reconciled.model import with_member
 from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, TASKS
 from kipcheck.conformance.protocols.streams_group.model import (
     EMPTY,
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
     INCORRECTLY_PARTITIONED_TOPICS,
     MISSING_INTERNAL_TOPICS,
     MISSING_SOURCE_TOPICS,
     RECONCILING,
     STABLE,
     STALE_TOPOLOGY,
-    UNKNOWN_MEMBER_ID,
     StreamsGroup,
 )
 from kipcheck.conformance.protocols.streams_group.ops import (
@@ -35,7 +40,7 @@ from kipcheck.conformance.protocols.streams_group.ops import (
     Event,
     Tasks,
 )
-from kipcheck.conformance.protocols.streams_group.state import Member, State, with_member
+from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
 from kipcheck.conformance.protocols.streams_group.topology import REPARTITIONED, STATEFUL
 
 
@@ -87,8 +92,8 @@ class GivesTasksBeingRevoked(Playing):
 class TakesOmittedTasksForRevoked(Playing):
     """A heartbeat without owned tasks confirms the revocation."""
 
-    def has_revoked(self, member: Member, owned: Tasks | None, standby: Tasks | None) -> bool:
-        return owned is None or super().has_revoked(member, owned, standby)
+    def has_revoked(self, member: Member, owned: Owned) -> bool:
+        return owned.active is None or super().has_revoked(member, owned)
 
 
 @tasks("known-tasks", ...)
@@ -223,15 +228,15 @@ class AnswersTheAwayAsLeavers(Playing):
 class BelievesHigherEpochs(Playing):
     """Only epochs that are too old are fenced, not those that are too new."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
-        return epoch < member.epoch and super().is_stale(member, epoch, owned, standby)
+    def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
+        return epoch < member.epoch and super().is_stale(member, epoch, owned)
 
 
 @epochs("stale-epoch-fenced", ...)
 class BelievesAnyOldEpoch(Playing):
     """An older epoch is accepted whatever the member owns."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
         return epoch > member.epoch
 
 
@@ -239,7 +244,7 @@ class BelievesAnyOldEpoch(Playing):
 class KnowsNoLostAnswers(Playing):
     """A member that repeats its previous epoch after a lost response is fenced."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
         return epoch not in (0, member.epoch)
 
 
@@ -247,10 +252,8 @@ class KnowsNoLostAnswers(Playing):
 class FencesStrangers(Playing):
     """A client that is no member is fenced."""
 
-    def fault(
-        self, state: State, beat: Beat, epoch: int, owned: Tasks | None, standby: Tasks | None = ()
-    ) -> str | None:
-        error = super().fault(state, beat, epoch, owned, standby)
+    def fault(self, state: State, beat: Beat, epoch: int, owned: Owned) -> str | None:
+        error = super().fault(state, beat, epoch, owned)
         return FENCED_MEMBER_EPOCH if error == UNKNOWN_MEMBER_ID else error
 
 
@@ -290,11 +293,9 @@ class AdmitsConsumers(Playing):
 class TurnsConsumerGroups(Playing):
     """A consumer group becomes a streams group when a member joins that."""
 
-    def fault(
-        self, state: State, beat: Beat, epoch: int, owned: Tasks | None, standby: Tasks | None = ()
-    ) -> str | None:
+    def fault(self, state: State, beat: Beat, epoch: int, owned: Owned) -> str | None:
         form = "none" if state.form == "consumer" else state.form
-        return super().fault(state._replace(form=form), beat, epoch, owned, standby)
+        return super().fault(state._replace(form=form), beat, epoch, owned)
 
 
 @epochs("silent-are-removed", ...)
@@ -469,8 +470,8 @@ class HidesStandbys(Playing):
 class RaisesEpochsTooSoon(Playing):
     """A member gets the epoch of the target assignment while it has tasks to revoke."""
 
-    def computed(self, state: State, member: Member, owned: Tasks | None, standby: Tasks | None, epoch: int) -> Member:
-        return super().computed(state, member, owned, standby, state.target_epoch)
+    def computed(self, state: State, member: Member, owned: Owned, epoch: int) -> Member:
+        return super().computed(state, member, owned, state.target_epoch)
 
 
 @described("not-ready-without-topics", ...)
@@ -485,19 +486,17 @@ class ReadyWithoutTopics(Playing):
 class AdmitsNoSecondProcess(Playing):
     """A group with a member takes no other one."""
 
-    def fault(
-        self, state: State, beat: Beat, epoch: int, owned: Tasks | None, standby: Tasks | None = ()
-    ) -> str | None:
+    def fault(self, state: State, beat: Beat, epoch: int, owned: Owned) -> str | None:
         full = epoch == 0 and bool(state.members) and state.member(beat.client) is None
-        return "GROUP_MAX_SIZE_REACHED" if full else super().fault(state, beat, epoch, owned, standby)
+        return "GROUP_MAX_SIZE_REACHED" if full else super().fault(state, beat, epoch, owned)
 
 
 @epochs("admits-members", ...)
 class FencesOwnEpochs(Playing):
     """A member is fenced when it sends the epoch that it has."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
-        return epoch == member.epoch > 0 or super().is_stale(member, epoch, owned, standby)
+    def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
+        return epoch == member.epoch > 0 or super().is_stale(member, epoch, owned)
 
 
 @described("describes", ...)

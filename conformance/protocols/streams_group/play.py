@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.release import NEWEST
-from kipcheck.conformance.protocols.consumer_group.ops import Says
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.reconciled.heartbeats import Says
 from kipcheck.conformance.protocols.streams_group.laws import LAWS
 from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
 from kipcheck.conformance.protocols.streams_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Event, Pass

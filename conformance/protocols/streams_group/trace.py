@@ -6,22 +6,17 @@ lacks it, until the client joins again or leaves, or until the time after which 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, LEFT, TOPICS, Memory, sent_epoch
-from kipcheck.conformance.protocols.consumer_group.ops import Answered as Remembered
+from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
-from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
-from kipcheck.conformance.protocols.streams_group.model import (
-    DEFAULT,
-    UNKNOWN_MEMBER_ID,
-    Config,
-    owned_standby,
-    owned_tasks,
-)
+from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
+from kipcheck.conformance.protocols.reconciled.heartbeats import AWAY, LEAVING, LEFT, UNKNOWN_MEMBER_ID, Memory
+from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
+from kipcheck.conformance.protocols.streams_group.model import DEFAULT, Config, owned_tasks
 from kipcheck.conformance.protocols.streams_group.ops import (
     OPERATIONS,
     REBALANCE_MS,
@@ -33,6 +28,7 @@ from kipcheck.conformance.protocols.streams_group.ops import (
     Pass,
     Tasks,
 )
+from kipcheck.conformance.protocols.streams_group.state import Owned
 from kipcheck.conformance.protocols.streams_group.topology import (
     STATEFUL,
     WRONG,
@@ -51,41 +47,14 @@ NOTHING_GIVEN: Final = Memory("")
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """What is known of a client from its heartbeats and their responses."""
+class Client(KnownClient):
+    """``memory`` has active tasks."""
 
-    name: str
-    memory: Memory
-    """With active tasks."""
     standbys: Memory = NOTHING_GIVEN
     """With standby tasks."""
-    member: bool = False
-    expired: bool = False
-    """It may have been removed because it was silent, or did not revoke in time."""
-    away: bool = False
-    """It left for a while."""
     kept: Tasks = ()
-    """The active tasks that it had then, until its session has ended."""
-    previous: int | None = None
-    """The epoch before its current one."""
-    unused: bool = False
-    """Its current epoch is new: no heartbeat of it shows that it got the response with that epoch."""
+    """The active tasks that it had when it left for a while, until its session has ended."""
     topology_epoch: int = 0
-    readable: Mapping[Partition, int] = field(default_factory=dict)
-    """The tasks that it may still run, each with the step that assigned it."""
-    silent_ms: int = 0
-    revoking_ms: int = 0
-    """The time for which it has owned tasks that it was asked to revoke."""
-
-    @property
-    def late(self) -> frozenset[Partition]:
-        """The tasks that it was asked to revoke, and may still run."""
-        return frozenset(self.readable) - {*self.memory.given}
-
-    @property
-    def surely(self) -> bool:
-        """It is a member for certain."""
-        return self.member and not self.expired and not self.away
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +126,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
+class GroupStep(HeartbeatStep[Event, Group]):
     """An answered step."""
 
     @property
@@ -171,19 +140,9 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         return self.before.clients.get(name) or Client(name, Memory(name))
 
     @property
-    def epoch(self) -> int:
-        """The epoch in the request."""
-        return sent_epoch(self.client.memory, self.beat.says, self.beat.behind)
-
-    @property
-    def owned(self) -> Tasks | None:
-        """The active tasks in the request."""
-        return owned_tasks(self.client.memory, self.beat)
-
-    @property
-    def owned_standby(self) -> Tasks | None:
-        """The standby tasks in the request."""
-        return owned_standby(self.client.standbys, self.beat)
+    def owned(self) -> Owned:
+        """The tasks in the request."""
+        return owned_tasks(self.client.memory, self.client.standbys, self.beat)
 
     @property
     def answered_epoch(self) -> int:
@@ -191,19 +150,15 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
 
     @property
     def given(self) -> Tasks | None:
-        return self._assigned("tasks")
+        return self.assigned("tasks")
 
     @property
     def given_standby(self) -> Tasks | None:
-        return self._assigned("standby")
+        return self.assigned("standby")
 
     @property
     def given_warmup(self) -> Tasks | None:
-        return self._assigned("warmup")
-
-    def _assigned(self, kind: str) -> Tasks | None:
-        found = self.answer.get(kind)
-        return None if found is None else _tasks(found)
+        return self.assigned("warmup")
 
     @property
     def created(self) -> Mapping[str, int]:
@@ -222,10 +177,10 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
                 each["client"],
                 each["epoch"],
                 each["topology_epoch"],
-                _tasks(each["tasks"]),
-                _tasks(each["target"]),
-                _tasks(each.get("standby") or ()),
-                _tasks(each.get("standby_target") or ()),
+                partitions(each["tasks"]),
+                partitions(each["target"]),
+                partitions(each.get("standby") or ()),
+                partitions(each.get("standby_target") or ()),
             )
             for each in found["members"]
         )
@@ -238,7 +193,7 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         known = self.before
         match self.request:
             case Pass(ms):
-                return replace(known, clients={name: _aged(each, ms, known) for name, each in known.clients.items()})
+                return replace(known, clients={name: _older(each, ms, known) for name, each in known.clients.items()})
             case Consume():
                 return replace(known, form="consumer") if self.accepted and known.form == "none" else known
             case Beat():
@@ -251,14 +206,14 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         known, client = self.before, self.client
         if not self.accepted:
             gone = self.epoch > 0 and self.error == UNKNOWN_MEMBER_ID and self.beat.instance is None
-            removed = Client(client.name, client.memory, client.standbys)
+            removed = Client(client.name, client.memory, standbys=client.standbys)
             return known.without_instance(client.name).having(removed) if gone else known
         if self.epoch == 0 and known.form != "streams":
             topology, epoch = tuple(sorted(self.beat.topology or ())), self.beat.topology_epoch
             known = replace(known, form="streams", topology=topology, topology_epoch=epoch)
         if self.epoch == 0 and self.beat.instance is not None:
             known = self._taken_over(known, self.beat.instance)
-        if self.epoch == LEAVING or (self.epoch == 0 and self.beat.instance is None and not client.surely):
+        if self.epoch == LEAVING or (self.epoch == 0 and self.beat.instance is None and not client.is_certain_member):
             known = known.without_instance(client.name)
         known = replace(known, created=known.created | {*self.created})
         return replace(known.having(self._client_after()), highest=max(known.highest, self.answered_epoch))
@@ -267,49 +222,36 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         """The client has the instance; its former process is no member any more."""
         former = known.clients.get(known.instances.get(instance, self.client.name))
         if former is not None and former.name != self.client.name:
-            known = known.having(Client(former.name, former.memory, former.standbys))
+            known = known.having(Client(former.name, former.memory, standbys=former.standbys))
         known = known.without_instance(self.client.name)
         return replace(known, instances={**known.instances, instance: self.client.name})
 
     def _client_after(self) -> Client:
         before, joins = self.client, self.epoch == 0
         epoch = self.epoch if self.epoch in LEFT else self.answered_epoch
-        memory = before.memory.after(Remembered(before.name, epoch, self.given))
-        standbys = before.standbys.after(Remembered(before.name, epoch, self.given_standby))
+        memory = before.memory.after(epoch, self.given)
+        standbys = before.standbys.after(epoch, self.given_standby)
         if self.epoch in LEFT:
             away = self.epoch == AWAY
+            kept = before.memory.given if before.is_certain_member and away else ()
             return Client(
-                before.name, memory, standbys, away, before.expired and away, away,
-                before.memory.given if before.surely and away else (), topology_epoch=before.topology_epoch,
-                silent_ms=before.silent_ms,
+                before.name, memory, away, before.expired and away, away, standbys=standbys, kept=kept,
+                topology_epoch=before.topology_epoch, silent_ms=before.silent_ms,
             )  # fmt: skip
-        owned = () if joins else self.owned
-        known = {**dict.fromkeys(before.memory.given, self.op.index), **before.readable}
-        kept = before.readable if owned is None else {each: known[each] for each in owned if each in known}
-        readable = {**dict.fromkeys(self.given or (), self.op.index), **kept}
+        owned = () if joins else self.owned.active
         newer = before.member and memory.epoch != before.memory.epoch
         after = Client(
-            before.name, memory, standbys, True, previous=before.memory.epoch if newer else before.previous,
-            unused=newer and not joins, readable=readable,
+            before.name, memory, True, previous=before.memory.epoch if newer else before.previous,
+            unused=newer and not joins, may_still_own=before.owning(owned, self.given, self.op.index),
+            standbys=standbys,
             topology_epoch=self.beat.topology_epoch if joins else before.topology_epoch,
         )  # fmt: skip
-        # Those that it is asked to revoke next have a time of their own.
-        return replace(after, revoking_ms=before.revoking_ms) if after.late & before.late else after
+        return after.since(before)
 
 
-def _tasks(found: Any) -> Tasks:
-    return tuple(sorted((subtopology, number) for subtopology, number in found))
-
-
-def _aged(client: Client, ms: int, known: Group) -> Client:
-    silent = client.silent_ms + ms
-    revoking = client.revoking_ms + ms if client.expired or client.late else 0
-    over = silent >= known.config.session_ms or revoking >= REBALANCE_MS
-    readable = {} if over else client.readable
-    return replace(
-        client, expired=client.expired or over, readable=readable, kept=() if over else client.kept, silent_ms=silent,
-        revoking_ms=revoking,
-    )  # fmt: skip
+def _older(client: Client, ms: int, known: Group) -> Client:
+    after = client.older(ms, known.config.session_ms, REBALANCE_MS)
+    return replace(after, kept=() if after.silent_ms >= known.config.session_ms else after.kept)
 
 
 @cached_on_history
