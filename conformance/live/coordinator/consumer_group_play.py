@@ -24,7 +24,7 @@ from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.consumer_group.trace import AnsweredHeartbeat, Group
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.declare.trace import payload
-from kipcheck.conformance.protocols.reconciled.heartbeats import LEAVING, Partitions
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING, Partitions
 from kipcheck.conformance.protocols.streams_group.model import Config as StreamsConfig
 
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"

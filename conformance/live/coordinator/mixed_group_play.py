@@ -43,7 +43,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     Receive,
     Received,
 )
-from kipcheck.conformance.protocols.reconciled.heartbeats import Partitions
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 
 LATEST_S: Final = 0.8
 """How much longer than stated a conversation may take, so that no timer expires before its step."""

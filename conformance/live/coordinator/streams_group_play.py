@@ -19,7 +19,7 @@ from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.live.server.answered_errors import name_of
 from kipcheck.conformance.protocols.declare.trace import payload
-from kipcheck.conformance.protocols.reconciled.heartbeats import LEAVING
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT, MISSING_INTERNAL_TOPICS, Config
 from kipcheck.conformance.protocols.streams_group.ops import (
     OPERATIONS,

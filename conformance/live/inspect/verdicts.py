@@ -46,7 +46,7 @@ from kipcheck.conformance.protocols.client.ops import OPERATIONS as CLIENTS, Pas
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEARTBEATS, Answered, Beat
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.protocols.declare.real_time import SETTINGS
-from kipcheck.conformance.protocols.reconciled.heartbeats import Says
+from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.streams.blobs import latest
 from kipcheck.conformance.protocols.streams.model.members import STREAM, SubscriptionInfo
 from kipcheck.conformance.protocols.streams.ops import (

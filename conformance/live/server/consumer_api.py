@@ -14,7 +14,7 @@ from kipcheck.conformance.live.server.answered_errors import code_of
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.consumer_group.ops import Rejected
-from kipcheck.conformance.protocols.reconciled.heartbeats import Partitions
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 
 INVALID_REQUEST: Final = 42
 GROUP_ID_NOT_FOUND: Final = 69

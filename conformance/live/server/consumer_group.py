@@ -8,7 +8,7 @@ from kipcheck.conformance.live.server.classic_group import ENTRY
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
 from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Answered, Beat, Rejected
 from kipcheck.conformance.protocols.consumer_group.rules import Config
-from kipcheck.conformance.protocols.reconciled.heartbeats import Partitions, Says
+from kipcheck.conformance.protocols.reconciled.terms import Partitions, Says
 
 UNKNOWN_MEMBER_ID: Final = 25
 STALE_MEMBER_EPOCH: Final = 113

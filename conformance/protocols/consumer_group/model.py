@@ -10,32 +10,9 @@ from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    ASSIGNORS,
-    CLIENTS,
-    INSTANCES,
-    PASSES,
-    REBALANCE_MS,
-    SUBSCRIPTIONS,
-    Action,
-    Answered,
-    Beat,
-    Event,
-    Pass,
-    Rejected,
-)
+from kipcheck.conformance.protocols.consumer_group import ops
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, DEFAULT, Config, Rules
-from kipcheck.conformance.protocols.reconciled.heartbeats import (
-    AWAY,
-    GROUP_ID_NOT_FOUND,
-    INVALID_REQUEST,
-    LEFT,
-    Memory,
-    Partitions,
-    Says,
-    memory_of,
-    with_memory,
-)
+from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.model import (
     ReconciledGroup,
     balanced,
@@ -44,10 +21,11 @@ from kipcheck.conformance.protocols.reconciled.model import (
     part_of,
     with_member,
 )
+from kipcheck.conformance.protocols.reconciled.terms import Says
 
 TOPICS: Final = {"t": 3, "u": 2}
 """Existing topics, with their numbers of partitions."""
-SERVER_ASSIGNORS: Final = ASSIGNORS[:2]
+SERVER_ASSIGNORS: Final = ops.ASSIGNORS[:2]
 REFRESH_MS: Final = 10_000
 """The least time between two resolutions of regular expressions."""
 
@@ -63,8 +41,8 @@ class Member(NamedTuple):
     """``AWAY``: it left for a while, and its instance keeps the assignment."""
     previous: int = 0
     """The previous epoch, which a client uses that did not get the last answer."""
-    assigned: Partitions = ()
-    pending: Partitions = ()
+    assigned: terms.Partitions = ()
+    pending: terms.Partitions = ()
     """Partitions that it must revoke, and has not confirmed as revoked."""
     waiting: bool = False
     """It waits for partitions that other members must revoke."""
@@ -78,10 +56,10 @@ class State(NamedTuple):
     exists: bool = False
     group_epoch: int = 0
     target_epoch: int = 0
-    target: tuple[tuple[str, Partitions], ...] = ()
+    target: tuple[tuple[str, terms.Partitions], ...] = ()
     members: tuple[Member, ...] = ()
     """Sorted by id."""
-    clients: tuple[Memory, ...] = ()
+    clients: tuple[terms.Memory, ...] = ()
     aimed_ms: int | None = None
     """The time since the target assignment was computed; None: it was not."""
     resolved: tuple[str, ...] = ()
@@ -96,18 +74,18 @@ class State(NamedTuple):
         """The member with this instance id."""
         return holder_of(self.members, instance)
 
-    def memory(self, client: str) -> Memory:
-        return memory_of(self.clients, client)
+    def memory(self, client: str) -> terms.Memory:
+        return terms.memory_of(self.clients, client)
 
-    def target_of(self, id: str) -> Partitions:
+    def target_of(self, id: str) -> terms.Partitions:
         return part_of(self.target, id)
 
 
-class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
+class ConsumerGroup(ReconciledGroup[State, Member, ops.Beat, terms.Partitions | None]):
     topics: Mapping[str, int] = TOPICS
     rules: Rules = CURRENT
     config: Config = DEFAULT
-    revocation_ms = REBALANCE_MS
+    revocation_ms = ops.REBALANCE_MS
     counts_successors: bool = False
     """A full group has no room for the successor of a static member."""
 
@@ -120,56 +98,61 @@ class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
     def initial(self) -> State:
         return State(group_epoch=self.rules.born_at, target_epoch=self.rules.born_at)
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case Beat():
+            case ops.Beat():
                 return self.beat(state, event)
-            case Pass(ms):
+            case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
             case _:
                 assert_never(event)
 
-    def enabled(self, state: State, /) -> Iterator[Event]:
+    def enabled(self, state: State, /) -> Iterator[ops.Event]:
         """Events that the coordinator accepts."""
-        for client in CLIENTS:
+        for client in ops.CLIENTS:
             member = state.member(client)
-            if member is None or member.epoch == AWAY:
-                instances = (None, *(each for each in INSTANCES if self._may_join(state, each)))
+            if member is None or member.epoch == terms.AWAY:
+                instances = (None, *(each for each in ops.INSTANCES if self._may_join(state, each)))
                 if member is not None:
                     instances = (member.instance,)
                 yield from (
-                    Beat(client, Says.JOIN, topics=topics, owned="none", instance=each)
-                    for topics in SUBSCRIPTIONS for each in instances
+                    ops.Beat(client, Says.JOIN, topics=topics, owned="none", instance=each)
+                    for topics in ops.SUBSCRIPTIONS for each in instances
                 )  # fmt: skip
                 continue
             instance = member.instance
-            yield from (Beat(client, Says.STAY, owned=owned, instance=instance) for owned in (None, "told", "before"))
             yield from (
-                Beat(client, Says.STAY, topics=topics, owned="told", instance=instance) for topics in SUBSCRIPTIONS
+                ops.Beat(client, Says.STAY, owned=owned, instance=instance) for owned in (None, "told", "before")
             )
-            yield Beat(client, Says.LEAVE, instance=instance)
+            yield from (
+                ops.Beat(client, Says.STAY, topics=topics, owned="told", instance=instance)
+                for topics in ops.SUBSCRIPTIONS
+            )
+            yield ops.Beat(client, Says.LEAVE, instance=instance)
             if instance is not None:
-                yield Beat(client, Says.AWAY, instance=instance)
-        yield from map(Pass, PASSES)
+                yield ops.Beat(client, Says.AWAY, instance=instance)
+        yield from map(ops.Pass, ops.PASSES)
 
     def _may_join(self, state: State, instance: str) -> bool:
         holder = state.holder(instance)
-        return holder is None or holder.epoch == AWAY
+        return holder is None or holder.epoch == terms.AWAY
 
     # A heartbeat
 
-    def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
+    def beat(self, state: State, beat: ops.Beat) -> Transition[State, ops.Action]:
         memory = state.memory(beat.client)
         return self.heartbeat(state, beat, memory.epoch_in(beat), memory.claimed(beat.owned))
 
-    def heartbeat(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> Transition[State, Action]:
+    def heartbeat(
+        self, state: State, beat: ops.Beat, epoch: int, owned: terms.Partitions | None
+    ) -> Transition[State, ops.Action]:
         """A heartbeat with this epoch and these partitions, which may differ from what the client received."""
         memory = state.memory(beat.client)
         error = self.invalid(beat, epoch, owned) or self.fault(state, beat, epoch, owned)
         if error is not None:
-            return Transition(state, (Rejected(beat.client, error),))
-        if epoch in LEFT:
-            answer = Answered(beat.client, self.leaving_epoch(epoch), None)
+            return Transition(state, (ops.Rejected(beat.client, error),))
+        if epoch in terms.LEFT:
+            answer = ops.Answered(beat.client, self.leaving_epoch(epoch), None)
             return Transition(remembered(self.gone(state, beat.client, epoch), memory, answer), (answer,))
         known = state
         state = self.replaced(state, beat) if epoch == 0 else state
@@ -184,7 +167,7 @@ class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
         subscribes = beat.topics is not None or beat.regex is not None
         full = epoch == 0 or (subscribes and owned is not None and beat.lacks != "timeout")
         given = after.assigned if full or after.assigned != before.assigned else None
-        answer = Answered(beat.client, after.epoch, given)
+        answer = ops.Answered(beat.client, after.epoch, given)
         state = remembered(with_member(state, after), memory, answer)
         return Transition(self.resolved(state, known), (answer,))
 
@@ -192,19 +175,19 @@ class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
         """In the answer to a member that leaves."""
         return epoch
 
-    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def invalid(self, beat: ops.Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         """The error of a heartbeat that no group accepts."""
         if is_invalid(beat, epoch, owned):
-            return INVALID_REQUEST
+            return terms.INVALID_REQUEST
         return UNSUPPORTED_ASSIGNOR if beat.assignor not in (None, *SERVER_ASSIGNORS) else None
 
-    def shut(self, state: State, beat: Beat, epoch: int) -> str | None:
+    def shut(self, state: State, beat: ops.Beat, epoch: int) -> str | None:
         if not state.exists and epoch != 0:
-            return GROUP_ID_NOT_FOUND
-        full = epoch not in LEFT and self.is_full(state, beat.client, beat.instance)
+            return terms.GROUP_ID_NOT_FOUND
+        full = epoch not in terms.LEFT and self.is_full(state, beat.client, beat.instance)
         return GROUP_MAX_SIZE_REACHED if full else None
 
-    def unfit(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def unfit(self, state: State, beat: ops.Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return INVALID_REGULAR_EXPRESSION if beat.regex and not is_regex(beat.regex) else None
 
     def is_full(self, state: State, id: str, instance: str | None) -> bool:
@@ -213,12 +196,12 @@ class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
             return False
         return self.counts_successors or state.holder(instance) is None
 
-    def owns_no_more(self, member: Member, owned: Partitions | None) -> bool:
+    def owns_no_more(self, member: Member, owned: terms.Partitions | None) -> bool:
         return owned is not None and {*owned} <= {*member.assigned}
 
     # The group
 
-    def subscribed(self, state: State, beat: Beat) -> State:
+    def subscribed(self, state: State, beat: ops.Beat) -> State:
         known = state.member(beat.client)
         member = known or Member(beat.client, ())
         topics = member.topics if beat.topics is None else beat.topics
@@ -260,7 +243,7 @@ class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
         regex = member.regex if member.regex in state.resolved else ""
         return frozenset(found | {each for each in self.topics if regex and matches(regex, each)})
 
-    def shares(self, state: State) -> Iterator[tuple[str, Partitions]]:
+    def shares(self, state: State) -> Iterator[tuple[str, terms.Partitions]]:
         """A balanced and sticky target assignment; the protocol leaves the choice among such assignments open."""
         topics = {each.id: self.topics_of(state, each) for each in state.members}
         subscribed = frozenset[str]().union(*topics.values())
@@ -284,13 +267,13 @@ class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
 
     # Reconciliation of one member
 
-    def reconciled(self, state: State, member: Member, owned: Partitions | None, changed: bool = False) -> Member:
+    def reconciled(self, state: State, member: Member, owned: terms.Partitions | None, changed: bool = False) -> Member:
         """``changed``: it subscribes to other topics than before."""
         after = super().reconciled(state, member, owned)
         drops = changed and self.rules.drops_unsubscribed and after is member
         return self.reduced(state, member, owned) if drops else after
 
-    def reduced(self, state: State, member: Member, owned: Partitions | None) -> Member:
+    def reduced(self, state: State, member: Member, owned: terms.Partitions | None) -> Member:
         """The member without the partitions of topics that it does not subscribe to."""
         topics = self.topics_of(state, member)
         lost = tuple(each for each in member.assigned if each[0] not in topics)
@@ -300,10 +283,10 @@ class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
         revokes = bool(member.pending) or owned is None or bool({*owned} & {*lost})
         return member._replace(pending=tuple(sorted({*member.pending, *lost})), waiting=False) if revokes else member
 
-    def has_revoked(self, member: Member, owned: Partitions | None) -> bool:
+    def has_revoked(self, member: Member, owned: terms.Partitions | None) -> bool:
         return owned is not None and not {*owned} & {*member.pending}
 
-    def computed(self, state: State, member: Member, owned: Partitions | None, epoch: int) -> Member:
+    def computed(self, state: State, member: Member, owned: terms.Partitions | None, epoch: int) -> Member:
         """The member's next assignment: with ``epoch`` while it has partitions to revoke, else with the target's."""
         aims = self.aims_of(state, member)
         keep = [each for each in member.assigned if each in aims]
@@ -316,7 +299,7 @@ class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
         settled = self.advanced(member, state.target_epoch)
         return settled._replace(assigned=tuple(sorted([*keep, *free])), waiting=len(free) < len(new))
 
-    def aims_of(self, state: State, member: Member) -> Partitions:
+    def aims_of(self, state: State, member: Member) -> terms.Partitions:
         """Its part of the target assignment."""
         target = state.target_of(member.id)
         if not self.rules.drops_unsubscribed:
@@ -333,11 +316,11 @@ class ConsumerGroup(ReconciledGroup[State, Member, Beat, Partitions | None]):
         return super().older(state, ms)._replace(aimed_ms=aimed_ms, refreshed_ms=refreshed_ms)
 
 
-def is_invalid(beat: Beat, epoch: int, owned: Partitions | None) -> bool:
+def is_invalid(beat: ops.Beat, epoch: int, owned: terms.Partitions | None) -> bool:
     """Whether the heartbeat is invalid whatever the group is."""
-    if epoch < AWAY or beat.lacks in ("group", "member", "instance", "rack"):
+    if epoch < terms.AWAY or beat.lacks in ("group", "member", "instance", "rack"):
         return True
-    if epoch == AWAY:
+    if epoch == terms.AWAY:
         return beat.instance is None
     if epoch != 0:
         return False
@@ -357,6 +340,6 @@ def matches(regex: str, topic: str) -> bool:
     return is_regex(regex) and re.fullmatch(regex, topic) is not None
 
 
-def remembered(state: State, memory: Memory, answer: Answered) -> State:
+def remembered(state: State, memory: terms.Memory, answer: ops.Answered) -> State:
     """The client has received an answer."""
-    return state._replace(clients=with_memory(state.clients, memory.after(answer.epoch, answer.assignment)))
+    return state._replace(clients=terms.with_memory(state.clients, memory.after(answer.epoch, answer.assignment)))

@@ -11,13 +11,8 @@ from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, M
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
-from kipcheck.conformance.protocols.reconciled.heartbeats import (
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
-    LEAVING,
-    Partitions,
-    Says,
-)
+from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.terms import Says
 
 
 class Playing(MachineMutant, ConsumerGroup):
@@ -66,7 +61,7 @@ class GivesWhatIsOwned(Playing):
 class TakesSilenceForConsent(Playing):
     """A heartbeat without owned partitions acknowledges the revocation."""
 
-    def has_revoked(self, member: Member, owned: Partitions | None) -> bool:
+    def has_revoked(self, member: Member, owned: terms.Partitions | None) -> bool:
         return owned is None or super().has_revoked(member, owned)
 
 
@@ -82,7 +77,7 @@ class GivesAnyTopic(Playing):
 class ForgetsWhoWaits(Playing):
     """A member that waits for a partition counts as settled."""
 
-    def computed(self, state: State, member: Member, owned: Partitions | None, epoch: int) -> Member:
+    def computed(self, state: State, member: Member, owned: terms.Partitions | None, epoch: int) -> Member:
         return super().computed(state, member, owned, epoch)._replace(waiting=False)
 
 
@@ -98,7 +93,7 @@ class KeepsTheTarget(Playing):
 class WaitsForSilence(Playing):
     """A revocation is accepted only when the member owns no partition at all."""
 
-    def has_revoked(self, member: Member, owned: Partitions | None) -> bool:
+    def has_revoked(self, member: Member, owned: terms.Partitions | None) -> bool:
         return owned == ()
 
 
@@ -146,14 +141,14 @@ class LeavesForGood(Playing):
     """A member that leaves for a while gets the answer of one that leaves for good."""
 
     def leaving_epoch(self, epoch: int) -> int:
-        return LEAVING
+        return terms.LEAVING
 
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat a+1 told")
 class BelievesNewerEpochs(Playing):
     """Only epochs that are too old are fenced, not those that are too new."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
         return epoch < member.epoch and super().is_stale(member, epoch, owned)
 
 
@@ -161,7 +156,7 @@ class BelievesNewerEpochs(Playing):
 class BelievesOldEpochs(Playing):
     """The previous epoch is accepted whatever the member owns."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
         return epoch not in (member.epoch, member.previous)
 
 
@@ -179,7 +174,7 @@ class BelievesStrangers(Playing):
 class KnowsNoRepetition(Playing):
     """A member that repeats its previous epoch after a lost response is fenced."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
         return epoch != member.epoch
 
 
@@ -187,7 +182,7 @@ class KnowsNoRepetition(Playing):
 class JoinsWithoutTopics(Playing):
     """A member may join without a subscription."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def invalid(self, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return super().invalid(replace(beat, topics=beat.topics or ("t",)), epoch, owned)
 
 
@@ -195,16 +190,16 @@ class JoinsWithoutTopics(Playing):
 class FencesWithoutAGroup(Playing):
     """A heartbeat to a group that does not exist is fenced."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def fault(self, state: State, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         error = super().fault(state, beat, epoch, owned)
-        return FENCED_MEMBER_EPOCH if error == GROUP_ID_NOT_FOUND else error
+        return terms.FENCED_MEMBER_EPOCH if error == terms.GROUP_ID_NOT_FOUND else error
 
 
 @epochs("names-the-fault", "beat a on t told by custom")
 class TakesAnyAssignor(Playing):
     """A member may ask for an assignor that the broker does not have."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def invalid(self, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return super().invalid(replace(beat, assignor=None), epoch, owned)
 
 
@@ -212,7 +207,7 @@ class TakesAnyAssignor(Playing):
 class TakesAnyRegex(Playing):
     """A member may subscribe to an invalid regular expression."""
 
-    def unfit(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def unfit(self, state: State, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return None
 
 
@@ -220,7 +215,7 @@ class TakesAnyRegex(Playing):
 class TakesEmptyIds(Playing):
     """A heartbeat with an empty id is accepted."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def invalid(self, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return super().invalid(replace(beat, lacks=None), epoch, owned)
 
 
@@ -263,7 +258,7 @@ class ReplacesLiveInstances(Playing):
 class FencesNoInstance(Playing):
     """A member may use the instance id of another one."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def fault(self, state: State, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         other = state.holder(beat.instance)
         if epoch > 0 and other is not None and other.id != beat.client:
             return super().fault(state, replace(beat, instance=None), epoch, owned)
@@ -317,5 +312,5 @@ class AdmitsOneMember(Playing):
 class FencesCurrentEpochs(Playing):
     """A member is fenced when it sends the epoch that it has."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
         return epoch == member.epoch or super().is_stale(member, epoch, owned)

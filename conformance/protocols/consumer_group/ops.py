@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
 from kipcheck.conformance.core.operations.field_annotations import about, hidden, named, optional, typical
 from kipcheck.conformance.core.values.case import Role
-from kipcheck.conformance.protocols.reconciled.heartbeats import Owns, Partitions, Says
+from kipcheck.conformance.protocols.reconciled.terms import Owns, Partitions, Says
 
 SESSION_MS: Final = 45_000
 """``group.consumer.session.timeout.ms``: a member without a heartbeat for this long is fenced."""

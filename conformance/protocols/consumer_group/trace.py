@@ -9,16 +9,8 @@ from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALA
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
-from kipcheck.conformance.protocols.reconciled.heartbeats import (
-    AWAY,
-    FENCED_MEMBER_EPOCH,
-    LEAVING,
-    LEFT,
-    UNKNOWN_MEMBER_ID,
-    Memory,
-    Partitions,
-    Says,
-)
+from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient
 
 SETTLED = 4
@@ -43,7 +35,7 @@ class Holder:
     client: str
     away: bool = False
     """It left for a while."""
-    kept: Partitions = ()
+    kept: terms.Partitions = ()
     """While it is away: its assignment."""
     topics: tuple[str, ...] = ()
     """While it is away: the topics to which it subscribes."""
@@ -100,12 +92,12 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
 
     @property
     def client(self) -> Client:
-        return self.clients.get(self.beat.client) or Client(self.beat.client, Memory(self.beat.client))
+        return self.clients.get(self.beat.client) or Client(self.beat.client, terms.Memory(self.beat.client))
 
     @property
     def intent(self) -> Says:
         """What the request does, by its epoch: join, leave, also for a while, or stay."""
-        return {0: Says.JOIN, LEAVING: Says.LEAVE, AWAY: Says.AWAY}.get(self.epoch, Says.STAY)
+        return {0: Says.JOIN, terms.LEAVING: Says.LEAVE, terms.AWAY: Says.AWAY}.get(self.epoch, Says.STAY)
 
     @property
     def holder(self) -> Holder | None:
@@ -154,7 +146,7 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
         return "" if other is None or other.expired or not other.member else holder.client
 
     @property
-    def owned(self) -> Partitions | None:
+    def owned(self) -> terms.Partitions | None:
         """The owned partitions in the request."""
         return self.client.memory.claimed(self.beat.owned)
 
@@ -165,7 +157,7 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
         return found if type(found) is int else None
 
     @property
-    def given(self) -> Partitions | None:
+    def given(self) -> terms.Partitions | None:
         return self.assigned("assignment")
 
     def known_after(self) -> Group:
@@ -180,10 +172,10 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
         if self.accepted:
             joined = known.existed or self.intent is Says.JOIN
             return replace(known.having(_after(self)), existed=joined, holders=_held(self))
-        if self.error == FENCED_MEMBER_EPOCH:
+        if self.error == terms.FENCED_MEMBER_EPOCH:
             return known.having(replace(self.client, fenced=True))
         own = self.beat.instance is None or (self.holder is not None and self.holder.client == name)
-        if self.intent is Says.STAY and self.error == UNKNOWN_MEMBER_ID and own:
+        if self.intent is Says.STAY and self.error == terms.UNKNOWN_MEMBER_ID and own:
             holders = {instance: each for instance, each in known.holders.items() if each.client != name}
             return replace(known.having(Client(name, self.client.memory)), holders=holders)
         return known
@@ -248,7 +240,7 @@ def _after(heartbeat: AnsweredHeartbeat) -> Client:
     before, owned, given = heartbeat.client, heartbeat.owned, heartbeat.given
     answered = heartbeat.answered_epoch
     # A client that leaves takes any epoch in the answer for the one that it should be.
-    epoch = heartbeat.epoch if answered is None or heartbeat.epoch in LEFT else answered
+    epoch = heartbeat.epoch if answered is None or heartbeat.epoch in terms.LEFT else answered
     memory = before.memory.after(epoch, given)
     if heartbeat.intent in (Says.LEAVE, Says.AWAY):
         away = heartbeat.intent is Says.AWAY

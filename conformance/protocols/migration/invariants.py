@@ -15,32 +15,18 @@ from kipcheck.conformance.protocols.consumer_group.model import (
     is_regex,
 )
 from kipcheck.conformance.protocols.consumer_group.ops import Beat
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
+from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.classic_members import MEMBER_ID_REQUIRED
 from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES, UPGRADES
-from kipcheck.conformance.protocols.migration.ops import (
-    ASKING_VERSION,
-    BUSY,
-    NONE,
-    OPERATOR,
-    PARKED,
-    ClassicBeat,
-    ClassicJoin,
-    ClassicRemove,
-    ClassicSync,
-)
 from kipcheck.conformance.protocols.migration.trace import CLASSIC, CONSUMER, Member, MixedStep, mixed_steps
-from kipcheck.conformance.protocols.reconciled.heartbeats import (
-    FENCED_INSTANCE_ID,
-    UNAVAILABLE,
-    UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID,
-)
+from kipcheck.conformance.protocols.reconciled import terms
 
 MEMBERS: Final = "migration/members"
-HELD: Final = (UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID)
+HELD: Final = (terms.UNRELEASED_INSTANCE_ID, terms.FENCED_INSTANCE_ID)
 rule = partial(invariant, role=Role.COORDINATOR, checks=(MEMBERS,), unsure=is_in_doubt)
+impact = partial(any_impact, links=("KIP-848",))
 
 
 def asks(case: Case, step: Step) -> bool:
@@ -77,7 +63,7 @@ def classic_members(step: MixedStep) -> list[Member]:
 
 
 @impact("A consumer cannot join the classic group that it should upgrade", "stuck group", "guards", "refused-peer",
-        "unread-partition", links=("KIP-848",))  # fmt: skip
+        "unread-partition")  # fmt: skip
 @rule("migration/upgrades", "grp-114", grade=Grade.SHOULD, applies_to=asks)
 def upgrades(history: History) -> Iterator[Violation]:
     """A consumer that joins a classic group of consumers is accepted, if the broker's policy allows the upgrade."""
@@ -85,15 +71,16 @@ def upgrades(history: History) -> Iterator[Violation]:
         known = each.before
         if known.form != CLASSIC or known.config.policy not in UPGRADES or joining(each) is None or each.accepted:
             continue
-        first = not known.generations and any(isinstance(one.request, ClassicJoin) for one in known.pending.values())
+        first = not known.generations and any(
+            isinstance(one.request, ops.ClassicJoin) for one in known.pending.values()
+        )
         if known.assigned or first:
             kind = "stable" if known.assigned else "first join phase"
             why = f"{each.name} joins a classic group ({kind})"
             yield breach(each, why, "accepted", f"refused: {each.error}", kind, each.error)
 
 
-@impact("After an upgrade of the group old requests look current", "double processing", "epochs", "double-processing",
-        links=("KIP-848",))  # fmt: skip
+@impact("After an upgrade of the group old requests look current", "double processing", "epochs", "double-processing")
 @rule("migration/epoch-continues", "grp-115", applies_to=asks)
 def epoch_continues(history: History) -> Iterator[Violation]:
     """The first consumer of an upgraded group gets an epoch above the generation of the classic group.
@@ -114,8 +101,7 @@ def epoch_continues(history: History) -> Iterator[Violation]:
 # Members of the classic protocol in a consumer group
 
 
-@impact("A partition has two owners, of two protocols", "double processing", "ownership", "double-processing",
-        links=("KIP-848",))  # fmt: skip
+@impact("A partition has two owners, of two protocols", "double processing", "ownership", "double-processing")
 @rule("migration/one-owner", "grp-116", applies_to=asks)
 def one_owner(history: History) -> Iterator[Violation]:
     """In a consumer group a partition goes to a new owner only after the old one, of any protocol, has given it up."""
@@ -127,7 +113,7 @@ def one_owner(history: History) -> Iterator[Violation]:
 def doubly_owned(step: MixedStep) -> Iterator[Violation]:
     """The partitions that the answer assigns while another member has not given them up."""
     found, request = step.answers, step.request
-    is_sync = found is not None and isinstance(found.request, ClassicSync)
+    is_sync = found is not None and isinstance(found.request, ops.ClassicSync)
     if not is_sync and not isinstance(request, Beat):
         return
     taken = step.before.holders(request.instance, step.name) if isinstance(request, Beat) and request.instance else []
@@ -141,51 +127,49 @@ def doubly_owned(step: MixedStep) -> Iterator[Violation]:
                 yield breach(step, why, f"{name} not yet to {step.name}", "assigned", *kinds)
 
 
-@impact("A member of the classic protocol misses a new assignment", "stuck group", "gating", "unread-partition",
-        links=("KIP-848",))  # fmt: skip
+@impact("A member of the classic protocol misses a new assignment", "stuck group", "gating", "unread-partition")
 @rule("migration/behind-rejoins", "grp-117", applies_to=asks)
 def behind_rejoins(history: History) -> Iterator[Violation]:
     """The heartbeat of a classic member gets REBALANCE_IN_PROGRESS while other members are ahead of it."""
     for each in mixed_steps(history):
         beat, member = each.request, each.member
-        if not isinstance(beat, ClassicBeat) or beat.behind or member is None or each.before.form != CONSUMER:
+        if not isinstance(beat, ops.ClassicBeat) or beat.behind or member is None or each.before.form != CONSUMER:
             continue
         ahead = max((one.epoch for one in each.before.members.values()), default=0)
-        if each.received == NONE and ahead > member.epoch:
+        if each.received == ops.NONE and ahead > member.epoch:
             why = f"{each.name} has generation {member.epoch}, and another member has epoch {ahead}"
             yield breach(each, why, "REBALANCE_IN_PROGRESS", "NONE", "behind")
 
 
-@impact("Two parties assign the partitions of one group", "double processing", "gating", "double-processing",
-        links=("KIP-848",))  # fmt: skip
+@impact("Two parties assign the partitions of one group", "double processing", "gating", "double-processing")
 @rule("migration/no-leader", "grp-118", grade=Grade.SHOULD, applies_to=asks)
 def no_leader(history: History) -> Iterator[Violation]:
     """A JoinGroup to a consumer group is answered at once, and names no leader: the coordinator assigns."""
     for each in mixed_steps(history):
-        if not isinstance(each.request, ClassicJoin) or not in_consumer_group(each):
+        if not isinstance(each.request, ops.ClassicJoin) or not in_consumer_group(each):
             continue
-        if each.received == PARKED:
+        if each.received == ops.PARKED:
             yield breach(each, f"{each.name} joins a consumer group", "an answer at once", "none", "parked")
-        elif each.received == NONE and each.answer.get("led"):
+        elif each.received == ops.NONE and each.answer.get("led"):
             yield breach(each, f"{each.name} joins a consumer group", "no leader", "a leader", "leader")
 
 
 @impact("A member of the classic protocol goes on with an old assignment", "double processing", "epochs",
-        "double-processing", links=("KIP-848",))  # fmt: skip
+        "double-processing")  # fmt: skip
 @rule("migration/old-generation", "grp-119", applies_to=asks)
 def old_generation(history: History) -> Iterator[Violation]:
     """In a consumer group a Heartbeat or SyncGroup of another generation than the member's is refused."""
     for each in mixed_steps(history):
         found = each.request
-        if not isinstance(found, ClassicBeat | ClassicSync) or not found.behind or each.before.form != CONSUMER:
+        if not isinstance(found, ops.ClassicBeat | ops.ClassicSync) or not found.behind or each.before.form != CONSUMER:
             continue
-        if each.member is not None and each.received == NONE:
+        if each.member is not None and each.received == ops.NONE:
             why = f"{each.name} sends generation {each.member.epoch - found.behind} in place of {each.member.epoch}"
-            kind = "heartbeat" if isinstance(found, ClassicBeat) else "sync"
+            kind = "heartbeat" if isinstance(found, ops.ClassicBeat) else "sync"
             yield breach(each, why, "ILLEGAL_GENERATION", "NONE", kind)
 
 
-@impact("A generation is used twice", "double processing", "epochs", "double-processing", links=("KIP-848",))
+@impact("A generation is used twice", "double processing", "epochs", "double-processing")
 @rule("migration/generations-rise", "grp-120", applies_to=asks)
 def generations_rise(history: History) -> Iterator[Violation]:
     """The generation of a member never falls; that of a group that was a consumer group is above all its epochs."""
@@ -210,13 +194,13 @@ def asks_for_ids(history: History) -> Iterator[Violation]:
     """A consumer group answers a JoinGroup 4 without any id with MEMBER_ID_REQUIRED and an id, and accepts this id."""
     for each in mixed_steps(history):
         join = each.request
-        if not isinstance(join, ClassicJoin) or join.instance is not None or not in_consumer_group(each):
+        if not isinstance(join, ops.ClassicJoin) or join.instance is not None or not in_consumer_group(each):
             continue
-        if each.name in each.before.asked and each.received in (UNKNOWN_MEMBER_ID, MEMBER_ID_REQUIRED):
+        if each.name in each.before.asked and each.received in (terms.UNKNOWN_MEMBER_ID, MEMBER_ID_REQUIRED):
             why = f"{each.name} joins with the id that it was given"
             yield breach(each, why, "accepted", each.received, "given id", each.received)
-        asks_now = each.name not in each.before.ids and join.sent_version >= ASKING_VERSION
-        if asks_now and each.received in (NONE, PARKED):
+        asks_now = each.name not in each.before.ids and join.sent_version >= ops.ASKING_VERSION
+        if asks_now and each.received in (ops.NONE, ops.PARKED):
             yield breach(each, f"{each.name} joins without an id", MEMBER_ID_REQUIRED, each.received, "no id")
 
 
@@ -235,7 +219,7 @@ def takes_over(history: History) -> Iterator[Violation]:
             if each.error in HELD and any(name in known.members and name not in known.memories for name in former):
                 why = f"{each.name} joins as instance {request.instance}, which a member of the classic protocol has"
                 yield breach(each, why, "accepted", f"refused: {each.error}", "consumer", each.error)
-        new = isinstance(request, ClassicJoin) and request.instance is not None and each.name not in known.ids
+        new = isinstance(request, ops.ClassicJoin) and request.instance is not None and each.name not in known.ids
         if new and in_consumer_group(each) and each.received in HELD:
             why = f"{each.name} joins with an instance id, and without a member id"
             yield breach(each, why, "accepted", each.received, "classic", each.received)
@@ -250,11 +234,11 @@ def fences_former(history: History) -> Iterator[Violation]:
         request = each.request
         if each.name not in each.before.fenced:
             continue
-        accepted = each.accepted and each.epoch != 0 if isinstance(request, Beat) else each.received == NONE
-        if accepted and isinstance(request, Beat | ClassicBeat | ClassicSync):
+        accepted = each.accepted and each.epoch != 0 if isinstance(request, Beat) else each.received == ops.NONE
+        if accepted and isinstance(request, Beat | ops.ClassicBeat | ops.ClassicSync):
             why = f"another client has taken over the instance of {each.name}"
             kind = "consumer" if isinstance(request, Beat) else "classic"
-            yield breach(each, why, FENCED_INSTANCE_ID, "accepted", kind)
+            yield breach(each, why, terms.FENCED_INSTANCE_ID, "accepted", kind)
 
 
 @impact("A partition has two owners after a static member went back to the classic protocol", "double processing",
@@ -288,7 +272,7 @@ def takeover_without_rebalance(history: History) -> Iterator[Violation]:
 def holds(step: MixedStep, instance: str) -> bool | None:
     """Whether a member has this instance id; None: that is not known."""
     known = step.before
-    names = known.holders(instance, OPERATOR)
+    names = known.holders(instance, ops.OPERATOR)
     if not names:
         return False
     return True if any(each in known.members and each not in known.doubted for each in names) else None
@@ -304,17 +288,17 @@ def operator_removes(history: History) -> Iterator[Violation]:
     """
     for each in mixed_steps(history):
         request = each.request
-        if isinstance(request, ClassicRemove):
+        if isinstance(request, ops.ClassicRemove):
             held = holds(each, request.instance)
-            expected = each.received if held is None else NONE if held else UNKNOWN_MEMBER_ID
+            expected = each.received if held is None else ops.NONE if held else terms.UNKNOWN_MEMBER_ID
             if each.received != expected:
                 why = f"an operator removes instance {request.instance}, which {'a' if held else 'no'} member has"
                 yield breach(each, why, expected, each.received, "held" if held else "free", each.received)
-        elif each.name in each.before.removed and isinstance(request, Beat | ClassicBeat | ClassicSync):
-            accepted = each.accepted and each.epoch != 0 if isinstance(request, Beat) else each.received == NONE
+        elif each.name in each.before.removed and isinstance(request, Beat | ops.ClassicBeat | ops.ClassicSync):
+            accepted = each.accepted and each.epoch != 0 if isinstance(request, Beat) else each.received == ops.NONE
             if accepted:
                 kind = "consumer" if isinstance(request, Beat) else "classic"
-                yield breach(each, f"an operator has removed {each.name}", UNKNOWN_MEMBER_ID, "accepted", kind)
+                yield breach(each, f"an operator has removed {each.name}", terms.UNKNOWN_MEMBER_ID, "accepted", kind)
 
 
 # Sizes
@@ -324,7 +308,7 @@ def joins_anew(step: MixedStep) -> bool:
     """Whether a client that is no member asks to be one of a consumer group."""
     if step.name in step.before.members or step.name in step.before.gone:
         return False
-    if isinstance(step.request, ClassicJoin):
+    if isinstance(step.request, ops.ClassicJoin):
         return step.before.form == CONSUMER
     return is_join(step)
 
@@ -338,7 +322,7 @@ def size_limit(history: History) -> Iterator[Violation]:
         refused = GROUP_MAX_SIZE_REACHED in (each.error, each.received)
         if refused and each.member is not None and known.form == CONSUMER:
             yield breach(each, f"{each.name} is a member", "not refused for the size", GROUP_MAX_SIZE_REACHED, "member")
-        if not isinstance(request, Beat | ClassicJoin) or not joins_anew(each) or each.joined_epoch is None:
+        if not isinstance(request, Beat | ops.ClassicJoin) or not joins_anew(each) or each.joined_epoch is None:
             continue
         taken = known.holders(request.instance, each.name) if request.instance else []
         size = sum(name not in taken for name in known.members)
@@ -355,10 +339,10 @@ def successor_fits(history: History) -> Iterator[Violation]:
     """A client that takes over an instance is not refused for the size of the group: it takes no room."""
     for each in mixed_steps(history):
         request = each.request
-        if not isinstance(request, Beat | ClassicJoin) or request.instance is None or not joins_anew(each):
+        if not isinstance(request, Beat | ops.ClassicJoin) or request.instance is None or not joins_anew(each):
             continue
         former = [name for name in each.before.holders(request.instance, each.name) if name not in each.before.doubted]
-        stated = not isinstance(request, ClassicJoin) or each.name not in each.before.ids
+        stated = not isinstance(request, ops.ClassicJoin) or each.name not in each.before.ids
         if former and stated and GROUP_MAX_SIZE_REACHED in (each.error, each.received):
             why = f"{each.name} joins as instance {request.instance}, which {former[0]} has"
             kind = "consumer" if isinstance(request, Beat) else "classic"
@@ -368,19 +352,18 @@ def successor_fits(history: History) -> Iterator[Violation]:
 # From a consumer group to a classic group
 
 
-@impact("After the last consumer left its partitions stay unassigned", "stuck group", "gating", "unread-partition",
-        links=("KIP-848",))  # fmt: skip
+@impact("After the last consumer left its partitions stay unassigned", "stuck group", "gating", "unread-partition")
 @rule("migration/downgrades", "grp-121", applies_to=asks)
 def downgrades(history: History) -> Iterator[Violation]:
     """When the last member of KIP-848's protocol has left, the others join again, and one of them leads."""
     for each in mixed_steps(history):
         if not each.before.changed or each.member is None:
             continue
-        if isinstance(each.request, ClassicBeat) and not each.request.behind and each.received == NONE:
+        if isinstance(each.request, ops.ClassicBeat) and not each.request.behind and each.received == ops.NONE:
             why = f"only classic members are left, {each.name} among them"
             yield breach(each, why, "REBALANCE_IN_PROGRESS", "NONE", "heartbeat")
         found = each.answers
-        joined = found is not None and isinstance(found.request, ClassicJoin) and each.received == NONE
+        joined = found is not None and isinstance(found.request, ops.ClassicJoin) and each.received == ops.NONE
         if joined and not each.answer.get("led"):
             yield breach(each, f"only classic members are left, {each.name} joins", "a leader", "none", "leader")
 
@@ -390,7 +373,7 @@ def downgrades(history: History) -> Iterator[Violation]:
 
 def _makes_id(step: MixedStep) -> bool:
     """Whether the coordinator may count a new member from this step on. A client that was reset may be two of them."""
-    if isinstance(step.request, ClassicJoin):
+    if isinstance(step.request, ops.ClassicJoin):
         return step.name not in step.before.ids
     return is_join(step) and step.name not in step.before.members
 
@@ -405,14 +388,13 @@ def _is_new(step: MixedStep) -> bool:
 def _may_join(step: MixedStep) -> bool:
     """Whether the group and the policy of its broker allow the join of a new client, without an instance id."""
     request, policy = step.request, step.before.config.policy
-    if isinstance(request, ClassicJoin):
-        asks_now = request.instance is not None or request.sent_version >= ASKING_VERSION
+    if isinstance(request, ops.ClassicJoin):
+        asks_now = request.instance is not None or request.sent_version >= ops.ASKING_VERSION
         return not asks_now and policy in UPGRADES and policy in DOWNGRADES
     return joining(step) is not None and in_consumer_group(step)
 
 
-@impact("A client cannot join its group", "stuck group", "guards", "refused-peer", "unread-partition",
-        links=("KIP-848",))  # fmt: skip
+@impact("A client cannot join its group", "stuck group", "guards", "refused-peer", "unread-partition")
 @rule("migration/admits-members", "grp-164", applies_to=asks)
 def admits_members(history: History) -> Iterator[Violation]:
     """A new client joins a group with room: a consumer one with consumers; one of the classic protocol, any.
@@ -426,8 +408,8 @@ def admits_members(history: History) -> Iterator[Violation]:
         if not (has_room and _may_join(each) and _is_new(each)):
             continue
         joins = isinstance(each.request, Beat)
-        granted = each.accepted if joins else each.received in (NONE, PARKED, BUSY)
+        granted = each.accepted if joins else each.received in (ops.NONE, ops.PARKED, ops.BUSY)
         refusal = each.error or each.received
-        if not granted and refusal not in UNAVAILABLE:
+        if not granted and refusal not in terms.UNAVAILABLE:
             kind = "consumer" if joins else "classic"
             yield breach(each, f"{each.name} joins", "accepted", f"refused: {refusal}", kind, refusal)

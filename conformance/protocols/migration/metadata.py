@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.migration.ops import ClassicSync
-from kipcheck.conformance.protocols.reconciled.heartbeats import Partitions
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 
 
 def metadata(topics: tuple[str, ...], owned: Partitions) -> str:

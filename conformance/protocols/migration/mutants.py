@@ -14,8 +14,7 @@ from kipcheck.conformance.protocols.migration.invariants import MEMBERS
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Action, ClassicJoin, ClassicRemove, Received
 from kipcheck.conformance.protocols.migration.state import Client, State
-from kipcheck.conformance.protocols.reconciled import model as reconciled
-from kipcheck.conformance.protocols.reconciled.heartbeats import AWAY, GROUP_ID_NOT_FOUND, Partitions, Says
+from kipcheck.conformance.protocols.reconciled import model as reconciled, terms
 
 
 class Playing(MachineMutant, MixedGroup):
@@ -66,7 +65,7 @@ class TakesAnyJoinForConsent(Playing):
     """A member of the classic protocol that joins again has given up what it should."""
 
     def reconciled(
-        self, group: consumer.State, member: consumer.Member, owned: Partitions, changed: bool
+        self, group: consumer.State, member: consumer.Member, owned: terms.Partitions, changed: bool
     ) -> consumer.Member:
         return super().reconciled(group, member, (), changed)
 
@@ -125,7 +124,7 @@ class KeepsInstances(Playing):
     """A client of the classic protocol gets an instance only when the former member has left for a while."""
 
     def may_replace(self, holder: consumer.Member) -> bool:
-        return holder.epoch == AWAY
+        return holder.epoch == terms.AWAY
 
 
 @defect("takes-over", ...)
@@ -239,7 +238,7 @@ class KeepsOutConsumers(Playing):
     """A consumer group with members of the classic protocol takes no new consumer."""
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
-        is_new = beat.says is Says.JOIN and state.group.member(beat.client) is None
+        is_new = beat.says is terms.Says.JOIN and state.group.member(beat.client) is None
         if is_new and beat.instance is None and state.is_consumer and state.members:
-            return Transition(state, (Rejected(beat.client, GROUP_ID_NOT_FOUND),))
+            return Transition(state, (Rejected(beat.client, terms.GROUP_ID_NOT_FOUND),))
         return super().beat(state, beat)

@@ -9,20 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.reconciled.heartbeats import (
-    AWAY,
-    FENCED_INSTANCE_ID,
-    FENCED_MEMBER_EPOCH,
-    LEAVING,
-    LEFT,
-    UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID,
-    Heartbeat,
-    Memory,
-    Partitions,
-)
+from kipcheck.conformance.protocols.reconciled import terms
 
-Target: TypeAlias = tuple[tuple[str, Partitions], ...]
+Target: TypeAlias = tuple[tuple[str, terms.Partitions], ...]
 """Member id and its part of a target assignment."""
 
 
@@ -40,9 +29,9 @@ class Member(Protocol):
         """The previous epoch, which a client uses that did not get the last answer."""
 
     @property
-    def assigned(self) -> Partitions: ...
+    def assigned(self) -> terms.Partitions: ...
     @property
-    def pending(self) -> Partitions:
+    def pending(self) -> terms.Partitions:
         """What it must revoke, and has not confirmed as revoked."""
 
     @property
@@ -70,7 +59,7 @@ class State(Protocol):
         """Sorted by id."""
 
     @property
-    def clients(self) -> tuple[Memory, ...]: ...
+    def clients(self) -> tuple[terms.Memory, ...]: ...
     def _replace(self, /, *args: Any, **changes: Any) -> Self: ...
 
 
@@ -93,7 +82,7 @@ class Rules(Protocol):
 
 M = TypeVar("M", bound=Member)
 S = TypeVar("S", bound=State)
-Beat = TypeVar("Beat", bound=Heartbeat)
+Beat = TypeVar("Beat", bound=terms.Heartbeat)
 Owned = TypeVar("Owned")
 """What a heartbeat lists as owned."""
 
@@ -116,17 +105,19 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
             holder = holder_of(state.members, beat.instance)
             if epoch == 0:
                 free = holder is None or self.is_released(holder)
-                return self.unfit(state, beat, epoch, owned) if free else UNRELEASED_INSTANCE_ID
+                return self.unfit(state, beat, epoch, owned) if free else terms.UNRELEASED_INSTANCE_ID
             if holder is None:
-                return UNKNOWN_MEMBER_ID
+                return terms.UNKNOWN_MEMBER_ID
             if not self.holds(holder, beat.client):
-                return FENCED_INSTANCE_ID
+                return terms.FENCED_INSTANCE_ID
         member: M | None = member_of(state.members, beat.client)
         if member is None:
-            return UNKNOWN_MEMBER_ID if epoch != 0 else self.unfit(state, beat, epoch, owned)
-        if epoch in LEFT:
+            return terms.UNKNOWN_MEMBER_ID if epoch != 0 else self.unfit(state, beat, epoch, owned)
+        if epoch in terms.LEFT:
             return None
-        return FENCED_MEMBER_EPOCH if self.is_stale(member, epoch, owned) else self.unfit(state, beat, epoch, owned)
+        return (
+            terms.FENCED_MEMBER_EPOCH if self.is_stale(member, epoch, owned) else self.unfit(state, beat, epoch, owned)
+        )
 
     @abstractmethod
     def shut(self, state: S, beat: Beat, epoch: int) -> str | None:
@@ -138,7 +129,7 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
 
     def is_released(self, holder: M) -> bool:
         """Whether another process may take over the instance of a member."""
-        return holder.epoch == AWAY
+        return holder.epoch == terms.AWAY
 
     def holds(self, holder: M, client: str) -> bool:
         return holder.id == client
@@ -172,7 +163,7 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
 
     def gone(self, state: S, id: str, epoch: int) -> S:
         """The group after a member has left, or left for a while."""
-        return self.without(state, id) if epoch == LEAVING else self.away(state, id)
+        return self.without(state, id) if epoch == terms.LEAVING else self.away(state, id)
 
     def without(self, state: S, id: str) -> S:
         members = tuple(each for each in state.members if each.id != id)
@@ -182,7 +173,7 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
         """A static member leaves for a while."""
         member: M | None = member_of(state.members, id)
         assert member is not None
-        return with_member(state, self.revoked(member)._replace(epoch=AWAY))
+        return with_member(state, self.revoked(member)._replace(epoch=terms.AWAY))
 
     # Reconciliation of one member
 
@@ -250,7 +241,7 @@ def with_member(state: S, member: Member) -> S:
     return state._replace(members=tuple(sorted((*others, member))))
 
 
-def part_of(target: Target, id: str) -> Partitions:
+def part_of(target: Target, id: str) -> terms.Partitions:
     """The part of a member."""
     return next((given for member, given in target if member == id), ())
 
@@ -265,7 +256,7 @@ def balanced(
     target: Target,
     may_keep: Callable[[str, Partition], bool] = lambda id, partition: True,
     may_have: Callable[[str, Partition], bool] = lambda id, partition: True,
-) -> Iterator[tuple[str, Partitions]]:
+) -> Iterator[tuple[str, terms.Partitions]]:
     """A balanced and sticky target assignment; protocols leave the choice among such assignments open.
 
     ``target``: the one before.

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep
-from kipcheck.conformance.protocols.reconciled.heartbeats import Memory, Partitions
+from kipcheck.conformance.protocols.reconciled.terms import Memory, Partitions
 
 Request = TypeVar("Request")
 Known = TypeVar("Known")

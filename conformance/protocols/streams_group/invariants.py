@@ -13,30 +13,12 @@ from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
-from kipcheck.conformance.protocols.reconciled.heartbeats import (
-    FENCED_INSTANCE_ID,
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
-    INVALID_REQUEST,
-    LEFT,
-    UNAVAILABLE,
-    UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID,
-)
+from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.streams_group import model
 from kipcheck.conformance.protocols.streams_group.described import differs, lists_differ
 from kipcheck.conformance.protocols.streams_group.legality import faults, is_legal, other_topology
-from kipcheck.conformance.protocols.streams_group.model import (
-    EMPTY,
-    INCORRECTLY_PARTITIONED_TOPICS,
-    MISSING_INTERNAL_TOPICS,
-    MISSING_SOURCE_TOPICS,
-    NOT_READY,
-    STABLE,
-    STALE_TOPOLOGY,
-    STREAMS_INVALID_TOPOLOGY_EPOCH,
-)
 from kipcheck.conformance.protocols.streams_group.ops import Consume
 from kipcheck.conformance.protocols.streams_group.topology import WRONG
 from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep, beats, describes, group_steps
@@ -45,6 +27,7 @@ TASKS: Final = "streams-group/tasks"
 EPOCHS: Final = "streams-group/epochs"
 DESCRIBE: Final = "streams-group/describe"
 HEARTBEAT: Final = "streams-group-heartbeat"
+impact = partial(any_impact, links=("KIP-1071",))
 
 
 def sends(case: Case, step: Step) -> bool:
@@ -83,7 +66,7 @@ def taken(step: GroupStep, revoked: bool) -> Iterator[Violation]:
                 yield breach(step, f"{why}now {step.client.name} gets it", expected, at=[other.may_still_own[task]])
 
 
-@impact("A task has two active owners", "double processing", "ownership", "double-processing", links=("KIP-1071",))
+@impact("A task has two active owners", "double processing", "ownership", "double-processing")
 @tasks("streams-group/one-owner", "grp-130")
 def one_owner(history: History) -> Iterator[Violation]:
     """An active task goes to no other member while its owner was not asked to revoke it, and has not left."""
@@ -91,10 +74,7 @@ def one_owner(history: History) -> Iterator[Violation]:
         yield from taken(each, revoked=False)
 
 
-@impact(
-    "A task is given away before its owner has stopped it", "double processing", "ownership", "double-processing",
-    links=("KIP-1071",),
-)  # fmt: skip
+@impact("A task is given away before its owner has stopped it", "double processing", "ownership", "double-processing")
 @tasks("streams-group/revoked-first", "grp-131")
 def revoked_first(history: History) -> Iterator[Violation]:
     """A task that a member was asked to revoke goes to another one only after a heartbeat without it, or its end."""
@@ -107,7 +87,7 @@ def asked(step: GroupStep) -> Group:
     return replace(step.known_after(), created=step.before.created)
 
 
-@impact("A member gets tasks that do not exist", "wrong data", "ownership", "wrong-data", links=("KIP-1071",))
+@impact("A member gets tasks that do not exist", "wrong data", "ownership", "wrong-data")
 @tasks("streams-group/known-tasks", "grp-132")
 def known_tasks(history: History) -> Iterator[Violation]:
     """An assigned task is of a subtopology of the group's topology, and of a partition of its source topic."""
@@ -118,7 +98,7 @@ def known_tasks(history: History) -> Iterator[Violation]:
             yield breach(each, f"{each.client.name} gets {partition_name(task)}", "tasks of the topology", kind)
 
 
-@impact("A member that joins again has no tasks", "stuck group", "answers", "unread-partition", links=("KIP-1071",))
+@impact("A member that joins again has no tasks", "stuck group", "answers", "unread-partition")
 @tasks("streams-group/joins-get-tasks", "grp-150")
 def joins_get_tasks(history: History) -> Iterator[Violation]:
     """The answer to a join has the active tasks of the member, also if it was there before."""
@@ -127,15 +107,15 @@ def joins_get_tasks(history: History) -> Iterator[Violation]:
             yield breach(each, f"{each.client.name} joins", "active tasks, which may be none", "omitted")
 
 
-@impact("A member does not learn why it gets no task", "stuck group", "answers", "stuck-group", links=("KIP-1071",))
+@impact("A member does not learn why it gets no task", "stuck group", "answers", "stuck-group")
 @tasks("streams-group/missing-topics-reported", "grp-133")
 def missing_topics_reported(history: History) -> Iterator[Violation]:
     """The status of an answer says MISSING_SOURCE_TOPICS if a source topic does not exist, and only then."""
     for each in beats(history):
-        if not each.accepted or each.epoch in LEFT:
+        if not each.accepted or each.epoch in terms.LEFT:
             continue
         missing = each.known_after().missing
-        reported = MISSING_SOURCE_TOPICS in each.statuses
+        reported = model.MISSING_SOURCE_TOPICS in each.statuses
         if bool(missing) != reported:
             why = f"{', '.join(missing) or 'no source topic'} is missing; the status is {each.statuses}"
             yield breach(
@@ -143,7 +123,7 @@ def missing_topics_reported(history: History) -> Iterator[Violation]:
             )
 
 
-@impact("A member does not learn why it gets no task", "stuck group", "answers", "stuck-group", links=("KIP-1071",))
+@impact("A member does not learn why it gets no task", "stuck group", "answers", "stuck-group")
 @tasks("streams-group/wrong-partitions-reported", "grp-156")
 def wrong_partitions_reported(history: History) -> Iterator[Violation]:
     """The status of an answer says INCORRECTLY_PARTITIONED_TOPICS if a changelog has a wrong number of partitions.
@@ -153,14 +133,13 @@ def wrong_partitions_reported(history: History) -> Iterator[Violation]:
     for each in answered(history):
         after = each.known_after()
         wrong = after.is_wrong and not after.missing
-        if wrong is not (INCORRECTLY_PARTITIONED_TOPICS in each.statuses):
+        if wrong is not (model.INCORRECTLY_PARTITIONED_TOPICS in each.statuses):
             why = f"the changelog of {WRONG} has {'a wrong number of' if wrong else 'no'} partitions"
             expected = "the status names it" if wrong else "no such status"
             yield breach(each, f"{why}; the status is {each.statuses}", expected, "hidden" if wrong else "made up")
 
 
-@impact("Internal topics are not created, and no task runs", "stuck group", "answers", "stuck-group",
-        links=("KIP-1071",))  # fmt: skip
+@impact("Internal topics are not created, and no task runs", "stuck group", "answers", "stuck-group")
 @tasks("streams-group/internal-topics-created", "grp-157")
 def internal_topics_created(history: History) -> Iterator[Violation]:
     """While internal topics are missing, a status says so, and the broker creates them, as large as tasks need."""
@@ -170,7 +149,7 @@ def internal_topics_created(history: History) -> Iterator[Violation]:
             why = f"of the internal topics {_named(owed)} are missing"
             kind = "none" if not each.created else "others" if {*each.created} != {*owed} else "partitions"
             yield Violation(why, (each.op.index,), _named(owed), _named(each.created), shape=("topics", kind))
-        if bool(owed) is not (MISSING_INTERNAL_TOPICS in each.statuses):
+        if bool(owed) is not (model.MISSING_INTERNAL_TOPICS in each.statuses):
             why = f"of the internal topics {_named(owed)} are missing; the status is {each.statuses}"
             expected = "the status says so" if owed else "no such status"
             yield breach(each, why, expected, "status", "hidden" if owed else "made up")
@@ -182,7 +161,7 @@ def _named(topics: Mapping[str, int]) -> str:
 
 def answered(history: History) -> Iterator[GroupStep]:
     """The accepted heartbeats of clients that do not leave."""
-    return (each for each in beats(history) if each.accepted and each.epoch not in LEFT)
+    return (each for each in beats(history) if each.accepted and each.epoch not in terms.LEFT)
 
 
 @impact("A static member that restarts loses its tasks", "trivia", "ownership", "needless-move",
@@ -205,7 +184,7 @@ def away_keeps_tasks(history: History) -> Iterator[Violation]:
 # Standby tasks
 
 
-@impact("A standby task protects against nothing", "stuck group", "ownership", "needless-move", links=("KIP-1071",))
+@impact("A standby task protects against nothing", "stuck group", "ownership", "needless-move")
 @tasks("streams-group/standby-elsewhere", "grp-158")
 def standby_elsewhere(history: History) -> Iterator[Violation]:
     """A member does not get the standby of a task that it runs; standbys are of tasks that have a changelog."""
@@ -219,7 +198,7 @@ def standby_elsewhere(history: History) -> Iterator[Violation]:
                 yield breach(each, why, "standbys of tasks with a changelog", "no changelog")
 
 
-@impact("Members warm up tasks that they never run", "trivia", "ownership", "needless-move", links=("KIP-1071",))
+@impact("Members warm up tasks that they never run", "trivia", "ownership", "needless-move")
 @tasks("streams-group/no-warm-up-unasked", "grp-159", grade=Grade.INFO)
 def no_warm_up_unasked(history: History) -> Iterator[Violation]:
     """A member that reports no offsets of its tasks gets no warm-up task."""
@@ -231,23 +210,28 @@ def no_warm_up_unasked(history: History) -> Iterator[Violation]:
 # Epochs and errors
 
 
-@impact("The epoch of a member falls", "double processing", "epochs", "stale-view", links=("KIP-1071",))
+@impact("The epoch of a member falls", "double processing", "epochs", "stale-view")
 @epochs("streams-group/epochs-rise", "grp-134")
 def epochs_rise(history: History) -> Iterator[Violation]:
     """The epoch of a member never falls while it is in the group."""
     for each in beats(history):
         last = each.client.memory.epoch
-        if each.accepted and each.epoch not in LEFT and each.client.is_certain_member and each.answered_epoch < last:
+        if (
+            each.accepted
+            and each.epoch not in terms.LEFT
+            and each.client.is_certain_member
+            and each.answered_epoch < last
+        ):
             why = f"{each.client.name} had epoch {last}; now it gets {each.answered_epoch}"
             yield breach(each, why, f"epoch {last} or above")
 
 
-@impact("A member that leaves gets an unexpected epoch", "trivia", "epochs", "stale-view", links=("KIP-1071",))
+@impact("A member that leaves gets an unexpected epoch", "trivia", "epochs", "stale-view")
 @epochs("streams-group/answers-leaving", "grp-135", grade=Grade.SHOULD)
 def answers_leaving(history: History) -> Iterator[Violation]:
     """A heartbeat that leaves is answered with epoch -1; that of a static member that leaves for a while with -2."""
     for each in beats(history):
-        if each.accepted and each.epoch in LEFT and each.answered_epoch != each.epoch:
+        if each.accepted and each.epoch in terms.LEFT and each.answered_epoch != each.epoch:
             yield breach(each, f"{each.client.name} left and got epoch {each.answered_epoch}", f"epoch {each.epoch}")
 
 
@@ -260,10 +244,8 @@ def _may_be_a_repetition(step: GroupStep) -> bool:
     return standby and {*owned.active} <= {*client.memory.given}
 
 
-@impact(
-    "A member with an outdated epoch is not fenced", "double processing", "epochs", "double-processing", "stale-view",
-    links=("KIP-1071",),
-)  # fmt: skip
+@impact("A member with an outdated epoch is not fenced", "double processing", "epochs", "double-processing",
+        "stale-view")  # fmt: skip
 @epochs("streams-group/stale-epoch-fenced", "grp-136")
 def stale_epoch_fenced(history: History) -> Iterator[Violation]:
     """An epoch above the member's, or below it and no repetition, is refused as FENCED_MEMBER_EPOCH."""
@@ -271,35 +253,34 @@ def stale_epoch_fenced(history: History) -> Iterator[Violation]:
         last = each.client.memory.epoch
         if not each.client.is_certain_member or each.epoch <= 0 or each.epoch == last or faults(each):
             continue
-        if each.error != FENCED_MEMBER_EPOCH and not _may_be_a_repetition(each):
+        if each.error != terms.FENCED_MEMBER_EPOCH and not _may_be_a_repetition(each):
             why = f"{each.client.name} has epoch {last}, and sends {each.epoch}"
-            yield breach(each, why, f"refused: {FENCED_MEMBER_EPOCH}", "newer" if each.epoch > last else "stale")
+            yield breach(each, why, f"refused: {terms.FENCED_MEMBER_EPOCH}", "newer" if each.epoch > last else "stale")
 
 
-@impact("A member is fenced because a response was lost", "trivia", "guards", "needless-move", links=("KIP-1071",))
+@impact("A member is fenced because a response was lost", "trivia", "guards", "needless-move")
 @epochs("streams-group/repetition-taken", "grp-137", grade=Grade.SHOULD)
 def repetition_taken(history: History) -> Iterator[Violation]:
     """After a lost response a member may repeat its previous epoch, if it owns no more tasks than it was assigned."""
     for each in beats(history):
         unused = each.client.is_certain_member and each.client.unused
-        if unused and each.epoch > 0 and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each):
+        if unused and each.epoch > 0 and each.error == terms.FENCED_MEMBER_EPOCH and _may_be_a_repetition(each):
             why = f"{each.client.name} repeats epoch {each.epoch}, which it had before {each.client.memory.epoch}"
             yield breach(each, why, "accepted")
 
 
-@impact("A client that is no member goes on as one", "stuck group", "guards", "stuck-group", links=("KIP-1071",))
+@impact("A client that is no member goes on as one", "stuck group", "guards", "stuck-group")
 @epochs("streams-group/strangers-refused", "grp-138")
 def strangers_refused(history: History) -> Iterator[Violation]:
     """A heartbeat of a client that is no member, and does not join, is refused as UNKNOWN_MEMBER_ID."""
     for each in beats(history):
         strange = each.before.form == "streams" and each.epoch != 0 and not each.client.member and not faults(each)
-        if strange and each.error != UNKNOWN_MEMBER_ID:
+        if strange and each.error != terms.UNKNOWN_MEMBER_ID:
             why = f"{each.client.name} is no member, and sends epoch {each.epoch}"
-            yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "accepted" if each.accepted else each.error)
+            yield breach(each, why, f"refused: {terms.UNKNOWN_MEMBER_ID}", "accepted" if each.accepted else each.error)
 
 
-@impact("An invalid heartbeat is accepted, or refused with another error", "trivia", "error-codes", "misled-operator",
-        links=("KIP-1071",))  # fmt: skip
+@impact("An invalid heartbeat is accepted, or refused with another error", "trivia", "error-codes", "misled-operator")
 @rule("streams-group/invalid-refused", "grp-139", checks=(EPOCHS,), applies_to=sends)
 def invalid_refused(history: History) -> Iterator[Violation]:
     """An invalid heartbeat is refused as INVALID_REQUEST; an invalid topology as STREAMS_INVALID_TOPOLOGY."""
@@ -307,7 +288,7 @@ def invalid_refused(history: History) -> Iterator[Violation]:
         expected = faults(each)
         known = each.before.form == "streams" and each.before.tasks and each.client.is_certain_member
         if not expected and known and each.beat.flaw == "task" and each.epoch == each.client.memory.epoch:
-            expected = (INVALID_REQUEST,)
+            expected = (terms.INVALID_REQUEST,)
         if expected and each.error not in expected:
             why = (
                 f"{each.client.name} sends epoch {each.epoch}, {each.beat.flaw or 'without a topology where it joins'}"
@@ -316,7 +297,7 @@ def invalid_refused(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {expected[0]}", kind, each.beat.flaw or "plain")
 
 
-@impact("A group of another type is used as a streams group", "wrong data", "guards", "wrong-data", links=("KIP-1071",))
+@impact("A group of another type is used as a streams group", "wrong data", "guards", "wrong-data")
 @rule("streams-group/one-type", "grp-140", checks=(EPOCHS,), applies_to=asks)
 def one_type(history: History) -> Iterator[Violation]:
     """A group has one type, or is not there: requests of another type are refused as GROUP_ID_NOT_FOUND."""
@@ -324,17 +305,15 @@ def one_type(history: History) -> Iterator[Violation]:
         form, consumes = each.before.form, isinstance(each.request, Consume)
         wrong = form == "streams" if consumes else form == "consumer"
         absent = form == "none" and not consumes and (each.verb != HEARTBEAT or each.epoch != 0)
-        if not (wrong or absent) or each.error == GROUP_ID_NOT_FOUND or (each.verb == HEARTBEAT and faults(each)):
+        if not (wrong or absent) or each.error == terms.GROUP_ID_NOT_FOUND or (each.verb == HEARTBEAT and faults(each)):
             continue
         sent = each.verb.removeprefix("streams-group-")
         why = f"{sent}, and the group is {'not there' if absent else f'a {form} group'}"
-        yield breach(each, why, f"refused: {GROUP_ID_NOT_FOUND}", sent, form)
+        yield breach(each, why, f"refused: {terms.GROUP_ID_NOT_FOUND}", sent, form)
 
 
-@impact(
-    "A silent member keeps its tasks, or a live one loses them", "stuck group", "guards", "unread-partition",
-    "needless-move", links=("KIP-1071",),
-)  # fmt: skip
+@impact("A silent member keeps its tasks, or a live one loses them", "stuck group", "guards", "unread-partition",
+        "needless-move")  # fmt: skip
 @rule("streams-group/silent-are-removed", "grp-141", checks=(EPOCHS,), after=(HEARTBEAT,))
 def silent_are_removed(history: History) -> Iterator[Violation]:
     """A member that was silent for its session timeout is unknown; one that was not, and need not revoke, is known."""
@@ -344,8 +323,8 @@ def silent_are_removed(history: History) -> Iterator[Violation]:
             continue
         if each.accepted and client.silent_ms >= each.before.config.session_ms:
             why = f"{client.name} was silent for {client.silent_ms} ms, and is accepted as a member"
-            yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never removed")
-        elif each.error == UNKNOWN_MEMBER_ID and client.is_certain_member and not client.revoking_ms:
+            yield breach(each, why, f"refused: {terms.UNKNOWN_MEMBER_ID}", "never removed")
+        elif each.error == terms.UNKNOWN_MEMBER_ID and client.is_certain_member and not client.revoking_ms:
             why = f"{client.name} was silent for only {client.silent_ms} ms, and is unknown"
             yield breach(each, why, "accepted", "removed too early")
 
@@ -358,7 +337,7 @@ def one_member_an_instance(history: History) -> Iterator[Violation]:
     for each in beats(history):
         holder = each.before.clients.get(each.before.instances.get(each.beat.instance or "", ""))
         if holder is not None and holder.is_certain_member and holder.name != each.client.name and each.accepted:
-            expected = UNRELEASED_INSTANCE_ID if each.epoch == 0 else FENCED_INSTANCE_ID
+            expected = terms.UNRELEASED_INSTANCE_ID if each.epoch == 0 else terms.FENCED_INSTANCE_ID
             why = f"{each.client.name} sends instance id {each.beat.instance}, which {holder.name} has"
             yield breach(each, why, f"refused: {expected}", "joins" if each.epoch == 0 else "stays")
 
@@ -366,19 +345,18 @@ def one_member_an_instance(history: History) -> Iterator[Violation]:
 # Topologies
 
 
-@impact("Members run different topologies, and do not know it", "wrong data", "epochs", "stale-view",
-        links=("KIP-1071",))  # fmt: skip
+@impact("Members run different topologies, and do not know it", "wrong data", "epochs", "stale-view")
 @epochs("streams-group/stale-topology-reported", "grp-142")
 def stale_topology_reported(history: History) -> Iterator[Violation]:
     """A status of an answer is STALE_TOPOLOGY if the member's topology epoch is below the group's, and only then."""
     for each in beats(history):
-        if not each.accepted or each.epoch in LEFT:
+        if not each.accepted or each.epoch in terms.LEFT:
             continue
         after = each.known_after()
         own, group = after.clients[each.client.name].topology_epoch, after.topology_epoch
-        if (own < group) is not (STALE_TOPOLOGY in each.statuses):
+        if (own < group) is not (model.STALE_TOPOLOGY in each.statuses):
             why = f"{each.client.name} has topology epoch {own}, the group {group}; the status is {each.statuses}"
-            expected = f"the status is {STALE_TOPOLOGY}" if own < group else "no such status"
+            expected = f"the status is {model.STALE_TOPOLOGY}" if own < group else "no such status"
             yield breach(each, why, expected, "hidden" if own < group else "made up")
 
 
@@ -389,9 +367,9 @@ def one_topology(history: History) -> Iterator[Violation]:
     """A member does not join with another topology of the same epoch."""
     for each in beats(history):
         same_epoch = other_topology(each) and each.beat.topology_epoch == each.before.topology_epoch
-        if same_epoch and each.error not in (INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY_EPOCH):
+        if same_epoch and each.error not in (terms.INVALID_REQUEST, model.STREAMS_INVALID_TOPOLOGY_EPOCH):
             why = f"{each.client.name} joins with {each.beat.topology}, the group has {each.before.topology}"
-            yield breach(each, why, f"refused: {INVALID_REQUEST} or {STREAMS_INVALID_TOPOLOGY_EPOCH}")
+            yield breach(each, why, f"refused: {terms.INVALID_REQUEST} or {model.STREAMS_INVALID_TOPOLOGY_EPOCH}")
 
 
 @impact("A topology is updated, or refused in another way", "trivia", "guards", "misled-operator",
@@ -401,15 +379,15 @@ def no_update_yet(history: History) -> Iterator[Violation]:
     """A join with a newer topology epoch is refused as INVALID_REQUEST: releases do not update topologies."""
     for each in beats(history):
         newer = other_topology(each) and each.beat.topology_epoch > each.before.topology_epoch
-        if newer and each.error != INVALID_REQUEST:
+        if newer and each.error != terms.INVALID_REQUEST:
             why = f"{each.client.name} joins with topology epoch {each.beat.topology_epoch}"
-            yield breach(each, why, f"refused: {INVALID_REQUEST}", "accepted" if each.accepted else each.error)
+            yield breach(each, why, f"refused: {terms.INVALID_REQUEST}", "accepted" if each.accepted else each.error)
 
 
 # Describe
 
 
-@impact("Tools show other members than the group has", "trivia", "answers", "misled-operator", links=("KIP-1071",))
+@impact("Tools show other members than the group has", "trivia", "answers", "misled-operator")
 @described("streams-group/describes-members", "grp-145")
 def describes_members(history: History) -> Iterator[Violation]:
     """A describe has the members of the group, each with the epochs and tasks of the last answer to it."""
@@ -434,7 +412,7 @@ def describes_members(history: History) -> Iterator[Violation]:
                 yield from differs(each, f"{what} of {client.name}", expected, observed, what)
 
 
-@impact("Tools show another topology than the group has", "trivia", "answers", "misled-operator", links=("KIP-1071",))
+@impact("Tools show another topology than the group has", "trivia", "answers", "misled-operator")
 @described("streams-group/describes-topology", "grp-146")
 def describes_topology(history: History) -> Iterator[Violation]:
     """A describe has the topology, with its epoch, with which the first member joined."""
@@ -445,20 +423,19 @@ def describes_topology(history: History) -> Iterator[Violation]:
         )
 
 
-@impact("An abandoned group looks alive, or a live one abandoned", "trivia", "answers", "misled-operator",
-        links=("KIP-1071",))  # fmt: skip
+@impact("An abandoned group looks alive, or a live one abandoned", "trivia", "answers", "misled-operator")
 @described("streams-group/empty-without-members", "grp-147")
 def empty_without_members(history: History) -> Iterator[Violation]:
     """The state of a group is Empty when all members have left, and is not while it has members."""
     for each in describes(history):
         state, known = each.described.state, each.before
         if not known.members:
-            yield from differs(each, "the state of a group without members", EMPTY, state, "left")
-        elif any(client.is_certain_member for client in known.members) and state == EMPTY:
-            yield from differs(each, "the state of a group with members", f"not {EMPTY}", state, "alive")
+            yield from differs(each, "the state of a group without members", model.EMPTY, state, "left")
+        elif any(client.is_certain_member for client in known.members) and state == model.EMPTY:
+            yield from differs(each, "the state of a group with members", f"not {model.EMPTY}", state, "alive")
 
 
-@impact("The epoch of a group falls", "double processing", "epochs", "stale-view", links=("KIP-1071",))
+@impact("The epoch of a group falls", "double processing", "epochs", "stale-view")
 @described("streams-group/group-epoch-rises", "grp-148")
 def group_epoch_rises(history: History) -> Iterator[Violation]:
     """The epoch of the group never falls, and is at least that of its assignment; that is at least each member's."""
@@ -474,8 +451,7 @@ def group_epoch_rises(history: History) -> Iterator[Violation]:
                 yield from differs(each, f"the epoch of {member.client}", expected, member.epoch, "member")
 
 
-@impact("A task is not run by any member of a stable group", "stuck group", "balance", "unread-partition",
-        links=("KIP-1071",))  # fmt: skip
+@impact("A task is not run by any member of a stable group", "stuck group", "balance", "unread-partition")
 @described("streams-group/stable-is-complete", "grp-149")
 def stable_is_complete(history: History) -> Iterator[Violation]:
     """In state Stable each task has one active owner, all members have their targets, and all epochs are the same.
@@ -484,7 +460,7 @@ def stable_is_complete(history: History) -> Iterator[Violation]:
     """
     for each in describes(history):
         found = each.described
-        if found.state != STABLE:
+        if found.state != model.STABLE:
             continue
         owned = Counter(task for member in found.members for task in member.tasks)
         yield from lists_differ(each, "the owned tasks", sorted(each.before.tasks), sorted(owned.elements()), "tasks")
@@ -500,8 +476,7 @@ def stable_is_complete(history: History) -> Iterator[Violation]:
             yield from differs(each, f"the epoch of {member.client}", found.epoch, member.epoch, "epoch")
 
 
-@impact("A member that still runs tasks of others looks up to date", "trivia", "epochs", "stale-view",
-        links=("KIP-1071",))  # fmt: skip
+@impact("A member that still runs tasks of others looks up to date", "trivia", "epochs", "stale-view")
 @described("streams-group/revokes-before-its-epoch", "grp-151", grade=Grade.SHOULD)
 def revokes_before_its_epoch(history: History) -> Iterator[Violation]:
     """While a member has tasks to revoke, its epoch is below the assignment epoch."""
@@ -516,34 +491,34 @@ def revokes_before_its_epoch(history: History) -> Iterator[Violation]:
                 )
 
 
-@impact("A group without its topics looks ready", "stuck group", "answers", "misled-operator", links=("KIP-1071",))
+@impact("A group without its topics looks ready", "stuck group", "answers", "misled-operator")
 @described("streams-group/not-ready-without-topics", "grp-133")
 def not_ready_without_topics(history: History) -> Iterator[Violation]:
     """The state of a group with members is NotReady while a source topic does not exist."""
     for each in describes(history):
         known = each.before
         if not known.tasks and any(client.is_certain_member for client in known.members):
-            yield from differs(each, "the state of a group without its topics", NOT_READY, each.described.state)
+            yield from differs(each, "the state of a group without its topics", model.NOT_READY, each.described.state)
 
 
 @impact("A Streams application cannot join its group, or stay in it", "stuck group", "guards", "refused-peer",
-        "unread-partition", links=("KIP-1071",))  # fmt: skip
+        "unread-partition")  # fmt: skip
 @rule("streams-group/admits-members", "grp-165", checks=(EPOCHS,), applies_to=sends)
 def admits_members(history: History) -> Iterator[Violation]:
     """A valid heartbeat of a client that joins with the group's topology, or of a member in its epoch, is accepted."""
     for each in beats(history):
-        if not each.accepted and each.error not in UNAVAILABLE and is_legal(each):
+        if not each.accepted and each.error not in terms.UNAVAILABLE and is_legal(each):
             joins = each.epoch == 0
             why = f"{each.client.name} joins" if joins else f"{each.client.name} sends its epoch {each.epoch}"
             yield breach(each, why, "accepted", "joins" if joins else "stays", each.error)
 
 
-@impact("Tools cannot show a group", "trivia", "answers", "misled-operator", links=("KIP-1071",))
+@impact("Tools cannot show a group", "trivia", "answers", "misled-operator")
 @rule("streams-group/describes", "grp-145", checks=(DESCRIBE,), applies_to=asks)
 def describes_groups(history: History) -> Iterator[Violation]:
     """A describe of a streams group with members is answered."""
     for each in group_steps(history):
         describes_one = each.verb == "streams-group-describe" and each.before.form == "streams"
         sure = any(client.is_certain_member for client in each.before.members)
-        if describes_one and sure and not each.accepted and each.error not in UNAVAILABLE:
+        if describes_one and sure and not each.accepted and each.error not in terms.UNAVAILABLE:
             yield Violation("the group has members", (each.op.index,), "a description", f"refused: {each.error}")

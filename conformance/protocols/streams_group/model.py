@@ -13,33 +13,10 @@ from typing import Final, assert_never, final
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Rejected
-from kipcheck.conformance.protocols.reconciled.heartbeats import (
-    AWAY,
-    GROUP_ID_NOT_FOUND,
-    INVALID_REQUEST,
-    LEFT,
-    Memory,
-    Says,
-    with_memory,
-)
+from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.model import ReconciledGroup, balanced, renamed, with_member
-from kipcheck.conformance.protocols.streams_group.ops import (
-    CLIENTS,
-    PASSES,
-    REBALANCE_MS,
-    SESSION_MS,
-    TOPOLOGIES,
-    Action,
-    Answered,
-    Beat,
-    Consume,
-    Describe,
-    Described,
-    DescribedMember,
-    Event,
-    Pass,
-    Tasks,
-)
+from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.streams_group import ops
 from kipcheck.conformance.protocols.streams_group.rules import CURRENT, Rules
 from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
 from kipcheck.conformance.protocols.streams_group.topology import (
@@ -69,7 +46,7 @@ STAYS: Final = 2
 class Config:
     """Settings of the broker, in milliseconds."""
 
-    session_ms: int = SESSION_MS
+    session_ms: int = ops.SESSION_MS
     """``group.streams.session.timeout.ms``"""
     standbys: int = 1
     """``group.streams.num.standby.replicas``"""
@@ -83,8 +60,8 @@ SETTINGS: Final[Mapping[str, str]] = {
 """The field that has a setting."""
 
 
-class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
-    revocation_ms = REBALANCE_MS
+class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
+    revocation_ms = ops.REBALANCE_MS
 
     def __init__(self, rules: Rules = CURRENT, config: Config = DEFAULT) -> None:
         self.rules = rules
@@ -93,65 +70,65 @@ class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
     def initial(self) -> State:
         return State()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case Beat():
+            case ops.Beat():
                 return self.beat(state, event)
-            case Describe():
+            case ops.Describe():
                 return Transition(state, (self.described(state),))
-            case Consume():
+            case ops.Consume():
                 return self.consumed(state)
-            case Pass(ms):
+            case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
             case _:
                 assert_never(event)
 
-    def enabled(self, state: State, /) -> Iterator[Event]:
+    def enabled(self, state: State, /) -> Iterator[ops.Event]:
         """Events that the coordinator accepts."""
         if state.form == "none":
-            yield Consume()
+            yield ops.Consume()
         if state.form == "consumer":
             return
         if state.form == "streams":
-            yield Describe()
+            yield ops.Describe()
         if state.members:
             # Without members time changes nothing, and running brokers take it in full.
-            yield from map(Pass, (PASSES[0], *PASSES))
-        for client in CLIENTS:
-            joins = [Beat(client, Says.JOIN, 0, *known, "none") for known in self._runnable(state)]
+            yield from map(ops.Pass, (ops.PASSES[0], *ops.PASSES))
+        for client in ops.CLIENTS:
+            joins = [ops.Beat(client, Says.JOIN, 0, *known, "none") for known in self._runnable(state)]
             member = state.member(client)
-            if member is None or member.epoch == AWAY:
+            if member is None or member.epoch == terms.AWAY:
                 yield from joins
                 yield from (replace(each, instance=INSTANCES[0]) for each in joins[:1] if self.rules.takes_instances)
                 continue
             instance = member.instance
             yield replace(joins[0], instance=instance)
-            yield Beat(client, Says.LEAVE, instance=instance)
+            yield ops.Beat(client, Says.LEAVE, instance=instance)
             if instance is not None:
-                yield Beat(client, Says.AWAY, instance=instance)
-            stays = [Beat(client, Says.STAY, owned=owned, instance=instance) for owned in (None, "told", "before")]
+                yield ops.Beat(client, Says.AWAY, instance=instance)
+            stays = [ops.Beat(client, Says.STAY, owned=owned, instance=instance) for owned in (None, "told", "before")]
             yield from stays * STAYS
             if 0 < member.previous < member.epoch:
-                yield Beat(client, Says.STAY, member.epoch - member.previous, owned="told", instance=instance)
+                yield ops.Beat(client, Says.STAY, member.epoch - member.previous, owned="told", instance=instance)
 
     def _runnable(self, state: State) -> Iterator[tuple[tuple[str, ...], int]]:
         """Topologies with which a member may join, each with its epoch."""
         if state.topology is None:
-            yield from ((each, epoch) for each in TOPOLOGIES for epoch in range(2))
+            yield from ((each, epoch) for each in ops.TOPOLOGIES for epoch in range(2))
         else:
             yield state.topology, state.topology_epoch
-            yield from ((each, epoch) for each in TOPOLOGIES[:2] for epoch in range(state.topology_epoch))
+            yield from ((each, epoch) for each in ops.TOPOLOGIES[:2] for epoch in range(state.topology_epoch))
 
     # A heartbeat
 
-    def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
+    def beat(self, state: State, beat: ops.Beat) -> Transition[State, ops.Action]:
         memory = state.memory(beat.client)
         epoch, owned = memory.epoch_in(beat), owned_tasks(memory, state.standby_memory(beat.client), beat)
         error = self.invalid(beat, epoch, owned.active) or self.fault(state, beat, epoch, owned)
         if error is not None:
             return Transition(state, (Rejected(beat.client, error),))
-        if epoch in LEFT:
-            return self._answered(self.gone(state, beat.client, epoch), memory, Answered(beat.client, epoch, None))
+        if epoch in terms.LEFT:
+            return self._answered(self.gone(state, beat.client, epoch), memory, ops.Answered(beat.client, epoch, None))
         known = state
         state = self.joined(self.replaced(state, beat), beat) if epoch == 0 else state
         if self.is_ready(state) != state.validated:
@@ -167,7 +144,7 @@ class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
         statuses = self.statuses(state, after)
         missing = () if state.created else tuple(sorted(internal_topics(state.topology or ()).items()))
         active, spares, warm = (after.assigned, after.standby, ()) if tells else (None, None, None)
-        answer = Answered(beat.client, after.epoch, active, spares, warm, statuses, self.creates(missing))
+        answer = ops.Answered(beat.client, after.epoch, active, spares, warm, statuses, self.creates(missing))
         return self._answered(
             with_member(state, after)._replace(created=state.created or bool(missing)), memory, answer
         )
@@ -176,38 +153,40 @@ class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
         """The internal topics that the broker creates. ``missing``: those that do not exist."""
         return missing
 
-    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
         known = memory.after(answer.epoch, answer.tasks)
         standby = state.standby_memory(memory.client).after(answer.epoch, answer.standby)
-        state = state._replace(clients=with_memory(state.clients, known), standbys=with_memory(state.standbys, standby))
+        state = state._replace(
+            clients=terms.with_memory(state.clients, known), standbys=terms.with_memory(state.standbys, standby)
+        )
         return Transition(state, (answer,))
 
-    def invalid(self, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+    def invalid(self, beat: ops.Beat, epoch: int, owned: ops.Tasks | None) -> str | None:
         """The error of a heartbeat that no group accepts."""
         if is_invalid(beat, epoch, owned) or (beat.instance is not None and not self.rules.takes_instances):
-            return INVALID_REQUEST
+            return terms.INVALID_REQUEST
         return STREAMS_INVALID_TOPOLOGY if beat.flaw == "changelog" and epoch == 0 else None
 
-    def shut(self, state: State, beat: Beat, epoch: int) -> str | None:
+    def shut(self, state: State, beat: ops.Beat, epoch: int) -> str | None:
         absent = state.form == "consumer" or (state.form == "none" and epoch != 0)
-        return GROUP_ID_NOT_FOUND if absent else None
+        return terms.GROUP_ID_NOT_FOUND if absent else None
 
-    def unfit(self, state: State, beat: Beat, epoch: int, owned: Owned) -> str | None:
+    def unfit(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
         fits = (epoch != 0 or self.may_run(state, beat)) and self.is_possible(state, owned.active)
-        return None if fits else INVALID_REQUEST
+        return None if fits else terms.INVALID_REQUEST
 
     def owns_no_more(self, member: Member, owned: Owned) -> bool:
         if owned.active is None:
             return False
         return {*owned.active} <= {*member.assigned} and {*(owned.standby or ())} <= {*member.standby}
 
-    def may_run(self, state: State, beat: Beat) -> bool:
+    def may_run(self, state: State, beat: ops.Beat) -> bool:
         """Whether a member may join with its topology: that of the group, or any with an older epoch."""
         if state.topology is None or beat.topology_epoch < state.topology_epoch:
             return True
         return (beat.topology, beat.topology_epoch) == (state.topology, state.topology_epoch)
 
-    def is_possible(self, state: State, owned: Tasks | None) -> bool:
+    def is_possible(self, state: State, owned: ops.Tasks | None) -> bool:
         """Whether the owned tasks exist, as far as the group knows its tasks."""
         return not self.is_ready(state) or all(self.exists(state, each) for each in owned or ())
 
@@ -238,7 +217,7 @@ class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
 
     # The group
 
-    def joined(self, state: State, beat: Beat) -> State:
+    def joined(self, state: State, beat: ops.Beat) -> State:
         if state.topology is None:
             state = state._replace(form="streams", topology=beat.topology, topology_epoch=beat.topology_epoch)
         known = state.member(beat.client)
@@ -248,7 +227,7 @@ class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
         changed = known is None or known.topology_epoch != beat.topology_epoch
         return with_member(state, member)._replace(epoch=self.bumped(state) if changed else state.epoch)
 
-    def replaced(self, state: State, beat: Beat) -> State:
+    def replaced(self, state: State, beat: ops.Beat) -> State:
         """Another process may run tasks elsewhere: the group rebalances."""
         holder, after = state.holder(beat.instance), super().replaced(state, beat)
         if holder is None or holder.id == beat.client:
@@ -259,13 +238,13 @@ class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
     def bumped(self, state: State) -> int:
         return state.epoch + 1
 
-    def shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         """The target assignment of active tasks."""
         found = self.sizes(state) if self.is_ready(state) else {}
         wanted = [(each, number) for each in state.topology or () for number in range(found.get(each, 0))]
         return balanced((each.id for each in state.members), wanted, state.target)
 
-    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         """Each task with a changelog has so many standby tasks, of other members than the one that runs it."""
         given: dict[str, list[Partition]] = {each.id: [] for each in state.members}
         former = {(id, task) for id, tasks in state.standby_target for task in tasks}
@@ -283,10 +262,10 @@ class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
         state = state._replace(standby_target=standby_target, epoch=self.bumped(state))
         return state._replace(target_epoch=state.epoch) if self.rules.aims_when_empty and not state.members else state
 
-    def consumed(self, state: State) -> Transition[State, Action]:
+    def consumed(self, state: State) -> Transition[State, ops.Action]:
         """A consumer joins the group."""
         if not self.admits_consumers(state):
-            return Transition(state, (Rejected("", GROUP_ID_NOT_FOUND),))
+            return Transition(state, (Rejected("", terms.GROUP_ID_NOT_FOUND),))
         return Transition(state._replace(form="consumer"))
 
     def admits_consumers(self, state: State) -> bool:
@@ -344,16 +323,16 @@ class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
 
     # Describe
 
-    def described(self, state: State) -> Action:
+    def described(self, state: State) -> ops.Action:
         if state.form != "streams":
-            return Rejected("", GROUP_ID_NOT_FOUND)
-        return Described(
+            return Rejected("", terms.GROUP_ID_NOT_FOUND)
+        return ops.Described(
             self.phase(state), state.epoch, state.target_epoch, state.topology_epoch,
             tuple(sorted(state.topology or ())), tuple(self.described_member(state, each) for each in state.members),
         )  # fmt: skip
 
-    def described_member(self, state: State, member: Member) -> DescribedMember:
-        return DescribedMember(
+    def described_member(self, state: State, member: Member) -> ops.DescribedMember:
+        return ops.DescribedMember(
             member.id, member.epoch, member.topology_epoch, member.assigned, state.target_of(member.id), member.standby,
             state.standby_target_of(member.id),
         )  # fmt: skip
@@ -373,7 +352,7 @@ class StreamsGroup(ReconciledGroup[State, Member, Beat, Owned]):
         return STABLE if settled else RECONCILING
 
 
-def owned_tasks(active: Memory, standby: Memory, beat: Beat) -> Owned:
+def owned_tasks(active: terms.Memory, standby: terms.Memory, beat: ops.Beat) -> Owned:
     """The tasks in a heartbeat of a client that knows this."""
     owned = active.claimed(beat.owned)
     if beat.flaw != "task":
@@ -381,11 +360,11 @@ def owned_tasks(active: Memory, standby: Memory, beat: Beat) -> Owned:
     return Owned((*(owned or ()), ("t", NO_TASK)), standby.claimed(beat.owned or "none"))
 
 
-def is_invalid(beat: Beat, epoch: int, owned: Tasks | None) -> bool:
+def is_invalid(beat: ops.Beat, epoch: int, owned: ops.Tasks | None) -> bool:
     """Whether the heartbeat is invalid whatever the group is, its topology aside."""
-    if epoch < AWAY or beat.flaw in ("group", "member", "instance", "rack"):
+    if epoch < terms.AWAY or beat.flaw in ("group", "member", "instance", "rack"):
         return True
-    if epoch == AWAY and beat.instance is None:
+    if epoch == terms.AWAY and beat.instance is None:
         return True
     if beat.flaw == "standby" and owned is not None:
         return True

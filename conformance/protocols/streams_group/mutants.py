@@ -8,49 +8,21 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import Rejected
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
-from kipcheck.conformance.protocols.reconciled.heartbeats import (
-    AWAY,
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
-    LEAVING,
-    UNKNOWN_MEMBER_ID,
-    Memory,
-)
+from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.model import with_member
+from kipcheck.conformance.protocols.streams_group import model, ops
 from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, TASKS
-from kipcheck.conformance.protocols.streams_group.model import (
-    EMPTY,
-    INCORRECTLY_PARTITIONED_TOPICS,
-    MISSING_INTERNAL_TOPICS,
-    MISSING_SOURCE_TOPICS,
-    RECONCILING,
-    STABLE,
-    STALE_TOPOLOGY,
-    StreamsGroup,
-)
-from kipcheck.conformance.protocols.streams_group.ops import (
-    OPERATIONS,
-    SESSION_MS,
-    Action,
-    Answered,
-    Beat,
-    Describe,
-    Described,
-    DescribedMember,
-    Event,
-    Tasks,
-)
 from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
 from kipcheck.conformance.protocols.streams_group.topology import REPARTITIONED, STATEFUL
 
 
-class Playing(MachineMutant, StreamsGroup):
+class Playing(MachineMutant, model.StreamsGroup):
     """The reference machine as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
 
     def __init__(self) -> None:
-        StreamsGroup.__init__(self)
+        model.StreamsGroup.__init__(self)
         MachineMutant.__init__(self)
 
 
@@ -58,15 +30,15 @@ Made = TypeVar("Made", bound=type[Playing])
 
 
 def tasks(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(TASKS, f"streams-group/{invariant}", OPERATIONS.machine, None, least)
+    return mutant(TASKS, f"streams-group/{invariant}", ops.OPERATIONS.machine, None, least)
 
 
 def epochs(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(EPOCHS, f"streams-group/{invariant}", OPERATIONS.machine, None, least)
+    return mutant(EPOCHS, f"streams-group/{invariant}", ops.OPERATIONS.machine, None, least)
 
 
 def described(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(DESCRIBE, f"streams-group/{invariant}", OPERATIONS.machine, None, least)
+    return mutant(DESCRIBE, f"streams-group/{invariant}", ops.OPERATIONS.machine, None, least)
 
 
 # Tasks
@@ -100,7 +72,7 @@ class TakesOmittedTasksForRevoked(Playing):
 class GivesOneTaskTooMany(Playing):
     """The first subtopology has one task more than its topic has partitions."""
 
-    def shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         first = state.members[0].id
         found = self.sizes(state)
         extra = tuple((each, found[each]) for each in (state.topology or ())[:1] if each in found)
@@ -111,7 +83,7 @@ class GivesOneTaskTooMany(Playing):
 class AnswersOnlyChanges(Playing):
     """The answer to a member that joins again has tasks only if they changed."""
 
-    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
         kept = memory.epoch > 0 and answer.tasks == memory.given
         return super()._answered(state, memory, replace(answer, tasks=None) if kept else answer)
 
@@ -121,7 +93,7 @@ class HidesMissingTopics(Playing):
     """The status does not say that a source topic is missing."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
-        return tuple(each for each in super().statuses(state, member) if each != MISSING_SOURCE_TOPICS)
+        return tuple(each for each in super().statuses(state, member) if each != model.MISSING_SOURCE_TOPICS)
 
 
 @tasks("wrong-partitions-reported", ...)
@@ -129,7 +101,7 @@ class HidesWrongPartitions(Playing):
     """The status does not say that a changelog has a wrong number of partitions."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
-        return tuple(each for each in super().statuses(state, member) if each != INCORRECTLY_PARTITIONED_TOPICS)
+        return tuple(each for each in super().statuses(state, member) if each != model.INCORRECTLY_PARTITIONED_TOPICS)
 
 
 @tasks("internal-topics-created", ...)
@@ -137,7 +109,7 @@ class HidesMissingInternalTopics(Playing):
     """The status does not say that internal topics are missing."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
-        return tuple(each for each in super().statuses(state, member) if each != MISSING_INTERNAL_TOPICS)
+        return tuple(each for each in super().statuses(state, member) if each != model.MISSING_INTERNAL_TOPICS)
 
 
 @tasks("internal-topics-created", ...)
@@ -170,7 +142,7 @@ class ReleasesTasksOfTheAway(Playing):
 class StandsByItself(Playing):
     """The member that runs a task gets its standby."""
 
-    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         return ((id, tuple(each for each in tasks if each[0] == STATEFUL[0])) for id, tasks in state.target)
 
     def may_stand_by(self, state: State, member: Member, task: Partition) -> bool:
@@ -181,7 +153,7 @@ class StandsByItself(Playing):
 class StandsByWithoutChangelogs(Playing):
     """Tasks without a changelog have standby tasks, too."""
 
-    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         everything = {task for _, tasks in state.target for task in tasks}
         return ((id, tuple(sorted(everything - {*tasks}))) for id, tasks in state.target)
 
@@ -190,7 +162,7 @@ class StandsByWithoutChangelogs(Playing):
 class WarmsUpStandbys(Playing):
     """Each standby task is a warm-up task as well."""
 
-    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
         return super()._answered(state, memory, replace(answer, warmup=answer.standby))
 
 
@@ -210,18 +182,18 @@ class BeginsAnewWithoutALeaver(Playing):
 class AnswersLeaversWithTheGroup(Playing):
     """A member that leaves gets the epoch of the remaining group."""
 
-    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
         after, (found,) = super()._answered(state, memory, answer)
-        assert isinstance(found, Answered)
-        return Transition(after, (replace(found, epoch=state.epoch) if found.epoch == LEAVING else found,))
+        assert isinstance(found, ops.Answered)
+        return Transition(after, (replace(found, epoch=state.epoch) if found.epoch == terms.LEAVING else found,))
 
 
 @epochs("answers-leaving", ...)
 class AnswersTheAwayAsLeavers(Playing):
     """A static member that leaves for a while gets epoch -1."""
 
-    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
-        return super()._answered(state, memory, replace(answer, epoch=max(answer.epoch, LEAVING)))
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
+        return super()._answered(state, memory, replace(answer, epoch=max(answer.epoch, terms.LEAVING)))
 
 
 @epochs("stale-epoch-fenced", ...)
@@ -252,16 +224,16 @@ class KnowsNoLostAnswers(Playing):
 class FencesStrangers(Playing):
     """A client that is no member is fenced."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Owned) -> str | None:
+    def fault(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
         error = super().fault(state, beat, epoch, owned)
-        return FENCED_MEMBER_EPOCH if error == UNKNOWN_MEMBER_ID else error
+        return terms.FENCED_MEMBER_EPOCH if error == terms.UNKNOWN_MEMBER_ID else error
 
 
 @epochs("invalid-refused", ...)
 class NeedsNoTimeout(Playing):
     """A member may join without a rebalance timeout."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+    def invalid(self, beat: ops.Beat, epoch: int, owned: ops.Tasks | None) -> str | None:
         return super().invalid(replace(beat, flaw=None) if beat.flaw == "timeout" else beat, epoch, owned)
 
 
@@ -269,7 +241,7 @@ class NeedsNoTimeout(Playing):
 class TakesSizedChangelogs(Playing):
     """A topology may state the number of partitions of a changelog."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+    def invalid(self, beat: ops.Beat, epoch: int, owned: ops.Tasks | None) -> str | None:
         return super().invalid(replace(beat, flaw=None) if beat.flaw == "changelog" else beat, epoch, owned)
 
 
@@ -277,7 +249,7 @@ class TakesSizedChangelogs(Playing):
 class TakesAnyTask(Playing):
     """A member may own a task that does not exist."""
 
-    def is_possible(self, state: State, owned: Tasks | None) -> bool:
+    def is_possible(self, state: State, owned: ops.Tasks | None) -> bool:
         return True
 
 
@@ -293,7 +265,7 @@ class AdmitsConsumers(Playing):
 class TurnsConsumerGroups(Playing):
     """A consumer group becomes a streams group when a member joins that."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Owned) -> str | None:
+    def fault(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
         form = "none" if state.form == "consumer" else state.form
         return super().fault(state._replace(form=form), beat, epoch, owned)
 
@@ -311,16 +283,16 @@ class EndsSessionsEarly(Playing):
     """A session ends after a third of its time."""
 
     def is_late(self, member: Member) -> bool:
-        return member.silent_ms >= SESSION_MS // 3
+        return member.silent_ms >= ops.SESSION_MS // 3
 
 
 @epochs("silent-are-removed", ...)
 class DescribesForHeartbeats(Playing):
     """A describe extends the sessions of all members."""
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         after, actions = super().step(state, event)
-        if not isinstance(event, Describe):
+        if not isinstance(event, ops.Describe):
             return Transition(after, actions)
         return Transition(after._replace(members=tuple(each._replace(silent_ms=0) for each in after.members)), actions)
 
@@ -349,14 +321,14 @@ class HidesStaleTopologies(Playing):
     """The status does not say that the topology of a member is old."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
-        return tuple(each for each in super().statuses(state, member) if each != STALE_TOPOLOGY)
+        return tuple(each for each in super().statuses(state, member) if each != model.STALE_TOPOLOGY)
 
 
 @epochs("one-topology", ...)
 class ComparesTopologyEpochsOnly(Playing):
     """A member may join with another topology of the same epoch."""
 
-    def may_run(self, state: State, beat: Beat) -> bool:
+    def may_run(self, state: State, beat: ops.Beat) -> bool:
         return beat.topology_epoch <= state.topology_epoch or super().may_run(state, beat)
 
 
@@ -364,7 +336,7 @@ class ComparesTopologyEpochsOnly(Playing):
 class TakesNewerTopologies(Playing):
     """A member may join with a topology of a newer epoch."""
 
-    def may_run(self, state: State, beat: Beat) -> bool:
+    def may_run(self, state: State, beat: ops.Beat) -> bool:
         return beat.topology_epoch > state.topology_epoch or super().may_run(state, beat)
 
 
@@ -375,7 +347,7 @@ class TakesNewerTopologies(Playing):
 class DescribesTargets(Playing):
     """The description of a member has its target in place of its tasks."""
 
-    def described_member(self, state: State, member: Member) -> DescribedMember:
+    def described_member(self, state: State, member: Member) -> ops.DescribedMember:
         found = super().described_member(state, member)
         return replace(found, tasks=found.target)
 
@@ -384,7 +356,7 @@ class DescribesTargets(Playing):
 class DescribesTheGroupsTopologyEpoch(Playing):
     """The description of a member has the topology epoch of the group."""
 
-    def described_member(self, state: State, member: Member) -> DescribedMember:
+    def described_member(self, state: State, member: Member) -> ops.DescribedMember:
         return replace(super().described_member(state, member), topology_epoch=state.topology_epoch)
 
 
@@ -393,14 +365,14 @@ class KeepsTheAwayForever(Playing):
     """The session of a static member that left for a while never ends."""
 
     def is_late(self, member: Member) -> bool:
-        return member.epoch != AWAY and super().is_late(member)
+        return member.epoch != terms.AWAY and super().is_late(member)
 
 
 @described("describes-topology", ...)
 class DescribesTheLastTopology(Playing):
     """A member that joins with an old topology replaces that of the group."""
 
-    def joined(self, state: State, beat: Beat) -> State:
+    def joined(self, state: State, beat: ops.Beat) -> State:
         after = super().joined(state, beat)
         return after._replace(topology=beat.topology) if not after.members[1:] else after
 
@@ -411,7 +383,7 @@ class NeverEmpty(Playing):
 
     def phase(self, state: State) -> str:
         found = super().phase(state)
-        return STABLE if found == EMPTY else found
+        return model.STABLE if found == model.EMPTY else found
 
 
 @described("group-epoch-rises", ...)
@@ -427,9 +399,9 @@ class ForgetsItsEpoch(Playing):
 class DescribesTheNextEpoch(Playing):
     """The assignment epoch of a description is ahead of the group's."""
 
-    def described(self, state: State) -> Action:
+    def described(self, state: State) -> ops.Action:
         found = super().described(state)
-        return replace(found, assignment_epoch=state.epoch + 1) if isinstance(found, Described) else found
+        return replace(found, assignment_epoch=state.epoch + 1) if isinstance(found, ops.Described) else found
 
 
 @described("stable-is-complete", ...)
@@ -438,7 +410,7 @@ class StableTooSoon(Playing):
 
     def phase(self, state: State) -> str:
         found = super().phase(state)
-        return STABLE if found == RECONCILING else found
+        return model.STABLE if found == model.RECONCILING else found
 
 
 @described("stable-is-complete", ...)
@@ -454,7 +426,7 @@ class LosesTasksOfTheSilent(Playing):
 class StandsByNothing(Playing):
     """There are no standby tasks."""
 
-    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         return iter(())
 
 
@@ -462,7 +434,7 @@ class StandsByNothing(Playing):
 class HidesStandbys(Playing):
     """The description of a member has no standby tasks."""
 
-    def described_member(self, state: State, member: Member) -> DescribedMember:
+    def described_member(self, state: State, member: Member) -> ops.DescribedMember:
         return replace(super().described_member(state, member), standby=())
 
 
@@ -479,14 +451,14 @@ class ReadyWithoutTopics(Playing):
     """A group whose source topics are missing is described as stable."""
 
     def phase(self, state: State) -> str:
-        return STABLE if state.members and not state.validated else super().phase(state)
+        return model.STABLE if state.members and not state.validated else super().phase(state)
 
 
 @epochs("admits-members", ...)
 class AdmitsNoSecondProcess(Playing):
     """A group with a member takes no other one."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Owned) -> str | None:
+    def fault(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
         full = epoch == 0 and bool(state.members) and state.member(beat.client) is None
         return "GROUP_MAX_SIZE_REACHED" if full else super().fault(state, beat, epoch, owned)
 
@@ -503,5 +475,5 @@ class FencesOwnEpochs(Playing):
 class DescribesNothing(Playing):
     """A describe finds no group."""
 
-    def described(self, state: State) -> Action:
-        return Rejected("", GROUP_ID_NOT_FOUND)
+    def described(self, state: State) -> ops.Action:
+        return Rejected("", terms.GROUP_ID_NOT_FOUND)

@@ -11,7 +11,7 @@ from kipcheck.conformance.core.operations.field_annotations import about, hidden
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Rejected
-from kipcheck.conformance.protocols.reconciled.heartbeats import Owns, Says
+from kipcheck.conformance.protocols.reconciled.terms import Owns, Says
 
 SESSION_MS: Final = 45_000
 """``group.streams.session.timeout.ms``: a member without a heartbeat for this long is removed."""

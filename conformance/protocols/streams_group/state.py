@@ -2,8 +2,8 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from kipcheck.conformance.protocols.reconciled.heartbeats import Memory, memory_of
 from kipcheck.conformance.protocols.reconciled.model import holder_of, member_of, part_of
+from kipcheck.conformance.protocols.reconciled.terms import Memory, memory_of
 from kipcheck.conformance.protocols.streams_group.ops import Tasks
 
 Form: TypeAlias = Literal["none", "streams", "consumer"]

@@ -14,20 +14,10 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
-from kipcheck.conformance.protocols.reconciled.heartbeats import AWAY, LEAVING, LEFT, UNKNOWN_MEMBER_ID, Memory
+from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
+from kipcheck.conformance.protocols.streams_group import ops
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT, Config, owned_tasks
-from kipcheck.conformance.protocols.streams_group.ops import (
-    OPERATIONS,
-    REBALANCE_MS,
-    Beat,
-    Consume,
-    Described,
-    DescribedMember,
-    Event,
-    Pass,
-    Tasks,
-)
 from kipcheck.conformance.protocols.streams_group.state import Owned
 from kipcheck.conformance.protocols.streams_group.topology import (
     STATEFUL,
@@ -43,16 +33,16 @@ subtopology whose topics exist."""
 Form: TypeAlias = Literal["none", "streams", "consumer", "unknown"]
 
 
-NOTHING_GIVEN: Final = Memory("")
+NOTHING_GIVEN: Final = terms.Memory("")
 
 
 @dataclass(frozen=True, slots=True)
 class Client(KnownClient):
     """``memory`` has active tasks."""
 
-    standbys: Memory = NOTHING_GIVEN
+    standbys: terms.Memory = NOTHING_GIVEN
     """With standby tasks."""
-    kept: Tasks = ()
+    kept: ops.Tasks = ()
     """The active tasks that it had when it left for a while, until its session has ended."""
     topology_epoch: int = 0
 
@@ -106,7 +96,7 @@ class Group:
         return self.is_drawn and task[0] in STATEFUL
 
     @property
-    def tasks(self) -> Tasks:
+    def tasks(self) -> ops.Tasks:
         """All tasks of the topology; none if a topic does not exist, or has another number of partitions."""
         if self.missing or self.is_wrong or self.uncreated:
             return ()
@@ -126,18 +116,18 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStep(HeartbeatStep[Event, Group]):
+class GroupStep(HeartbeatStep[ops.Event, Group]):
     """An answered step."""
 
     @property
-    def beat(self) -> Beat:
-        assert isinstance(self.request, Beat)
+    def beat(self) -> ops.Beat:
+        assert isinstance(self.request, ops.Beat)
         return self.request
 
     @property
     def client(self) -> Client:
         name = self.beat.client
-        return self.before.clients.get(name) or Client(name, Memory(name))
+        return self.before.clients.get(name) or Client(name, terms.Memory(name))
 
     @property
     def owned(self) -> Owned:
@@ -149,15 +139,15 @@ class GroupStep(HeartbeatStep[Event, Group]):
         return int(self.answer.get("epoch", 0))
 
     @property
-    def given(self) -> Tasks | None:
+    def given(self) -> ops.Tasks | None:
         return self.assigned("tasks")
 
     @property
-    def given_standby(self) -> Tasks | None:
+    def given_standby(self) -> ops.Tasks | None:
         return self.assigned("standby")
 
     @property
-    def given_warmup(self) -> Tasks | None:
+    def given_warmup(self) -> ops.Tasks | None:
         return self.assigned("warmup")
 
     @property
@@ -170,10 +160,10 @@ class GroupStep(HeartbeatStep[Event, Group]):
         return tuple(self.answer.get("statuses") or ())
 
     @property
-    def described(self) -> Described:
+    def described(self) -> ops.Described:
         found = self.answer
         members = tuple(
-            DescribedMember(
+            ops.DescribedMember(
                 each["client"],
                 each["epoch"],
                 each["topology_epoch"],
@@ -184,7 +174,7 @@ class GroupStep(HeartbeatStep[Event, Group]):
             )
             for each in found["members"]
         )
-        return Described(
+        return ops.Described(
             found["state"], found["epoch"], found["assignment_epoch"], found["topology_epoch"],
             tuple(sorted(found["topology"])), members,
         )  # fmt: skip
@@ -192,11 +182,11 @@ class GroupStep(HeartbeatStep[Event, Group]):
     def known_after(self) -> Group:
         known = self.before
         match self.request:
-            case Pass(ms):
+            case ops.Pass(ms):
                 return replace(known, clients={name: _older(each, ms, known) for name, each in known.clients.items()})
-            case Consume():
+            case ops.Consume():
                 return replace(known, form="consumer") if self.accepted and known.form == "none" else known
-            case Beat():
+            case ops.Beat():
                 return self._after_beat()
             case _:
                 epoch = self.described.epoch if self.accepted else 0
@@ -205,7 +195,7 @@ class GroupStep(HeartbeatStep[Event, Group]):
     def _after_beat(self) -> Group:
         known, client = self.before, self.client
         if not self.accepted:
-            gone = self.epoch > 0 and self.error == UNKNOWN_MEMBER_ID and self.beat.instance is None
+            gone = self.epoch > 0 and self.error == terms.UNKNOWN_MEMBER_ID and self.beat.instance is None
             removed = Client(client.name, client.memory, standbys=client.standbys)
             return known.without_instance(client.name).having(removed) if gone else known
         if self.epoch == 0 and known.form != "streams":
@@ -213,7 +203,9 @@ class GroupStep(HeartbeatStep[Event, Group]):
             known = replace(known, form="streams", topology=topology, topology_epoch=epoch)
         if self.epoch == 0 and self.beat.instance is not None:
             known = self._taken_over(known, self.beat.instance)
-        if self.epoch == LEAVING or (self.epoch == 0 and self.beat.instance is None and not client.is_certain_member):
+        if self.epoch == terms.LEAVING or (
+            self.epoch == 0 and self.beat.instance is None and not client.is_certain_member
+        ):
             known = known.without_instance(client.name)
         known = replace(known, created=known.created | {*self.created})
         return replace(known.having(self._client_after()), highest=max(known.highest, self.answered_epoch))
@@ -228,11 +220,11 @@ class GroupStep(HeartbeatStep[Event, Group]):
 
     def _client_after(self) -> Client:
         before, joins = self.client, self.epoch == 0
-        epoch = self.epoch if self.epoch in LEFT else self.answered_epoch
+        epoch = self.epoch if self.epoch in terms.LEFT else self.answered_epoch
         memory = before.memory.after(epoch, self.given)
         standbys = before.standbys.after(epoch, self.given_standby)
-        if self.epoch in LEFT:
-            away = self.epoch == AWAY
+        if self.epoch in terms.LEFT:
+            away = self.epoch == terms.AWAY
             kept = before.memory.given if before.is_certain_member and away else ()
             return Client(
                 before.name, memory, away, before.expired and away, away, standbys=standbys, kept=kept,
@@ -250,7 +242,7 @@ class GroupStep(HeartbeatStep[Event, Group]):
 
 
 def _older(client: Client, ms: int, known: Group) -> Client:
-    after = client.older(ms, known.config.session_ms, REBALANCE_MS)
+    after = client.older(ms, known.config.session_ms, ops.REBALANCE_MS)
     return replace(after, kept=() if after.silent_ms >= known.config.session_ms else after.kept)
 
 
@@ -259,17 +251,17 @@ def group_steps(history: History) -> tuple[GroupStep, ...]:
     """The steps up to the first one without an answer: after that the state of the group is not known."""
 
     def read(op: Op, known: Group) -> GroupStep:
-        return GroupStep(op, OPERATIONS.event_of(op.step), payload(op), known)
+        return GroupStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
 
     stated = dict(stated_settings(history))
     topics = dict(stated.pop(OTHER_TOPICS, TOPICS))
     begun = Group(config=replace(DEFAULT, **stated), topics=topics)
-    return tuple(each for each in answered_steps(history, begun, read) if not isinstance(each.request, Pass))
+    return tuple(each for each in answered_steps(history, begun, read) if not isinstance(each.request, ops.Pass))
 
 
 def beats(history: History) -> tuple[GroupStep, ...]:
     """The heartbeats among them."""
-    return tuple(each for each in group_steps(history) if isinstance(each.request, Beat))
+    return tuple(each for each in group_steps(history) if isinstance(each.request, ops.Beat))
 
 
 def describes(history: History) -> tuple[GroupStep, ...]:

@@ -13,7 +13,7 @@ from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRul
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
 from kipcheck.conformance.protocols.migration.search_model import ReleasedGroup
 from kipcheck.conformance.protocols.migration.state import State
-from kipcheck.conformance.protocols.reconciled.heartbeats import Partitions
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 from kipcheck.conformance.targets.protocol import observed
 
 TRIES = ((3, 6), (20, 20), (300, 60))

@@ -16,7 +16,7 @@ from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GR
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.machine_targets import machine_adapters
 from kipcheck.conformance.protocols.mutants import MUTANTS
-from kipcheck.conformance.protocols.reconciled.heartbeats import Says
+from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.protocol import Adapter, operation
 from kipcheck.conformance.tests.support.loops import for_each

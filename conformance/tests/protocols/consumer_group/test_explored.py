@@ -12,7 +12,7 @@ from kipcheck.conformance.protocols.consumer_group.laws import LAWS
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
 from kipcheck.conformance.protocols.consumer_group.play import product
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
-from kipcheck.conformance.protocols.reconciled.heartbeats import Partitions
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 from kipcheck.conformance.tests.support.loops import for_each
 
 

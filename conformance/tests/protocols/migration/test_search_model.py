@@ -13,7 +13,7 @@ from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
 from kipcheck.conformance.protocols.migration.play import product
 from kipcheck.conformance.protocols.migration.search_model import ReleasedGroup, untimed
-from kipcheck.conformance.protocols.reconciled.heartbeats import Partitions
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 from kipcheck.conformance.tests.support.loops import for_each
 
 

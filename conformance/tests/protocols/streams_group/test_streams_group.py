@@ -150,11 +150,10 @@ class StepsBack(StreamsGroup):
         (mutants.ForgetsItsEpoch(), "group-epoch-rises"),
     ],
 )
-def test_all_orders_are_explored(machine: StreamsGroup, broken: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_orders_are_explored(machine: StreamsGroup, broken: str | None) -> None:
     (model,) = play.PLAYABLES
-    monkeypatch.setattr(play, "machine_of", lambda release: machine)
     at = edition("apache")
     scope = model.scope("members=2,epochs=4", at)
-    search = explored(model, at, scope, model.world(at, scope), 100_000, None).search
+    search = explored(model, at, scope, play.product(machine, scope), 100_000, None).search
     assert search.complete is (broken is None)
     assert (search.breach and search.breach.law) == (broken and f"streams-group/{broken}")
