@@ -7,8 +7,8 @@ from typing import Any, Final, get_type_hints
 from kipcheck.conformance.core.operations.field_kinds import Edges, Kind, edges, kind_of
 
 __all__ = [
-    "About", "Edges", "Field", "Named", "Size", "Typical", "about", "edges", "fields_of", "hidden", "named",
-    "omissible", "optional", "size", "typical",
+    "About", "Edges", "Field", "Named", "Size", "Typical", "Wire", "about", "edges", "fields_of", "hidden", "named",
+    "omissible", "optional", "size", "typical", "wire",
 ]  # fmt: skip
 
 
@@ -58,6 +58,21 @@ class Size:
 
 def size(least: int, most: int) -> Size:
     return Size(least, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """``wire("memberId")``: the place of a field in a message, or those of the parts of a row: see ``wire_form``."""
+
+    places: tuple[str, ...]
+    is_sorted: bool
+    """Rows are read sorted."""
+    blank_is_null: bool
+    """No text is read as null."""
+
+
+def wire(*places: str, is_sorted: bool = False, blank_is_null: bool = False) -> Wire:
+    return Wire(places, is_sorted, blank_is_null)
 
 
 class Optional:

@@ -7,12 +7,19 @@ from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from typing import Any, Final
 
+from kipcheck.conformance.core.operations.wire_form import Context, Unfit
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Died, Lost, Observation, Replied, Unsupported
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
-from kipcheck.conformance.live.coordinator.classic_requests import APIS, Scale, Topics, reply_of, request_body, why_not
+from kipcheck.conformance.live.coordinator.classic_requests import (
+    Scale,
+    Topics,
+    context_of,
+    unknown_partition,
+    why_inexpressible,
+)
 from kipcheck.conformance.live.coordinator.classic_time import Schedule
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
@@ -22,6 +29,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Delete,
     Describe,
     Fetch,
+    Heartbeat,
     Joined,
     ListGroups,
     Reply,
@@ -30,7 +38,8 @@ from kipcheck.conformance.protocols.group.model.messages import (
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, canonical_reply, resolved
-from kipcheck.conformance.protocols.group.ops import OPERATIONS
+from kipcheck.conformance.protocols.group.ops import ANSWERS, OPERATIONS
+from kipcheck.conformance.wire.bodies import api_of, body_of, key_of, read_body
 
 PATIENCE_S: Final = 2.0
 """How long an answer is awaited that the machine of the edition would give at once, or has given by then."""
@@ -156,13 +165,18 @@ class Conversation:
         """Why the broker cannot, or must not, be sent the request."""
         if event.nameless and not self.setting.nameless and isinstance(request, _OF_NAMELESS):
             return Unsupported(LIMITS[NAMELESS], NAMELESS)
-        _, key = APIS[type(request)]
+        key = key_of(type(request))
         low, high = self.setting.versions.get(key, (0, -1))
         if not low <= request.version <= high:
             return Unsupported(f"the broker announces versions {low} to {high} of API {key}", VERSIONS)
-        if why := why_not(request, self.setting.topics):
-            return Unsupported(why, BROKER if "partition" in why else VERSIONS)
+        if why := unknown_partition(request, self.setting.topics):
+            return Unsupported(why, BROKER)
+        if why := why_inexpressible(request, self._context(event)):
+            return Unsupported(why, VERSIONS)
         return None
+
+    def _context(self, event: By) -> Context:
+        return context_of("" if event.nameless else self.group, self.setting.topics, self.setting.scale)
 
     async def _ask(self, index: int, event: By, request: Request) -> Observation:
         self._actors[index] = event.actor
@@ -198,16 +212,14 @@ class Conversation:
         task.add_done_callback(self._tasks.discard)
 
     async def _exchange(self, event: By, request: Request) -> None:
-        api, _ = APIS[type(request)]
-        group = "" if event.nameless else self.group
+        api, version, context = api_of(type(request)), request.version, self._context(event)
         try:
-            body = request_body(request, group, self.setting.topics, self.setting.scale)
-            found = await self.connections.ask(api, request.version, event.actor, body)
-            self._replies.append(reply_of(request, group, self.setting.topics, found))
+            found = await self.connections.ask(api, version, event.actor, body_of(request, version, context))
+            self._replies.append(read_body(ANSWERS[type(request)], version, found, context, to=request.request))
         except Closed as why:
-            self._failed = Died("crashed", f"{api} v{request.version}: {why}")
-        except (Garbled, KeyError) as why:
-            self._failed = Died("garbled", f"{api} v{request.version}: {why}")
+            self._failed = Died("crashed", f"{api} v{version}: {why}")
+        except (Garbled, Unfit) as why:
+            self._failed = Died("garbled", f"{api} v{version}: {why}")
         self._news.set()
 
     async def _until(self, wanted: frozenset[int], end: float) -> None:
@@ -220,14 +232,12 @@ class Conversation:
     async def _fence(self) -> None:
         """Until the coordinator has handled what was sent: it handles the requests of a group one after the other."""
         if self._failed is None:
-            body = {"groupId": self.group, "memberId": "?", "generationId": 0}
+            version = self.setting.versions.get(key_of(Heartbeat), (0, 0))[0]
+            context = context_of(self.group, self.setting.topics, self.setting.scale)
+            body = body_of(Heartbeat(version, "?", None, 0), version, context)
             with suppress(Closed, Garbled):
-                await self.connections.ask("Heartbeat", self._heartbeat, "kipcheck", body)
+                await self.connections.ask("Heartbeat", version, "kipcheck", body)
             await asyncio.sleep(AFTER_S)
-
-    @property
-    def _heartbeat(self) -> int:
-        return self.setting.versions.get(APIS_BY_NAME["Heartbeat"], (0, 0))[0]
 
     def _collected(self) -> tuple[Reply, ...]:
         """The answers of this step, with canonical ids."""
@@ -243,6 +253,3 @@ class Conversation:
         if self.setting.config != DEFAULT:
             payload.append((SETTINGS, asdict(self.setting.config)))
         return Replied(tuple(payload))
-
-
-APIS_BY_NAME: Final = dict(APIS.values())

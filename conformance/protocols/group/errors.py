@@ -5,6 +5,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from kipcheck.conformance.core.operations.field_kinds import Kind, TextForm
+from kipcheck.conformance.core.operations.wire_form import Value
 
 
 class Error(IntEnum):
@@ -56,3 +57,12 @@ _TEXT: Final = TextForm(r"\w+", _known_error, _NAME)
 KNOWN_ERROR: Final = Kind("name of an error", {"type": "string"}, _known_error, _NAME, lambda note: _TEXT)
 REPORTED_ERROR: Final = Kind("name of an error", {"type": "string"}, _any_error, _NAME, lambda note: _TEXT)
 """Errors unknown to this protocol become UNKNOWN_SERVER_ERROR."""
+
+
+def _of_code(code: int) -> Error:
+    return Error(code) if code in _CODES else Error.UNKNOWN_SERVER_ERROR
+
+
+_CODES: Final = frozenset(Error)
+ERROR: Final = Value(int, _of_code)
+"""How messages have errors: by code, of which unknown ones become UNKNOWN_SERVER_ERROR, too."""

@@ -4,19 +4,20 @@ Steps name members by references, answers by canonical ids: see ``kipcheck.confo
 Each request has a number, which its answer repeats. The answer may come at once, at a later event, or never.
 """
 
-import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias, final
 
 from kipcheck.conformance.core.operations import verb_registry
 from kipcheck.conformance.core.operations.declaration import operation
-from kipcheck.conformance.core.operations.field_annotations import about, hidden, omissible, optional
+from kipcheck.conformance.core.operations.field_annotations import about, hidden, omissible, optional, wire
 from kipcheck.conformance.core.operations.field_kinds import NOTHING, TextForm, kind_of, limited
-from kipcheck.conformance.core.operations.request_words import ACTOR, NEWEST, WORD, Default, Fields, listed, pair
+from kipcheck.conformance.core.operations.request_words import ACTOR, WORD, listed, pair
 from kipcheck.conformance.core.operations.requests import Requests, request, request_answer
+from kipcheck.conformance.core.operations.wire_form import Value, message
 from kipcheck.conformance.core.values.case import Role
-from kipcheck.conformance.protocols.group.errors import KNOWN_ERROR, REPORTED_ERROR, Error
+from kipcheck.conformance.protocols.group import request_texts
+from kipcheck.conformance.protocols.group.errors import ERROR, KNOWN_ERROR, REPORTED_ERROR, Error
 
 GROUP: Final = "group"
 """The machine of a coordinator of one classic group."""
@@ -32,15 +33,23 @@ BROKER: Final = "broker"
 """Actor of all other events that are not requests."""
 
 
-Reported: TypeAlias = Annotated[Error, REPORTED_ERROR]
+Reported: TypeAlias = Annotated[Error, REPORTED_ERROR, wire("errorCode as error")]
 Version: TypeAlias = Annotated[int, limited(minimum=0, maximum=32_767), about("version of the request")]
 Member: TypeAlias = Annotated[
-    str, about("reference: a is the id most recently given to client a, a-old the id before it, ? an unknown id")
+    str,
+    about("reference: a is the id most recently given to client a, a-old the id before it, ? an unknown id"),
+    wire("memberId"),
 ]
-Instance: TypeAlias = Annotated[str | None, about("group instance id"), omissible]
+Instance: TypeAlias = Annotated[str | None, about("group instance id"), omissible, wire("groupInstanceId")]
 Number: TypeAlias = Annotated[int, hidden]
-Generation: TypeAlias = Annotated[int, hidden]
-Offsets: TypeAlias = tuple[tuple[str, int, int], ...]
+Generation: TypeAlias = Annotated[int, hidden, wire("generationId")]
+Offsets: TypeAlias = Annotated[
+    tuple[tuple[str, int, int], ...],
+    wire("groups[0].topics[].name as topic | groups[0].topics[].topicId as topic_id | "
+         "topics[].name as topic | topics[].topicId as topic_id",
+         "groups[0].topics[].partitions[].partitionIndex | topics[].partitions[].partitionIndex",
+         "groups[0].topics[].partitions[].committedOffset | topics[].partitions[].committedOffset", is_sorted=True),
+]  # fmt: skip
 """Topic, partition, offset."""
 Protocol: TypeAlias = Annotated[str | None, about("since version 5"), omissible]
 
@@ -62,21 +71,6 @@ class By:
     nameless: Annotated[bool, about("the request has an empty group id"), optional] = False
 
 
-def usual(version: int, static: int = 0) -> Default:
-    """The version of a request in shorthand. ``static``: with an instance, or a version of KIP-429's draft."""
-
-    def default(context: Fields, given: Mapping[str, Any]) -> int:
-        newest: int | None = context[NEWEST]
-        return version if newest is None or newest > version else newest
-
-    def by_fields(context: Fields, given: Mapping[str, Any]) -> int:
-        later = given.get("instance") is not None or given.get("protocol_version") is not None
-        wanted = static if later else version
-        return wanted if context[NEWEST] is None else min(wanted, context[NEWEST])
-
-    return by_fields if static else default
-
-
 def usual_version(verb: str) -> int:
     """Of a request in shorthand, without an instance."""
     version: int = OPERATIONS.requests[verb].words[0].default("version")
@@ -85,63 +79,7 @@ def usual_version(verb: str) -> int:
 
 DRAFT_JOIN: Final = 5
 
-
-def _own(context: Fields, given: Mapping[str, Any]) -> str:
-    name: str = context[ACTOR]
-    return name
-
-
-def _offset_parsed(text: str) -> tuple[str, int, int]:
-    topic, partition, offset = text.split(":") if ":" in text else ("t", "0", text)
-    return topic, int(partition), int(offset)
-
-
-def _offset_text(value: tuple[str, int, int]) -> str:
-    topic, partition, offset = value
-    return str(offset) if topic == "t" and partition == 0 else f"{topic}:{partition}:{offset}"
-
-
-def _leaver_parsed(text: str) -> tuple[str, str | None]:
-    member, _, instance = text.partition("/")
-    return member, instance or None
-
-
-def _leaver_text(value: tuple[str, str | None]) -> str:
-    member, instance = value
-    return f"{member}/{instance or ''}" if instance or not member else member
-
-
-def _own_instance(words: list[str]) -> list[str]:
-    """``leave a as i``: itself, with an instance. Errors: ValueError if it names others too."""
-    if "as" not in words[1:]:
-        return words
-    at = words.index("as", 1)
-    options = [*words[1:at], *words[at + 2 :]]
-    if any(each != "nameless" and not re.fullmatch(r"v\d+", each) for each in options):
-        raise ValueError("unexpected as")
-    return [words[0], f"{words[0]}/{''.join(words[at + 1 : at + 2])}", *options]
-
-
-# Parts of sentences
-
-
-def _id_text(member: str) -> str:
-    return f"member {member}" if member else "no member id"
-
-
-def _member_text(id: str, instance: str | None, *others: object) -> str:
-    return " as ".join(filter(None, (id, instance))) or "no member"
-
-
-def _offsets_text(offsets: Offsets) -> str:
-    return ", ".join(f"{topic}-{partition} at {offset}" for topic, partition, offset in offsets)
-
-
-def _members_text(members: Iterable[tuple[Any, ...]]) -> str:
-    return ", ".join(_member_text(*each) for each in members) or "no members"
-
-
-_ID: Final = {"member": _id_text}
+_ID: Final = {"member": request_texts.id_text}
 _DATED: Final = "{member}[, instance {instance}], generation {generation}"
 
 
@@ -154,7 +92,7 @@ _DATED: Final = "{member}[, instance {instance}], generation {generation}"
     tuple(f"{word} {{actor}} {{member:id=}} {{instance:as}} {{protocols:lists=}} {{protocol_type:type=}} "
           "{session_ms:session=} {rebalance_ms:rebalance=} {protocol_version:pv=} {nameless} {version:v}"
           for word in ("join", "rejoin")),
-    defaults={"protocol_type": "consumer", "protocols": (("p", "x"),), "version": usual(3, static=5),
+    defaults={"protocol_type": "consumer", "protocols": (("p", "x"),), "version": request_texts.usual(3, static=5),
               "member": lambda context, given: context[ACTOR] if context[WORD] == "rejoin" else ""},
     forms={"protocols": listed(pair(":"))},
     carried=("nameless",),
@@ -164,6 +102,7 @@ _DATED: Final = "{member}[, instance {instance}], generation {generation}"
     prints={**_ID, "protocol_type": lambda value: value or "no type",
             "protocols": lambda value: ", ".join(f"{name}:{blob}" for name, blob in value) or "without protocols"},
 )  # fmt: skip
+@message("JoinGroupRequest", "groupId = group")
 @dataclass(frozen=True, slots=True)
 class Join:
     """JoinGroup."""
@@ -172,15 +111,20 @@ class Join:
     member: Member
     """Empty if it has none yet."""
     instance: Instance
-    protocol_type: Annotated[str, about("for example consumer")]
-    protocols: Annotated[tuple[tuple[str, Blob], ...], about("name and metadata, preferred first")]
-    session_ms: Annotated[int, about("session timeout, ms; default 10000"), omissible] = 10_000
-    rebalance_ms: Annotated[int, about("rebalance timeout, ms; default 30000"), omissible] = 30_000
+    protocol_type: Annotated[str, about("for example consumer"), wire("protocolType")]
+    protocols: Annotated[tuple[tuple[str, Blob], ...], about("name and metadata, preferred first"),
+                         wire("protocols[].name", "protocols[].metadata as blob")]  # fmt: skip
+    session_ms: Annotated[
+        int, about("session timeout, ms; default 10000"), omissible, wire("sessionTimeoutMs as session")
+    ] = 10_000
+    rebalance_ms: Annotated[
+        int, about("rebalance timeout, ms; default 30000"), omissible, wire("rebalanceTimeoutMs as timeout")
+    ] = 30_000
     fresh: Annotated[str, hidden] = ""
     """The member id that the coordinator gives out if this request needs one; an input: the model is pure."""
     protocol_version: Annotated[
         int | None, replace(kind_of(int | None), schema=kind_of(int).schema),
-        about("only in KIP-429's draft"), omissible, optional,
+        about("only in KIP-429's draft"), omissible, optional, wire("protocolVersion"),
     ] = None  # fmt: skip
     """JoinGroup v5."""
     request: Number = 0
@@ -196,7 +140,7 @@ class Join:
     "sync", By, CLIENTS,
     "sync {actor} {member:id=} {instance:as} {assignments*} {protocol_type:type=} {protocol:protocol=} "
     "{behind:behind=} {nameless} {version:v}",
-    defaults={"member": _own, "version": usual(3)},
+    defaults={"member": request_texts.own, "version": request_texts.usual(3)},
     forms={"assignments": pair("=")},
     carried=("behind", "nameless"),
     lead=3,
@@ -204,6 +148,7 @@ class Join:
     sentence=f"SyncGroup v{{version}}, {_DATED}[, gives {{assignments}}]",
     prints={**_ID, "assignments": lambda value: ", ".join(f"{member} {blob!r}" for member, blob in value)},
 )  # fmt: skip
+@message("SyncGroupRequest", "groupId = group")
 @dataclass(frozen=True, slots=True)
 class Sync:
     """SyncGroup."""
@@ -213,11 +158,12 @@ class Sync:
     instance: Instance
     generation: Generation
     assignments: Annotated[
-        tuple[tuple[str, Blob], ...], about("from the leader: member reference and assignment"), omissible
-    ] = ()
+        tuple[tuple[str, Blob], ...], about("from the leader: member reference and assignment"), omissible,
+        wire("assignments[].memberId", "assignments[].assignment as blob"),
+    ] = ()  # fmt: skip
     """Empty from a follower."""
-    protocol_type: Protocol = None
-    protocol: Protocol = None
+    protocol_type: Annotated[Protocol, wire("protocolType")] = None
+    protocol: Annotated[Protocol, wire("protocolName")] = None
     request: Number = 0
 
 
@@ -225,13 +171,14 @@ class Sync:
 @request(
     "heartbeat", By, CLIENTS,
     "beat {actor} {member:id=} {instance:as} {behind:behind=} {nameless} {version:v}",
-    defaults={"member": _own, "version": usual(3)},
+    defaults={"member": request_texts.own, "version": request_texts.usual(3)},
     carried=("behind", "nameless"),
     lead=3,
     examples="beat a; beat a behind=1",
     sentence=f"Heartbeat v{{version}}, {_DATED}",
     prints=_ID,
 )  # fmt: skip
+@message("HeartbeatRequest", "groupId = group")
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """Heartbeat."""
@@ -246,14 +193,15 @@ class Heartbeat:
 @final
 @request(
     "leave", By, CLIENTS, "leave {actor} {members*} {nameless} {version:v}",
-    defaults={"members": lambda context, given: ((context[ACTOR], None),), "version": usual(3)},
-    forms={"members": TextForm(NOTHING, _leaver_parsed, _leaver_text, prints_json=True)},
-    prepared=_own_instance,
+    defaults={"members": lambda context, given: ((context[ACTOR], None),), "version": request_texts.usual(3)},
+    forms={"members": TextForm(NOTHING, request_texts.leaver_parsed, request_texts.leaver_text, prints_json=True)},
+    prepared=request_texts.own_instance,
     carried=("nameless",),
     examples="leave a; leave a b/i",
     sentence="LeaveGroup v{version}, {members}",
-    prints={"members": _members_text},
+    prints={"members": request_texts.members_text},
 )  # fmt: skip
+@message("LeaveGroupRequest", "groupId = group")
 @dataclass(frozen=True, slots=True)
 class Leave:
     """LeaveGroup.
@@ -262,7 +210,10 @@ class Leave:
     """
 
     version: Version
-    members: Annotated[tuple[tuple[str, str | None], ...], about("member references and group instance ids")]
+    members: Annotated[
+        tuple[tuple[str, str | None], ...], about("member references and group instance ids"),
+        wire("members[].memberId | memberId", "members[].groupInstanceId | groupInstanceId"),
+    ]  # fmt: skip
     """The id may be empty."""
     request: Number = 0
 
@@ -271,14 +222,15 @@ class Leave:
 @request(
     "commit", By, CLIENTS,
     "commit {actor} {member:id=} {instance:as} {offsets*} {behind:behind=} {nameless} {version:v}",
-    defaults={"member": _own, "offsets": (), "version": usual(7)},
-    forms={"offsets": TextForm(NOTHING, _offset_parsed, _offset_text, prints_json=True)},
+    defaults={"member": request_texts.own, "offsets": (), "version": request_texts.usual(7)},
+    forms={"offsets": TextForm(NOTHING, request_texts.offset_parsed, request_texts.offset_text, prints_json=True)},
     carried=("behind", "nameless"),
     lead=3,
     examples="commit a 5",
     sentence=f"OffsetCommit v{{version}}, {_DATED}, {{offsets}}",
-    prints={**_ID, "offsets": _offsets_text},
+    prints={**_ID, "offsets": request_texts.offsets_text},
 )  # fmt: skip
+@message("OffsetCommitRequest", "groupId = group")
 @dataclass(frozen=True, slots=True)
 class Commit:
     """OffsetCommit.
@@ -289,20 +241,22 @@ class Commit:
     version: Version
     member: Member
     instance: Instance
-    generation: Generation
+    generation: Annotated[int, hidden, wire("generationIdOrMemberEpoch")]
     offsets: Annotated[Offsets, about("topic, partition, offset")]
     request: Number = 0
 
 
 def _of_group(verb: str, word: str, version: int, api: str) -> Any:
     return request(
-        verb, By, CLIENTS, f"{word} {{actor=a}} {{nameless}} {{version:v}}", defaults={"version": usual(version)},
-        carried=("nameless",), examples=word, sentence=f"{api} v{{version}}",
+        verb, By, CLIENTS, f"{word} {{actor=a}} {{nameless}} {{version:v}}",
+        defaults={"version": request_texts.usual(version)}, carried=("nameless",), examples=word,
+        sentence=f"{api} v{{version}}",
     )  # fmt: skip
 
 
 @final
 @_of_group("fetch", "fetch", 5, "OffsetFetch")
+@message("OffsetFetchRequest", "groups[0].groupId = group | groupId = group", "groups[0].topics = null | topics = null")
 @dataclass(frozen=True, slots=True)
 class Fetch:
     """OffsetFetch, of all offsets."""
@@ -313,6 +267,7 @@ class Fetch:
 
 @final
 @_of_group("describe-group", "describe", 4, "DescribeGroups")
+@message("DescribeGroupsRequest", "groups[0] = group")
 @dataclass(frozen=True, slots=True)
 class Describe:
     """DescribeGroups."""
@@ -323,6 +278,7 @@ class Describe:
 
 @final
 @_of_group("list-groups", "list", 2, "ListGroups")
+@message("ListGroupsRequest")
 @dataclass(frozen=True, slots=True)
 class ListGroups:
     """ListGroups."""
@@ -333,6 +289,7 @@ class ListGroups:
 
 @final
 @_of_group("delete-group", "delete", 1, "DeleteGroups")
+@message("DeleteGroupsRequest", "groupsNames[0] = group")
 @dataclass(frozen=True, slots=True)
 class Delete:
     """DeleteGroups."""
@@ -411,34 +368,40 @@ def _joined_text(reply: "Joined") -> str:
 
 @final
 @request_answer("joined", _joined_text, refused="{error}[, member {member}]")
+@message("JoinGroupResponse")
 @dataclass(frozen=True, slots=True)
 class Joined:
     to: int
     error: Reported
-    generation: int = NO_GENERATION
-    protocol_type: str | None = None
-    protocol: str | None = None
-    leader: str = ""
-    member: str = ""
-    members: tuple[tuple[str, str | None, Blob], ...] = ()
+    generation: Annotated[int, wire("generationId")] = NO_GENERATION
+    protocol_type: Annotated[str | None, wire("protocolType")] = None
+    protocol: Annotated[str | None, wire("protocolName", blank_is_null=True)] = None
+    leader: Annotated[str, wire("leader")] = ""
+    member: Annotated[str, wire("memberId")] = ""
+    members: Annotated[
+        tuple[tuple[str, str | None, Blob], ...],
+        wire("members[].memberId", "members[].groupInstanceId", "members[].metadata as blob"),
+    ] = ()
     """Only for the leader: id, instance and metadata of each member."""
-    skip_assignment: bool = False
+    skip_assignment: Annotated[bool, wire("skipAssignment")] = False
     """Since version 9: the leader must not assign."""
 
 
 @final
 @request_answer("synced", "assigned {assignment}", {"assignment": repr})
+@message("SyncGroupResponse")
 @dataclass(frozen=True, slots=True)
 class Synced:
     to: int
     error: Reported
-    protocol_type: str | None = None
-    protocol: str | None = None
-    assignment: Blob = EMPTY
+    protocol_type: Annotated[str | None, wire("protocolType")] = None
+    protocol: Annotated[str | None, wire("protocolName")] = None
+    assignment: Annotated[Blob, wire("assignment as blob")] = EMPTY
 
 
 @final
 @request_answer("beat")
+@message("HeartbeatResponse")
 @dataclass(frozen=True, slots=True)
 class Beat:
     to: int
@@ -446,49 +409,61 @@ class Beat:
 
 
 def _left_text(members: tuple[tuple[str, str | None, Error], ...]) -> str:
-    return ", ".join(f"{_member_text(id, instance)}: {error.name}" for id, instance, error in members) or "done"
+    texts = [f"{request_texts.member_text(id, instance)}: {error.name}" for id, instance, error in members]
+    return ", ".join(texts) or "done"
 
 
 @final
 @request_answer("left", "{members}", {"members": _left_text})
+@message("LeaveGroupResponse")
 @dataclass(frozen=True, slots=True)
 class Left:
     to: int
     error: Reported
-    members: tuple[tuple[str, str | None, Reported], ...] = ()
+    members: Annotated[
+        tuple[tuple[str, str | None, Reported], ...],
+        wire("members[].memberId", "members[].groupInstanceId", "members[].errorCode as error"),
+    ] = ()
     """Since version 3, in the order of the request."""
 
 
 @final
 @request_answer("committed")
+@message("OffsetCommitResponse")
 @dataclass(frozen=True, slots=True)
 class Committed:
     to: int
-    error: Reported
+    error: Annotated[Reported, wire("topics[].partitions[].errorCode as error")]
     """The same for every partition: this model has no errors of single partitions."""
 
 
 @final
-@request_answer("fetched", "{offsets}", {"offsets": lambda value: _offsets_text(value) or "no offsets"})
+@request_answer("fetched", "{offsets}", {"offsets": lambda value: request_texts.offsets_text(value) or "no offsets"})
+@message("OffsetFetchResponse", "groups[0].groupId = group")
 @dataclass(frozen=True, slots=True)
 class Fetched:
     to: int
-    error: Reported
+    error: Annotated[Reported, wire("groups[0].errorCode as error | errorCode as error")]
     offsets: Offsets = ()
     """Sorted."""
 
 
 @final
-@request_answer("described", "{state}, {members}", {"members": _members_text, "state": str})
+@request_answer("described", "{state}, {members}", {"members": request_texts.members_text, "state": str})
+@message("DescribeGroupsResponse", "groups[0].groupId = group")
 @dataclass(frozen=True, slots=True)
 class Described:
     to: int
-    error: Reported
-    state: str = ""
-    protocol_type: str = ""
-    protocol: str = ""
+    error: Annotated[Reported, wire("groups[0].errorCode as error")]
+    state: Annotated[str, wire("groups[0].groupState")] = ""
+    protocol_type: Annotated[str, wire("groups[0].protocolType")] = ""
+    protocol: Annotated[str, wire("groups[0].protocolData")] = ""
     """Only of a stable group."""
-    members: tuple[tuple[str, str | None, Blob, Blob], ...] = ()
+    members: Annotated[
+        tuple[tuple[str, str | None, Blob, Blob], ...],
+        wire("groups[0].members[].memberId", "groups[0].members[].groupInstanceId",
+             "groups[0].members[].memberMetadata as blob", "groups[0].members[].memberAssignment as blob"),
+    ] = ()  # fmt: skip
     """Id, instance, metadata and assignment, the last two only of a stable group. Sorted."""
 
 
@@ -498,29 +473,44 @@ def _groups_text(groups: tuple[tuple[str, str], ...]) -> str:
 
 @final
 @request_answer("listed", "{groups}", {"groups": _groups_text})
+@message("ListGroupsResponse")
 @dataclass(frozen=True, slots=True)
 class Listed:
     to: int
     error: Reported
-    groups: tuple[tuple[str, str], ...] = ()
+    groups: Annotated[
+        tuple[tuple[str, str], ...],
+        wire("groups[].groupId = group", "groups[].protocolType", "groups[].groupState"),
+    ] = ()
     """Protocol type and state of the group, if it exists."""
 
 
 @final
 @request_answer("deleted")
+@message("DeleteGroupsResponse", "results[0].groupId = group")
 @dataclass(frozen=True, slots=True)
 class Deleted:
     to: int
-    error: Reported
+    error: Annotated[Reported, wire("results[0].errorCode as error")]
 
 
 Reply: TypeAlias = Joined | Synced | Beat | Left | Committed | Fetched | Described | Listed | Deleted
+ANSWERS: Final[Mapping[type[Request], type[Reply]]] = {
+    Join: Joined, Sync: Synced, Heartbeat: Beat, Leave: Left, Commit: Committed, Fetch: Fetched, Describe: Described,
+    ListGroups: Listed, Delete: Deleted,
+}  # fmt: skip
+"""The kind of answer that belongs to each kind of request."""
+VALUES: Final = {
+    "error": ERROR,
+    "blob": Value(lambda blob: str(blob).encode(), lambda data: data.decode("utf-8", "replace")),
+}
+"""How messages have errors and blobs: see ``wire_form``."""
 OPERATIONS: Final = Requests(
     GROUP,
     Role.COORDINATOR,
-    (Join, Sync, Heartbeat, Leave, Commit, Fetch, Describe, ListGroups, Delete),
+    tuple(ANSWERS),
     (Elapse, FailWrite, Unload, Load, Loaded),
-    (Joined, Synced, Beat, Left, Committed, Fetched, Described, Listed, Deleted),
+    tuple(ANSWERS.values()),
     sample="join a; describe v3",
     short={"move": "unload; load; loaded"},
 )

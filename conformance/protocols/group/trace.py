@@ -1,45 +1,20 @@
 """Builds the trace of a classic group from a history: requests with their answers, member ids, generations and times in
 place of references."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.messages import (
-    Beat,
-    Commit,
-    Committed,
-    Delete,
-    Deleted,
-    Describe,
-    Described,
-    Fetch,
-    Fetched,
-    Heartbeat,
-    Join,
     Joined,
-    Leave,
-    Left,
-    Listed,
-    ListGroups,
     Reply,
     Request,
-    Sync,
-    Synced,
 )
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, Event, resolved
-from kipcheck.conformance.protocols.group.ops import OPERATIONS
-
-ANSWERS: Final[Mapping[type[Request], type[Reply]]] = {
-    Join: Joined, Sync: Synced, Heartbeat: Beat, Leave: Left, Commit: Committed, Fetch: Fetched, Describe: Described,
-    ListGroups: Listed, Delete: Deleted,
-}  # fmt: skip
-"""The kind of answer that belongs to each kind of request."""
+from kipcheck.conformance.protocols.group.ops import ANSWERS, OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)

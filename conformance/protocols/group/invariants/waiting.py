@@ -25,7 +25,8 @@ from kipcheck.conformance.protocols.group.invariants.view import (
     superseded_by,
 )
 from kipcheck.conformance.protocols.group.model.messages import Error, Heartbeat, Join, Leave, ListGroups, Sync
-from kipcheck.conformance.protocols.group.trace import ANSWERS, TracedRequest
+from kipcheck.conformance.protocols.group.ops import ANSWERS
+from kipcheck.conformance.protocols.group.trace import TracedRequest
 
 PLACE = 20
 

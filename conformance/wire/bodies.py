@@ -1,0 +1,56 @@
+"""Bodies and bytes of requests and answers whose classes name a message: ``core.operations.wire_form`` says how."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from kipcheck.conformance.core.operations import wire_form
+from kipcheck.conformance.core.operations.wire_form import Context
+from kipcheck.conformance.core.values.edition import APACHE, Edition
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.schema import Layout, spec
+
+T = TypeVar("T")
+
+
+def api_of(made: type) -> str:
+    """For example ``JoinGroup``."""
+    return wire_form.message_of(made).removesuffix("Request").removesuffix("Response")
+
+
+def key_of(made: type) -> int:
+    """The API key of a request or its answer."""
+    key = spec(APACHE, wire_form.message_of(made)).api_key
+    assert key is not None
+    return key
+
+
+def layout_of(made: type, version: int, edition: Edition = APACHE) -> Layout:
+    """Errors: LookupError where the edition has no such version of the message."""
+    return layout(edition, wire_form.message_of(made), version)
+
+
+def body_of(value: Any, version: int, context: Context, edition: Edition = APACHE) -> dict[str, Any]:
+    """Errors: ``Inexpressible``; LookupError."""
+    return wire_form.write(value, layout_of(type(value), version, edition), context)
+
+
+def bytes_of(value: Any, version: int, context: Context, edition: Edition = APACHE) -> bytes:
+    """Without a header. Errors: ``Inexpressible``; LookupError; ``Refused``."""
+    form = layout_of(type(value), version, edition)
+    return form.encode(wire_form.write(value, form, context))
+
+
+def read_body(
+    made: type[T], version: int, body: Mapping[str, Any], context: Context, edition: Edition = APACHE,
+    **others: Any,
+) -> T:  # fmt: skip
+    """Errors: ``Unfit``; LookupError."""
+    return wire_form.read(made, layout_of(made, version, edition), body, context, **others)
+
+
+def read_bytes(
+    made: type[T], version: int, data: bytes, context: Context, edition: Edition = APACHE, **others: Any
+) -> T:
+    """As Kafka's own reader accepts them. Errors: ``Unfit``; ``Refused``; LookupError."""
+    form = layout_of(made, version, edition)
+    return wire_form.read(made, form, form.decode(data, lenient=True), context, **others)
