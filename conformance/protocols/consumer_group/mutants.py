@@ -11,7 +11,7 @@ from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, M
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 
@@ -41,20 +41,13 @@ AFTER_ROUNDS = f"join a on t none; join b on t none; pass 1000; {4 * 'beat a tol
 
 
 @ownership("one-owner", "join a on t none; join b on t none; beat a told; beat b told")
-class GivesWhatIsPending(Playing):
+class GivesWhatIsPending(defects.FreesWhatIsPending, Playing):
     """A partition that a member has to revoke counts as free at once."""
-
-    def is_free(self, state: State, member: Member, partition: Partition) -> bool:
-        others = (each for each in state.members if each.id != member.id)
-        return not any(partition in each.assigned for each in others)
 
 
 @ownership("one-owner", "join a on t none; join b on t none")
-class GivesWhatIsOwned(Playing):
+class GivesWhatIsOwned(defects.FreesWhatIsAssigned, Playing):
     """A partition goes to its new owner before the old one is asked to revoke it."""
-
-    def is_free(self, state: State, member: Member, partition: Partition) -> bool:
-        return True
 
 
 @ownership("one-owner", "beat a on t,u told; beat a on t told; beat a; beat b on t,u told")
@@ -145,11 +138,8 @@ class LeavesForGood(Playing):
 
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat a+1 told")
-class BelievesNewerEpochs(Playing):
+class BelievesNewerEpochs(defects.TakesNewerEpochs, Playing):
     """Only epochs that are too old are fenced, not those that are too new."""
-
-    def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
-        return epoch < member.epoch and super().is_stale(member, epoch, owned)
 
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat b on t told; leave a told; beat b told; beat b-1")
@@ -220,11 +210,8 @@ class TakesEmptyIds(Playing):
 
 
 @epochs("silent-are-fenced", "beat a on t told; pass 45000; beat a told")
-class NeverExpires(Playing):
+class NeverExpires(defects.EndsNoSession, Playing):
     """The session of a member never ends."""
-
-    def is_late(self, member: Member) -> bool:
-        return super().is_late(member._replace(silent_ms=0))
 
 
 @epochs("silent-are-fenced", "beat a on t told; pass 1000; beat a told")
@@ -247,11 +234,8 @@ class WaitsForEver(Playing):
 
 
 @epochs("one-holder", "beat a on t told as i; beat b on t told as i")
-class ReplacesLiveInstances(Playing):
+class ReplacesLiveInstances(defects.ReleasesEveryInstance, Playing):
     """A process that joins as an instance replaces the one that is there."""
-
-    def is_released(self, holder: Member) -> bool:
-        return True
 
 
 @epochs("one-holder", "beat a on t told as i; beat b on t told; beat b told as i")
@@ -309,8 +293,5 @@ class AdmitsOneMember(Playing):
 
 
 @epochs("admits-members", "join a on t none; beat a told")
-class FencesCurrentEpochs(Playing):
+class FencesCurrentEpochs(defects.FencesTheCurrentEpoch, Playing):
     """A member is fenced when it sends the epoch that it has."""
-
-    def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
-        return epoch == member.epoch or super().is_stale(member, epoch, owned)

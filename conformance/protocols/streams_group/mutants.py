@@ -8,7 +8,7 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import Rejected
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
 from kipcheck.conformance.protocols.reconciled.model import with_member
 from kipcheck.conformance.protocols.streams_group import model, ops
 from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, TASKS
@@ -45,19 +45,13 @@ def described(invariant: str, least: Least) -> Callable[[Made], Made]:
 
 
 @tasks("one-owner", ...)
-class GivesRunningTasks(Playing):
+class GivesRunningTasks(defects.FreesWhatIsAssigned, Playing):
     """A task goes to its new owner before the old one is asked to revoke it."""
-
-    def is_free(self, state: State, member: Member, task: Partition) -> bool:
-        return True
 
 
 @tasks("revoked-first", ...)
-class GivesTasksBeingRevoked(Playing):
+class GivesTasksBeingRevoked(defects.FreesWhatIsPending, Playing):
     """A task that a member has to revoke counts as free at once."""
-
-    def is_free(self, state: State, member: Member, task: Partition) -> bool:
-        return not any(task in each.assigned for each in state.members if each.id != member.id)
 
 
 @tasks("revoked-first", ...)
@@ -197,11 +191,8 @@ class AnswersTheAwayAsLeavers(Playing):
 
 
 @epochs("stale-epoch-fenced", ...)
-class BelievesHigherEpochs(Playing):
+class BelievesHigherEpochs(defects.TakesNewerEpochs, Playing):
     """Only epochs that are too old are fenced, not those that are too new."""
-
-    def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
-        return epoch < member.epoch and super().is_stale(member, epoch, owned)
 
 
 @epochs("stale-epoch-fenced", ...)
@@ -271,11 +262,8 @@ class TurnsConsumerGroups(Playing):
 
 
 @epochs("silent-are-removed", ...)
-class KeepsSilentMembers(Playing):
+class KeepsSilentMembers(defects.EndsNoSession, Playing):
     """The session of a member never ends."""
-
-    def is_late(self, member: Member) -> bool:
-        return super().is_late(member._replace(silent_ms=0))
 
 
 @epochs("silent-are-removed", ...)
@@ -298,11 +286,8 @@ class DescribesForHeartbeats(Playing):
 
 
 @epochs("one-member-an-instance", ...)
-class ReleasesInstances(Playing):
+class ReleasesInstances(defects.ReleasesEveryInstance, Playing):
     """A process that joins as an instance replaces the member that has it."""
-
-    def is_released(self, holder: Member) -> bool:
-        return True
 
 
 @epochs("one-member-an-instance", ...)
@@ -464,11 +449,8 @@ class AdmitsNoSecondProcess(Playing):
 
 
 @epochs("admits-members", ...)
-class FencesOwnEpochs(Playing):
+class FencesOwnEpochs(defects.FencesTheCurrentEpoch, Playing):
     """A member is fenced when it sends the epoch that it has."""
-
-    def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
-        return epoch == member.epoch > 0 or super().is_stale(member, epoch, owned)
 
 
 @described("describes", ...)
