@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from kipcheck.conformance.live.ways_back import play
-from kipcheck.conformance.protocols.features.model.ways_back import FILE, Played, Way, as_row, played, ways
+from kipcheck.conformance.protocols.features.upgrades.ways_back import FILE, Played, Way, as_row, played, ways
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 from kipcheck.golden import ways_back_tables
 

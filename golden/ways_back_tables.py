@@ -5,7 +5,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kipcheck.conformance.protocols.features.model.ways_back import (
+from kipcheck.conformance.protocols.features.upgrades.ways_back import (
     BINARIES,
     INTER_BROKER,
     NONE,

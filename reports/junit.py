@@ -139,7 +139,7 @@ def _failed(broken: Sequence[Failure], text: str) -> Safe:
 
 
 def _counts(found: Summary) -> dict[str, int]:
-    """The counts that all forms have: ``causes.FAIL``, ``cases.PASS``, ``flaky``, ``unjudged_invariants``."""
+    """The counts that all forms have: of causes and cases by result, ``flaky``, ``unjudged_invariants``."""
     counted: dict[str, int] = {}
     for name, value in found.totals.plain.items():
         if name == "unjudged_invariants":

@@ -44,7 +44,7 @@ MOST_RERUNS: Final = 3
 
 
 def ignore_cases(number: int, cases: Sequence[Case]) -> None:
-    """A ``Note`` that does nothing."""
+    """Notes nothing."""
 
 
 def run_shard(

@@ -20,7 +20,7 @@ Many: TypeAlias = "Callable[[Iterable[str], Target, str], Iterator[Line]]"
 
 
 def add(commands: Commands) -> None:
-    from kipcheck.conformance.cli.group_assignment import ASSIGNORS
+    from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS
 
     made = commands.add(
         "assign", _assign, "print what a target's assignor assigns to the members of a group", _epilog()
@@ -39,7 +39,7 @@ def one_file(made: Parser) -> None:
 
 
 def _epilog() -> str:
-    from kipcheck.conformance.cli.group_assignment import CLASSES
+    from kipcheck.conformance.protocols.assignment.group_answers import CLASSES
 
     width = max(map(len, CLASSES))
     classes = "\n".join(f"  {name:<{width}}  {meaning}" for name, meaning in CLASSES.items())
@@ -64,16 +64,16 @@ exit codes: 0 assigned, 1 {{"error": {{"class", "message"}}}} in place of a resu
 
 def _assign(options: argparse.Namespace) -> int:
     if options.assignor == STREAM:
-        from kipcheck.conformance.cli import streams_members
+        from kipcheck.conformance.clients.java import user_data
 
-        return answering(options, streams_members.assigned, streams_members.assign_lines)
-    from kipcheck.conformance.cli import group_assignment
+        return answering(options, user_data.assigned, user_data.assign_lines)
+    from kipcheck.conformance.protocols.assignment import group_answers
 
     name = options.assignor
     return answering(
         options,
-        lambda text, target, edition: group_assignment.assigned(text, target, name, edition),
-        lambda lines, target, edition: group_assignment.assign_lines(lines, target, name, edition),
+        lambda text, target, edition: group_answers.assigned(text, target, name, edition),
+        lambda lines, target, edition: group_answers.assign_lines(lines, target, name, edition),
     )
 
 

@@ -1,9 +1,6 @@
 """``kipcheck matrix --scenario features``: what each KRaft controller makes of its neighbours' features."""
 
 import argparse
-from collections.abc import Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING
 
 from kipcheck.conformance.cli.options import (
     FAILED,
@@ -16,9 +13,6 @@ from kipcheck.conformance.cli.options import (
     print_json,
 )
 
-if TYPE_CHECKING:
-    from kipcheck.conformance.matrix.feature_cells import FeatureCell
-
 
 def play_features(options: argparse.Namespace) -> int:
     """The exit code of the command."""
@@ -26,6 +20,7 @@ def play_features(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.files.output_folder import FEATURE_MATRIX, Unusable
     from kipcheck.conformance.matrix import feature_cells
     from kipcheck.conformance.matrix.scenario_names import FEATURES
+    from kipcheck.conformance.targets import registry
     from kipcheck.conformance.targets.protocol import Unavailable
 
     if (wrong := unsuitable(options, FEATURES)) is not None:
@@ -41,35 +36,14 @@ def play_features(options: argparse.Namespace) -> int:
         return complain(f"{unknown}: use exact releases from 3.3.0 on, such as 3.9.2", USAGE)
     try:
         check(options.out, FEATURE_MATRIX)
-        found, skipped = _played(cells)
+        found, skipped = feature_cells.played_where_possible(
+            cells, lambda release: registry.target(f"java:kafka-metadata:{release}")
+        )
     except Unavailable as missing:
         return complain(missing, NOT_STARTED)
     except (Unusable, OSError) as wrong_place:
         return not_written(options.out, wrong_place)
     return _report(options, feature_cells.plain(found, skipped))
-
-
-def _played(cells: "Sequence[FeatureCell]") -> "tuple[list[FeatureCell], dict[str, str]]":
-    """The cells, run where jars are available, and why some controllers were not run.
-
-    Errors: ``Unavailable`` if none was.
-    """
-    from kipcheck.conformance.matrix.feature_cells import played
-    from kipcheck.conformance.targets import registry
-    from kipcheck.conformance.targets.protocol import Unavailable
-
-    found, skipped = list["FeatureCell"](), dict[str, str]()
-    last: Unavailable | None = None
-    for controller, row in groupby(cells, key=lambda each: each.controller):
-        own = [*row]
-        try:
-            found += played(own, lambda release: registry.target(f"java:kafka-metadata:{release}"))
-        except Unavailable as why:
-            last, skipped[controller] = why, str(why)
-            found += own
-    if last is not None and len(skipped) == len({each.controller for each in cells}):
-        raise last
-    return found, skipped
 
 
 def _report(options: argparse.Namespace, found: dict[str, object]) -> int:

@@ -80,8 +80,8 @@ def add(commands: Commands) -> None:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.cli import feature_plan
-    from kipcheck.conformance.protocols.features.model.upgrade_plan import plan
+    from kipcheck.conformance.protocols.features.upgrades import plan_report
+    from kipcheck.conformance.protocols.features.upgrades.upgrade_plan import plan
 
     if options.old is None or options.new is None or options.state or options.bootstrap_server:
         return complain("plan needs --from and --to, and takes no --state and --bootstrap-server", USAGE)
@@ -90,9 +90,9 @@ def _plan(options: argparse.Namespace) -> int:
     except LookupError as wrong:
         return complain(wrong.args[0], USAGE)
     if options.json:
-        print_json(feature_plan.as_json(found))
+        print_json(plan_report.as_json(found))
     else:
-        for line in feature_plan.lines(found):
+        for line in plan_report.lines(found):
             print_harmless(line)
     return INCONCLUSIVE if found.unknown else OK
 
@@ -126,30 +126,30 @@ def _of_cluster(options: argparse.Namespace) -> int:
 
 
 def _of_state(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.cli import feature_state, feature_updates
+    from kipcheck.conformance.protocols.features import state_file, tool_report
     from kipcheck.conformance.protocols.features.model import tool
     from kipcheck.conformance.wire.workbench import Unreadable
 
     try:
-        state = feature_state.read_state(options.state)
+        state = state_file.read_state(options.state)
         if options.action == "update":
-            changes = feature_updates.named_changes(state, *(getattr(options, each) for each in LISTS))
+            changes = tool_report.named_changes(state, *(getattr(options, each) for each in LISTS))
             if options.from_kafka_release is not None:
-                feature_updates.known_levels(state, options.from_kafka_release)
+                tool_report.known_levels(state, options.from_kafka_release)
         elif options.action == "describe":
-            for line in feature_updates.described(state):
+            for line in tool_report.described(state):
                 print_harmless(line)
             return OK
         else:
-            levels = feature_updates.known_levels(state, options.from_kafka_release)
+            levels = tool_report.known_levels(state, options.from_kafka_release)
             made = tool.upgrades if options.action == "upgrade-all" else tool.downgrades
             changes = made(state, levels)
     except Unreadable as wrong:
         return complain(wrong, USAGE)
-    done = feature_updates.updated(state, changes)
+    done = tool_report.updated(state, changes)
     try:
         if not options.dry_run and done.state != state:
-            feature_state.write_state(options.state, done.state)
+            state_file.write_state(options.state, done.state)
     except OSError as wrong:
         return complain(f"{options.state} cannot be written: {wrong.strerror or wrong}; no feature was changed", USAGE)
     for line in done.lines:

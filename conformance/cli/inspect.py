@@ -54,11 +54,12 @@ def _broker(text: str) -> tuple[str, int]:
 
 
 def _inspect(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.cli.inspected_groups import lines, plain
     from kipcheck.conformance.live.connections.security import OPEN, InvalidSecurity, read_security
     from kipcheck.conformance.live.inspect.cluster import Unanswered
     from kipcheck.conformance.live.inspect.descriptions import NoGroup
     from kipcheck.conformance.live.inspect.inspection import inspect
+    from kipcheck.conformance.live.inspect.report import lines, plain
+    from kipcheck.conformance.matrix.group_advice import advice
 
     try:
         security = read_security(options.config) if options.config else OPEN
@@ -72,11 +73,15 @@ def _inspect(options: argparse.Namespace) -> int:
     code = _exit(found)
     if options.json:
         host, port = options.broker
-        shown = {"broker": f"{host}:{port}", "unasked": [*found.unasked], "groups": [*map(plain, found.groups)]}
+        shown = {
+            "broker": f"{host}:{port}",
+            "unasked": [*found.unasked],
+            "groups": [plain(group, [*advice(group)]) for group in found.groups],
+        }
         print_json({**shown, "exit": code})
         return code
     for group in found.groups:
-        for line in lines(group):
+        for line in lines(group, [*advice(group)]):
             print_harmless(line)
     if not found.groups:
         print_harmless("the brokers list no group that this user may describe")

@@ -32,16 +32,16 @@ def add(commands: Commands) -> None:
 
 
 def _roll(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.cli import roll_plan
-    from kipcheck.conformance.protocols.features.model.roll import roll
+    from kipcheck.conformance.protocols.features.upgrades import roll_report
+    from kipcheck.conformance.protocols.features.upgrades.roll import roll
 
     try:
         found = roll(options.old, options.new, options.mode, options.edition)
     except LookupError as wrong:
         return complain(wrong.args[0], USAGE)
     if options.json:
-        print_json(roll_plan.as_json(found))
+        print_json(roll_report.as_json(found))
     else:
-        for line in roll_plan.lines(found):
+        for line in roll_report.lines(found):
             print_harmless(line)
     return INCONCLUSIVE if found.unknown else OK

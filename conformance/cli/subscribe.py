@@ -42,6 +42,6 @@ of the target's exceptions, and those that `kipcheck assign --help` lists."""
 
 
 def _subscribe(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.cli import streams_members
+    from kipcheck.conformance.clients.java import user_data
 
-    return answering(options, streams_members.subscribed, streams_members.subscribe_lines)
+    return answering(options, user_data.subscribed, user_data.subscribe_lines)

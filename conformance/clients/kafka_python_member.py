@@ -16,14 +16,9 @@ from typing import Any, Final
 from kipcheck.conformance.clients.assignor_adapter import EAGER
 from kipcheck.conformance.clients.kafka_python_loop import BEGINNING, Client, Clock, Loop, Wire, on_the_wire, patched
 from kipcheck.conformance.protocols.group.model.messages import Error
-from kipcheck.conformance.protocols.member.model.client import (
-    BACKOFF_MS,
-    HEARTBEAT_MS,
-    INCREMENTAL,
-    POLL_MS,
-    SESSION_MS,
-)
+from kipcheck.conformance.protocols.member.model.client import BACKOFF_MS, HEARTBEAT_MS, POLL_MS, SESSION_MS
 from kipcheck.conformance.protocols.member.model.messages import COMMIT_FAILED, ILLEGAL_STATE
+from kipcheck.conformance.protocols.member.ops import INCREMENTAL
 from kipcheck.conformance.targets.error_mapping import class_name, rejected
 
 BROKER: Final = (4, 3)

@@ -17,11 +17,11 @@ from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live import log_directory, metadata_snapshots
 from kipcheck.conformance.live.controller import requests
 from kipcheck.conformance.live.controller.admin import FeatureAdmin, Unanswered, feature_admin
-from kipcheck.conformance.protocols.features.model import ways_back
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
-from kipcheck.conformance.protocols.features.model.upgrade_plan import plan
-from kipcheck.conformance.protocols.features.model.ways_back import NONE, Played, Return, Way
 from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, UPGRADE, TypedUpdate
+from kipcheck.conformance.protocols.features.upgrades import ways_back
+from kipcheck.conformance.protocols.features.upgrades.upgrade_plan import plan
+from kipcheck.conformance.protocols.features.upgrades.ways_back import NONE, Played, Return, Way
 from kipcheck.conformance.targets.protocol import Broken
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.targets.toolchains.kafka_broker import ENDS_S, HOST, Programs

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.live.inspect.group import Subscription, read_subscription_of_consumer
+from kipcheck.conformance.live.inspect.group import read_record
 from kipcheck.conformance.log_directory.group_state import EPOCH, GROUP, MEMBER, OFFSET, Group, GroupState, Newest
+from kipcheck.conformance.wire.embedded import Subscription, read_subscription
 from kipcheck.conformance.wire.schema import spec
 
 CONSUMER = "consumer"
@@ -76,7 +77,7 @@ def _members(group: Group) -> list[Mapping[str, Any]]:
 def _classic_member(protocol_type: str, member: Mapping[str, Any]) -> Mapping[str, Any]:
     data, read = bytes(member["subscription"]), None
     if protocol_type == CONSUMER:
-        read = read_subscription_of_consumer(data)
+        read = read_record(read_subscription, data)
     return {
         "member": member["memberId"], "client": member["clientId"], "host": member["clientHost"],
         "instance": member.get("groupInstanceId"),

@@ -61,8 +61,8 @@ def refusal(judged: JudgedScript) -> Cause:
     for index, step in enumerate(judged.history.case.steps):
         setting = step.body.get("upgrade_from")
         if step.body.get("member") == refused.member and setting is not None:
-            why = f"upgrade.from={setting} is refused by {step.body['release']}: {refused.why}"
-            return Cause(index, 0, _refusing(step.body["release"], setting), _line(why), REFUSED)
+            why = f"upgrade.from={setting} is refused by {step['release']}: {refused.why}"
+            return Cause(index, 0, _refusing(step["release"], setting), _line(why), REFUSED)
     return Cause(0, 0, "268-55", _line(f"{refused.member} does not start: {refused.why}"), REFUSED)
 
 

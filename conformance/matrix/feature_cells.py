@@ -8,6 +8,7 @@ answers; the registration of the broker in a new cluster of the controller's rel
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.files.releases_table import listed
@@ -28,7 +29,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     Level,
     TypedUpdate,
 )
-from kipcheck.conformance.targets.protocol import BATCH, Target, observed
+from kipcheck.conformance.targets.protocol import BATCH, Target, Unavailable, observed
 
 KINDS: Final[tuple[Literal["broker", "controller"], ...]] = ("broker", "controller")
 NODE: Final = 1
@@ -152,6 +153,25 @@ def played(cells: Sequence[FeatureCell], opened: Opened) -> list[FeatureCell]:
         answers = [each for at in range(0, len(cases), BATCH) for each in session.run(cases[at : at + BATCH])]
     found = iter([_accepted(talk, each) for talk, each in zip(talks, answers, strict=True)])
     return [_with(each, {kind: next(found) for kind in KINDS}) if each in playable else each for each in cells]
+
+
+def played_where_possible(cells: Sequence[FeatureCell], opened: Opened) -> tuple[list[FeatureCell], dict[str, str]]:
+    """The cells, run where jars are available, and why some controllers were not run.
+
+    Errors: ``Unavailable`` if none was.
+    """
+    found, skipped = list[FeatureCell](), dict[str, str]()
+    last: Unavailable | None = None
+    for controller, cells_of_one in groupby(cells, key=lambda cell: cell.controller):
+        row = [*cells_of_one]
+        try:
+            found += played(row, opened)
+        except Unavailable as why:
+            last, skipped[controller] = why, str(why)
+            found += row
+    if last is not None and len(skipped) == len({cell.controller for cell in cells}):
+        raise last
+    return found, skipped
 
 
 def _steps(talk: Sequence[Event]) -> tuple[Step, ...]:

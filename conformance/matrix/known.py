@@ -59,7 +59,7 @@ def listed() -> tuple[Deviation, ...]:
 
 
 def parse(text: str, path: str) -> tuple[Deviation, ...]:
-    """Errors: ``Wrong`` with all errors of the file."""
+    """Errors: ``InvalidKnownFile`` with all errors of the file."""
     found = loaded(text, path)
     tables = found.get("deviation", [])
     troubles = [f"{path}:1: unknown key {key!r}: expected [[deviation]]" for key in found if key != "deviation"]

@@ -323,7 +323,7 @@ _ACCEPTED: Final[Mapping[str, Accepted]] = {
     "stream-assign": _check_stream_assignment,
     "stream-assigned": _assigned,
 }
-"""Operation -> the check of an accepted result. Protocols register the verbs of their machines in ``core.verbs``."""
+"""Operation -> the check of an accepted result. Protocols register the verbs of their machines in ``verb_registry``."""
 
 
 def _type(found: Found, wanted: str) -> None:

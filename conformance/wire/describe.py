@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.wire.schema import Layout, Slot
 
 
@@ -83,4 +84,6 @@ def _folded() -> Mapping[str, str]:
 
 @cache
 def _meanings() -> Mapping[str, Any]:
-    return tomllib.loads((files("kipcheck.conformance.wire") / "schemas" / "meanings.toml").read_text("utf-8"))
+    read = tomllib.loads((files("kipcheck.conformance.wire") / "schemas" / "meanings.toml").read_text("utf-8"))
+    read["values"]["errorCode"] = {str(each.value): each.name for each in KafkaError}
+    return read

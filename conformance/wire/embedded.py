@@ -31,8 +31,33 @@ OF_STREAMS: Final[Mapping[str, str]] = {SUBSCRIPTION: "SubscriptionInfo", ASSIGN
 """Record -> the record in its user data, in a group of Kafka Streams."""
 NUMBERS: Final[Mapping[str, int]] = {"SubscriptionInfo": 2, "AssignmentInfo": 1}
 """How many int32 every version begins with: the version, and in a subscription the latest supported one."""
-Read: TypeAlias = tuple[int, Mapping[str, Any]]
-"""The version in front of a record, and its value."""
+Partitions: TypeAlias = tuple[tuple[str, int], ...]
+"""Topics and numbers, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a member writes for an assignor in JoinGroup, as Kafka's readers take it."""
+
+    version: int
+    """The one in front of the record, which may be later than the newest that is known."""
+    topics: tuple[str, ...]
+    owned: Partitions = ()
+    """Since version 1."""
+    generation: int = -1
+    """That of the owned partitions, since version 2."""
+    rack: str | None = None
+    """Since version 3."""
+    user_data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a leader writes for a member in SyncGroup, as Kafka's readers take it."""
+
+    version: int
+    partitions: Partitions
+    user_data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +134,34 @@ def _described(path: str, members: Iterable[Mapping[str, Any]], assignor: str) -
     yield from (each for each in found if each.data)
 
 
-def read(record: str, data: bytes, of: Edition = APACHE, entries: Entries | None = None) -> Read:
-    """The version in front of a subscription or an assignment, and its fields as Kafka's readers take them.
+def read_subscription(data: bytes, of: Edition = APACHE, entries: Entries | None = None) -> Subscription:
+    """Errors: ``Refused``; ``TooManyEntries``, where ``entries`` are those that are accepted."""
+    version, value = _read(SUBSCRIPTION, data, of, entries)
+    return Subscription(
+        version, tuple(value["topics"]), _pairs(value.get("ownedPartitions") or ()), value.get("generationId", -1),
+        value.get("rackId"), bytes(value["userData"] or b""),
+    )  # fmt: skip
 
-    ``entries``: those that are accepted; None: any number. Errors: ``Refused``, ``TooManyEntries``.
-    """
+
+def read_assignment(data: bytes, of: Edition = APACHE, entries: Entries | None = None) -> Assignment:
+    """No bytes: no partitions. Errors: as of ``read_subscription``."""
+    if not data:
+        return Assignment(0, ())
+    version, value = _read(ASSIGNMENT, data, of, entries)
+    return Assignment(version, _pairs(value["assignedPartitions"]), bytes(value["userData"] or b""))
+
+
+def _read(record: str, data: bytes, of: Edition, entries: Entries | None = None) -> tuple[int, Mapping[str, Any]]:
+    """The version in front of a record, and its fields as Kafka's readers take them."""
     version, high = _version(record, data, 2), _newest(record, of)
     layout = spec(_edition(record, of), record).at(min(version, high))
     if entries is None:
         return version, layout.decode(data, lenient=True)
     return version, layout.codec.decode_bounded(data, entries, lenient=True)
+
+
+def _pairs(rows: Iterable[Mapping[str, Any]]) -> Partitions:
+    return tuple(sorted((row["topic"], number) for row in rows for number in row["partitions"]))
 
 
 def damage(place: Place, of: Edition = APACHE) -> Damage | None:
@@ -146,7 +189,7 @@ def damage(place: Place, of: Edition = APACHE) -> Damage | None:
 
 def unread(place: Place, of: Edition = APACHE) -> str:
     """Which bytes of an undamaged record are not read, because their version is not known; empty: none."""
-    version, value = read(place.record, place.data, of)
+    version, value = _read(place.record, place.data, of)
     if version > (high := _newest(place.record, of)):
         return f"{place.record} v{version}: only the fields of v{high} are known, and judged"
     record, inner = OF_STREAMS[place.record], bytes(value["userData"] or b"")

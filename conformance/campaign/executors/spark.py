@@ -38,7 +38,7 @@ from kipcheck.conformance.campaign.process.child_outcome import RETRY_FACTOR, fa
 from kipcheck.conformance.campaign.rows import Row
 
 Answer = Callable[[Mapping[str, Any], bytes, int], tuple[str, str]]
-"""``afar.answer``, or a replacement in tests."""
+"""``spark_worker.answer``, or a replacement in tests."""
 
 DDL: Final = "number long, kind string, said string"
 SESSION: Final = {

@@ -122,7 +122,7 @@ class _Position:
         self._cases: Sequence[Case] = ()
 
     def cases(self, first: int, cases: Sequence[Case]) -> None:
-        """A ``Note``."""
+        """Notes the cases of a batch before they are run."""
         self._first, self._cases = first, cases
         if cases:
             self._write(0)

@@ -136,14 +136,12 @@ class _ForkServer:
         _freeze()
 
     def _stop_if_orders_end(self, number: int, cases: Sequence[Case]) -> None:
-        """A ``Note``. No order arrives before the last one is answered, so readable input is its end. Errors:
-        ``_Gone``.
-        """
+        """No order arrives before the last one is answered, so readable input is its end. Errors: ``_OrdersEnded``."""
         if select.select([self._orders_fd], [], [], 0)[0]:
             raise _OrdersEnded
 
     def _child(self, order: ShardOrder) -> ChildOutcome:
-        """Errors: ``_Gone``."""
+        """Errors: ``_OrdersEnded``."""
         self._journal.clear()
         result_read_fd, result_write_fd = os.pipe()
         output_read_fd, output_write_fd = os.pipe()
@@ -203,7 +201,7 @@ class _ChildWatch:
             os.set_blocking(fd, False)
 
     def to_its_end(self, orders: int, wakes: int, until: float) -> tuple[int, str, float]:
-        """Exit code or minus a signal; why it was stopped; seconds of processor time. Errors: ``_Gone``."""
+        """Exit code or minus a signal; why it was stopped; seconds of processor time. Errors: ``_OrdersEnded``."""
         stopped = ""
         open_ = {self.result_fd, self.output_fd}
         while True:

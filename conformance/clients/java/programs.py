@@ -1,7 +1,7 @@
 """Compiles kipcheck's Java program with the user's JDK, and runs released jars in it to check kipcheck's codec.
 
 The program speaks the testee protocol and does not link to Kafka: each release has a class loader of its own, so one
-process runs several. (``java_target`` makes a release a target of a run.)
+process runs several. (``target`` makes a release a target of a run.)
 """
 
 import hashlib

@@ -183,7 +183,7 @@ class Requester(Operations[E, A]):
         rejections: tuple[type, ...] = (),
         sample: str = "",
     ) -> None:
-        """``rejections``: actions that stand alone, and are answers (``operations.answer``)."""
+        """``rejections``: actions that stand alone, and are answers (``declaration.answer``)."""
         super().__init__(machine, role, operations, sample, actions)
         self._actions = actions
         self._rejections = rejections

@@ -109,7 +109,7 @@ class ObservedEvents(Generic[W]):
         return f"unknown {self.key} {data!r}: use one of {', '.join(self._readers)}"
 
     def check(self, data: Any) -> str:
-        """Of an event in an answer: what is wrong with it, as ``core.verbs`` wants it."""
+        """Of an event in an answer: what is wrong with it, as ``verb_registry`` wants it."""
         name = data.get(self.key) if isinstance(data, Mapping) else None
         if not isinstance(name, str) or name not in self._readers:
             return f": {self._unknown(data)}"

@@ -25,7 +25,7 @@ layouts: a field that a version lacks is left out where it has its default or th
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -350,8 +350,10 @@ class _Rows(_Field):
         if first is None:
             return self.refuse_absent(self.columns[0], rows or None)
         if rows is None:
-            nullable = [at for at, step in enumerate(first.steps, 1) if step.nullable]
-            return _put(body, first.steps[: nullable[0]], None) if nullable else None
+            nullable = next((at for at, step in enumerate(first.steps) if step.nullable), None)
+            if nullable is not None:
+                _put(body, (*first.steps[:nullable], replace(first.steps[nullable], rows="")), None)
+            return
         _check_values(self.columns, context)
         if len(self.levels) > 1:
             _list(body, self.levels[1].steps)

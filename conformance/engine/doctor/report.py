@@ -126,7 +126,7 @@ class TesteeUnderTest:
             self.role = role
 
     def batch(self, *operations: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Results in the order of the operations. Errors: ``Ended``, ``Wrong``."""
+        """Results in the order of the operations. Errors: ``Ended``, ``ProtocolViolation``."""
         self.batches += 1
         cases = [{"n": n, "case": n, **each} for n, each in enumerate(operations, self.numbers)]
         self.numbers += len(cases)
@@ -147,7 +147,7 @@ def offered(hello: Mapping[str, Any]) -> tuple[Framing, ...]:
 
 
 ProbeFunction: TypeAlias = Callable[[TesteeUnderTest], str]
-"""Returns what it found. Errors: ``Ill``, ``Unfit``, ``Ended``, ``Wrong``."""
+"""Returns what it found. Errors: ``ProbeFailed``, ``Unsuitable``, ``Ended``, ``ProtocolViolation``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def shipped() -> list[str]:
 
 
 def load(named: str) -> Profile:
-    """A file, or the name of a shipped profile. Errors: ``Wrong``."""
+    """A file, or the name of a shipped profile. Errors: ``InvalidProfile``."""
     try:
         if named in shipped():
             text = (files("kipcheck.conformance.engine") / "profiles" / f"{named}.toml").read_text("utf-8")

@@ -40,7 +40,7 @@ REASON = 20
 
 
 def parse(text: str, path: str, draft: bool = False) -> Known:
-    """A draft may contain reasons and links that are still TODO. Errors: ``Wrong`` with all errors."""
+    """A draft may contain reasons and links that are still TODO. Errors: ``InvalidKnownFile`` with all errors."""
     listed = loaded(text, path)
     reader = _Reader(path, text, draft)
     entries = tuple(reader.entries(listed))
@@ -52,7 +52,7 @@ def parse(text: str, path: str, draft: bool = False) -> Known:
 
 
 def loaded(text: str, path: str) -> dict[str, Any]:
-    """Errors: ``Wrong`` with path and line where the text is not valid TOML."""
+    """Errors: ``InvalidKnownFile`` with path and line where the text is not valid TOML."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

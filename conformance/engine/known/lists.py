@@ -24,7 +24,7 @@ DEFAULT = "default"
 
 
 def load(names: Sequence[str], targets: Sequence[str]) -> tuple[Known, ...]:
-    """``default`` stands for the files of these targets. Errors: ``Wrong`` with path and line."""
+    """``default`` stands for the files of these targets. Errors: ``InvalidKnownFile`` with path and line."""
     found = [
         parse(text, shown)
         for name in dict.fromkeys(names)
@@ -39,7 +39,7 @@ def load(names: Sequence[str], targets: Sequence[str]) -> tuple[Known, ...]:
 
 
 def everything(names: Sequence[str]) -> tuple[Known, ...]:
-    """``default`` stands for all files shipped with kipcheck. Errors: ``Wrong``."""
+    """``default`` stands for all files shipped with kipcheck. Errors: ``InvalidKnownFile``."""
     return load([shown for name in names for shown in (_shipped() if name == DEFAULT else [name])], ())
 
 

@@ -1,4 +1,4 @@
-"""Known deviations: expected failures, each with its reason. ``known_files`` reads the files that list them.
+"""Known deviations: expected failures, each with its reason. ``files`` reads the files that list them.
 
 An entry matches a failure with the same target, invariant and shape, in a place (subject and version) that the entry
 names, whatever check shows it. The shape says what is wrong in words that do not depend on the message; ``why`` may

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording.contents import assignment, subscription
+from kipcheck.conformance.protocols.client.events import Subscribed
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 from kipcheck.conformance.wire.record_batches import next_offset
 from kipcheck.conformance.wire.schema import spec
@@ -195,10 +196,10 @@ class Consumer:
         given: Mapping[str, list[Partition]] = {}
         if joined["leader"] == self.member:
             found = {each["memberId"]: subscription(APACHE, each["metadata"]) for each in joined["members"]}
-            topics = sorted({*self.topics}.union(*(each["topics"] for each in found.values() if each)))
+            topics = sorted({*self.topics}.union(*(each.topics for each in found.values() if each)))
             described = await self.ask("Metadata", {"topics": [{"name": each} for each in topics]})
             sizes = {each["name"]: len(each["partitions"]) for each in described["topics"]}
-            given = self.assign(sizes, {id: each or {"topics": []} for id, each in found.items()})
+            given = self.assign(sizes, {id: each or Subscribed(0, ()) for id, each in found.items()})
         assignments = [{"memberId": id, "assignment": self.assignment(mine)} for id, mine in given.items()]
         named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
         answer = await self.ask("SyncGroup", {**self.names(), **named, "assignments": assignments})
@@ -208,12 +209,12 @@ class Consumer:
         error: int = answer["errorCode"]
         return error
 
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
         """Deals the partitions of each topic to its subscribers; withholds what a cooperative member still owns."""
         given: dict[str, list[Partition]] = {id: [] for id in members}
-        owners = {name: id for id, each in members.items() for name in each.get("owned", ())}
+        owners = {name: id for id, each in members.items() for name in each.owned or ()}
         for topic, size in sizes.items():
-            readers = sorted(id for id, each in members.items() if topic in each["topics"])
+            readers = sorted(id for id, each in members.items() if topic in each.topics)
             for number in range(size) if readers else ():
                 reader = readers[number % len(readers)]
                 if not self.is_cooperative or owners.get(f"{topic}-{number}", reader) == reader:

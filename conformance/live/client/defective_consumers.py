@@ -18,6 +18,7 @@ from kipcheck.conformance.live.client.consumer import (
     Partition,
     main,
 )
+from kipcheck.conformance.protocols.client.events import Subscribed
 from kipcheck.conformance.wire.schema import spec
 
 BACK_OFF_S = 5.5
@@ -353,19 +354,19 @@ class ClaimsNothing(Consumer):
 
 
 class ForgetsAMember(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
         return super().assign(sizes, {self.member: members[self.member]})
 
 
 class GivesTwice(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
         if self.generation < 2:  # it may not have read its metadata yet
             return super().assign(sizes, members)
         return {id: [(topic, number) for topic in self.topics for number in range(sizes[topic])] for id in members}
 
 
 class Hoards(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
         if self.generation < 2:
             return super().assign(sizes, members)
         mine = super().assign(sizes, {self.member: members[self.member]})
@@ -373,8 +374,8 @@ class Hoards(Consumer):
 
 
 class HandsOverAtOnce(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
-        return super().assign(sizes, {id: {"topics": each["topics"]} for id, each in members.items()})
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
+        return super().assign(sizes, {id: Subscribed(0, each.topics) for id, each in members.items()})
 
 
 class ReadsItsOwnVersion(Consumer):
@@ -489,7 +490,7 @@ class RepeatsItsAssignor(Consumer):
 
 
 class AssignsToAStranger(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
         return {**super().assign(sizes, members), "stranger": []}
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, cast, final
 
 from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.live.server.connection import Connection
-from kipcheck.conformance.protocols.client.trace import BY_SCRIPT
+from kipcheck.conformance.protocols.client.terms import BY_SCRIPT
 from kipcheck.conformance.wire.framing import encode_response, frame
 from kipcheck.conformance.wire.schema import spec
 

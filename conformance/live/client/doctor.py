@@ -1,9 +1,9 @@
 """Whether a program can be tested: it starts, connects, joins, fetches, and leaves when it is stopped."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.release import NEWEST
@@ -12,6 +12,7 @@ from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.play import INSTANCE, Play
 from kipcheck.conformance.live.client.played_release import Played
 from kipcheck.conformance.live.client.target import LiveClient, served
+from kipcheck.conformance.protocols.client.events import Ended, Event, FirstJoined, Opened, RequestSeen, Signalled
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.premises import NEVER_READ, reads
 from kipcheck.conformance.targets.protocol import Broken
@@ -51,9 +52,9 @@ def examine(target: LiveClient, edition: str) -> list[Line]:
     return found
 
 
-async def _played(target: LiveClient, edition: str, steps: Sequence[Step]) -> tuple[list[Mapping[str, Any]], str]:
+async def _played(target: LiveClient, edition: str, steps: Sequence[Step]) -> tuple[list[Event], str]:
     """What was observed, and why the program is no consumer."""
-    script, events = Play(served(edition), target.launcher), list[Mapping[str, Any]]()
+    script, events = Play(served(edition), target.launcher), list[Event]()
     try:
         for step in steps:
             answer = await script.step(step)
@@ -67,7 +68,7 @@ async def _played(target: LiveClient, edition: str, steps: Sequence[Step]) -> tu
     return events, ""
 
 
-def _about_instance(without: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], failed: str) -> Line:
+def _about_instance(without: Sequence[Event], given: Sequence[Event], failed: str) -> Line:
     """Compares the instance ids of both starts with those that the program was given: none, and one."""
     tried = "it is a static member if it is given an instance id, and else a dynamic one"
     unasked = _instances(without) - {None}
@@ -86,10 +87,10 @@ def _about_instance(without: Sequence[Mapping[str, Any]], given: Sequence[Mappin
     return Line(INSTANCE_NAME, tried, "ok", f"a dynamic member, and static member {INSTANCE!r}")
 
 
-def _instances(events: Sequence[Mapping[str, Any]]) -> set[str | None]:
+def _instances(events: Sequence[Event]) -> set[str | None]:
     """The instance ids with which a program joins; None: without one."""
-    joins = (each for each in events if each["what"] == "request" and each["api"] in JOINS)
-    return {each.get("instance") for each in joins if each["api"] == "JoinGroup" or each["generation"] == 0}
+    joins = (event for event in events if isinstance(event, RequestSeen) and event.api in JOINS)
+    return {join.instance for join in joins if join.api == "JoinGroup" or join.generation == 0}
 
 
 def _listed(instances: set[str | None]) -> str:
@@ -97,17 +98,17 @@ def _listed(instances: set[str | None]) -> str:
     return ", ".join([*shown, *(["a dynamic member"] if None in instances else [])])
 
 
-def _lines(events: Sequence[Mapping[str, Any]], why: str) -> Iterator[Line]:
+def _lines(events: Sequence[Event], why: str) -> Iterator[Line]:
     """The probes in order, up to the first that fails."""
-    requests = {each["api"] for each in events if each["what"] == "request"}
-    whats = {each["what"] for each in events}
+    requests = {event.api for event in events if isinstance(event, RequestSeen)}
+    kinds = {type(event) for event in events}
     ids = _instances(events) - {None}
     left = "sent LeaveGroup" if requests & {*LEAVES} else f"{_listed(ids)} sends none"
     probes = (
-        ("connects", "it connects to {bootstrap}", "opened" in whats, failed_start.seen(events)),
-        ("joins", "it joins the group", "joined" in whats, "a stable member of the group"),
+        ("connects", "it connects to {bootstrap}", Opened in kinds, failed_start.seen(events)),
+        ("joins", "it joins the group", FirstJoined in kinds, "a stable member of the group"),
         ("fetches", "it fetches what it is assigned", reads(events), "it was given records"),
-        ("ends", "it ends within 30 s of SIGTERM", "ended" in whats and "signalled" in whats, _end(events)),
+        ("ends", "it ends within 30 s of SIGTERM", {Ended, Signalled} <= kinds, _end(events)),
         ("leaves", "it leaves the group", bool(requests & {*LEAVES}) or bool(ids), left),
     )
     for id, tried, passed, found in probes:
@@ -116,15 +117,11 @@ def _lines(events: Sequence[Mapping[str, Any]], why: str) -> Iterator[Line]:
             return
 
 
-def _is_fetch(event: Mapping[str, Any]) -> bool:
-    return bool(event["what"] == "request" and event["api"] == "Fetch")
+def _end(events: Sequence[Event]) -> str:
+    return next((f"exit code {event.code}" for event in events if isinstance(event, Ended)), "it did not end")
 
 
-def _end(events: Sequence[Mapping[str, Any]]) -> str:
-    return next((f"exit code {each['code']}" for each in events if each["what"] == "ended"), "it did not end")
-
-
-def _wrong(id: str, events: Sequence[Mapping[str, Any]], why: str) -> tuple[str, str]:
+def _wrong(id: str, events: Sequence[Event], why: str) -> tuple[str, str]:
     """What was found, and what to change."""
     if why:
         first, _, rest = why.partition("what to change: ")
@@ -132,7 +129,8 @@ def _wrong(id: str, events: Sequence[Mapping[str, Any]], why: str) -> tuple[str,
     if id == "joins":
         return failed_start.seen(events), failed_start.advice(events)
     if id == "fetches":
-        sent = "Fetch, and no record in the answers" if any(_is_fetch(each) for each in events) else "no Fetch"
+        fetches = any(isinstance(event, RequestSeen) and event.api == "Fetch" for event in events)
+        sent = "Fetch, and no record in the answers" if fetches else "no Fetch"
         return f"{NEVER_READ}: {sent}; {failed_start.seen(events)}", FETCHES
     if id == "ends":
         return _end(events), "handle SIGTERM: close the consumer, and end the process"

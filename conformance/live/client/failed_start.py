@@ -1,11 +1,12 @@
 """Why a program never became a member of its group: what was seen of it on the wire, its output, and what to change."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.server.answered_errors import name_of
+from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, Event, Opened, RequestRefused, RequestSeen
 from kipcheck.conformance.wire.framing import requests
 
 UNSERVED: Final = "is not served"
@@ -16,43 +17,48 @@ READS: Final = frozenset({"Fetch", "ListOffsets"})
 TRANSPORT: Final = "use the protocol of Kafka without TLS and SASL: security.protocol=PLAINTEXT"
 
 
-def describe(events: Sequence[Mapping[str, Any]], how: str, output: str) -> str:
+def describe(events: Sequence[Event], how: str, output: str) -> str:
     """``how``: ``ended with code 7``. Several lines."""
     lines = [f"the program {how} before it was a member of the group;", f"on the wire: {seen(events)};"]
     lines += ["its stderr:", *output.splitlines(), ";"] if output else ["it wrote nothing to stderr;"]
     return "\n".join([*lines, f"what to change: {advice(events)}"])
 
 
-def seen(events: Sequence[Mapping[str, Any]]) -> str:
+def seen(events: Sequence[Event]) -> str:
     """The connections, the last requests, and what was refused."""
-    opened = sum(each["what"] == "opened" for each in events)
+    opened = sum(isinstance(event, Opened) for event in events)
     if not opened:
         return "no connection"
     found = [f"{opened} connection{'s' if opened > 1 else ''}"]
-    sent = [f"{each['api']} v{each['version']}" for each in events if each["what"] == "request"]
+    sent = [f"{event.api} v{event.version}" for event in events if isinstance(event, RequestSeen)]
     found.append(f"its last requests: {', '.join(sent[-LAST:])}" if sent else "no request")
-    found += [f"closed by kipcheck: {each['why']}" for each in events if each["what"] == "closed" and each["why"]][-1:]
-    found += [f"refused: {each['message']}, {each['why']}" for each in events if each["what"] == "refused"][-1:]
+    found += [f"closed by kipcheck: {why}" for why in _closed(events)][-1:]
+    found += [f"refused: {event.message}, {event.why}" for event in events if isinstance(event, RequestRefused)][-1:]
     return "; ".join(found)
 
 
-def unserved(events: Sequence[Mapping[str, Any]]) -> str:
+def _closed(events: Sequence[Event]) -> list[str]:
+    """Why the broker closed connections."""
+    return [event.why for event in events if isinstance(event, Closed) and event.why]
+
+
+def unserved(events: Sequence[Event]) -> str:
     """The last reason for which a connection was closed, if that was a request or version that the broker does not
     serve; empty: there was none."""
-    closed = [each["why"] for each in events if each["what"] == "closed" and each["why"].endswith(UNSERVED)]
+    closed = [why for why in _closed(events) if why.endswith(UNSERVED)]
     return closed[-1] if closed else ""
 
 
-def advice(events: Sequence[Mapping[str, Any]]) -> str:
+def advice(events: Sequence[Event]) -> str:
     """What the author of a program that did not join does next, by what it sent and was answered."""
-    apis = {each["api"] for each in events if each["what"] == "request"}
-    damaged = [each for each in events if each["what"] == "refused"]
-    if not any(each["what"] == "opened" for each in events):
+    apis = {event.api for event in events if isinstance(event, RequestSeen)}
+    refused = [event.why for event in events if isinstance(event, RequestRefused)]
+    if not any(isinstance(event, Opened) for event in events):
         return "connect to {bootstrap}, without a proxy; if the program needs a library or a file, its stderr names it"
     if closed := unserved(events):
         return about_unserved(closed, "ApiVersions" in apis)
     if not apis:
-        return f"write the request as its version says: {damaged[-1]['why']}" if damaged else TRANSPORT
+        return f"write the request as its version says: {refused[-1]}" if refused else TRANSPORT
     if apis & JOINS:
         return _about_joining(events, apis)
     if apis & READS:
@@ -72,11 +78,10 @@ def about_unserved(closed: str, asked: bool) -> str:
     return f"{first}, or use another --edition: {named}{closed} by this one"
 
 
-def _about_joining(events: Sequence[Mapping[str, Any]], apis: set[str]) -> str:
-    answers = [each for each in events if each["what"] == "answer" and each["api"] in JOINS]
-    errors = [each["error"] for each in answers if each.get("error")]
-    if answers and answers[-1].get("error"):
-        return f"handle {name_of(errors[-1])}, with which the last {answers[-1]['api']} was answered"
+def _about_joining(events: Sequence[Event], apis: set[str]) -> str:
+    answers = [event for event in events if isinstance(event, AnswerSeen) and event.api in JOINS]
+    if answers and answers[-1].error:
+        return f"handle {name_of(answers[-1].error)}, with which the last {answers[-1].api} was answered"
     if answers and apis.isdisjoint({"SyncGroup", "ConsumerGroupHeartbeat"}):
         return "send SyncGroup: the program was answered JoinGroup, and sent none"
     return "poll until SIGTERM; a program that joins has to stay in the group, with whatever it is assigned"

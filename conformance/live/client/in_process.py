@@ -11,7 +11,7 @@ from kipcheck.conformance.live.client import defective_consumers
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.launch import Program, placeholders
-from kipcheck.conformance.live.client.play import Play
+from kipcheck.conformance.live.client.play import Play, in_json
 from kipcheck.conformance.live.client.target import served
 from kipcheck.conformance.targets.protocol import Broken
 
@@ -78,10 +78,10 @@ class Played:
     def step(self, step: Step) -> dict[str, Any]:
         """The answer to a step; a client that never joined has died."""
         try:
-            found: dict[str, Any] = self._run(self._play.step(step))
+            answer: dict[str, Any] = self._run(self._play.step(step))
         except Broken as why:
             return {"status": "died", "cause": "crashed", "message": str(why)}
-        return found
+        return in_json(answer)
 
     def close(self) -> None:
         self._run(self._play.close())

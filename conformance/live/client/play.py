@@ -23,9 +23,11 @@ from kipcheck.conformance.live.client.failed_start import describe, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.other_members import TOPIC
 from kipcheck.conformance.live.client.scripted import GROUP, SECOND, ScriptedBroker
+from kipcheck.conformance.live.recording.contents import ms_of
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.listener import Front
+from kipcheck.conformance.protocols.client import events
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
 from kipcheck.conformance.protocols.client.ops import (
     OPERATIONS,
@@ -58,7 +60,8 @@ from kipcheck.conformance.protocols.client.ops import (
     Together,
     held_ms,
 )
-from kipcheck.conformance.protocols.client.trace import INTERVALS_OF_ITS_OWN, LATE_MS, longest_absence_ms
+from kipcheck.conformance.protocols.client.terms import INTERVALS_OF_ITS_OWN, LATE_MS
+from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
 SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
@@ -115,10 +118,13 @@ def disturbance(event: Disturbed) -> Disturbance:
             return WithTags()
 
 
-def _recorded(given: Mapping[str, str]) -> dict[str, Any]:
+def _launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patience_ms: int) -> events.Launched:
     """The settings of a program that laws compare with what it does."""
-    times = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms", "rebalance_ms") if name in given}
-    return {**times, "assignors": given["assignors"].split(",")} if "assignors" in given else times
+    session_ms, heartbeat_ms, rebalance_ms = (
+        int(given[name]) if name in given else None for name in ("session_ms", "heartbeat_ms", "rebalance_ms")
+    )
+    assignors = tuple(given["assignors"].split(",")) if "assignors" in given else None
+    return events.Launched(ms, session_ms, heartbeat_ms, rebalance_ms, assignors, topics, patience_ms or None)
 
 
 class Play:
@@ -160,7 +166,10 @@ class Play:
         self._over = False
 
     async def step(self, step: Step) -> dict[str, Any]:
-        """The answer to a step. Errors: ``Broken`` where the program is no consumer; LookupError, TypeError."""
+        """The answer to a step, whose events ``in_json`` writes.
+
+        Errors: ``Broken`` where the program is no consumer; LookupError, TypeError.
+        """
         event: Event = OPERATIONS.event_of(step)
         if not is_possible(event):
             return {"status": "unsupported", "message": "a broker does not answer that"}
@@ -176,7 +185,10 @@ class Play:
         return {"status": "accepted", "actions": self.recorder.take()}
 
     def _note_idle(self) -> None:
-        self.recorder.add("idle", self.front.now(), late_ms=self.idle.late_ms())
+        self.recorder.add(events.Idle(self._now_ms(), self.idle.late_ms()))
+
+    def _now_ms(self) -> int:
+        return ms_of(self.front.now())
 
     async def close(self) -> None:
         self.idle.close()
@@ -251,7 +263,7 @@ class Play:
         if self.shut_out:
             return
         self._over = False
-        self.recorder.add("restarted", self.front.now())
+        self.recorder.add(events.Restarted(self._now_ms()))
         await self._start(again=True)
 
     async def _start(self, again: bool = False) -> None:
@@ -263,11 +275,11 @@ class Play:
         self._become()
         self.broker.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
-        known = _recorded(self.launcher.given(self.settings)) | {"topics": [*self.settings.topics]}
-        known |= {"patience_ms": round(self.patience_s * 1000)} if self.patience_s else {}
+        given = self.launcher.given(self.settings)
         async with self._starts:
             first = len(self.recorder.events)
-            self.recorder.add("launched", self.front.now(), **known)  # before it may send anything
+            patience_ms = round(self.patience_s * 1000)  # recorded before it may send anything:
+            self.recorder.add(_launched(self._now_ms(), given, self.settings.topics, patience_ms))
             try:
                 self.program = await self.launcher.start(self.settings)
             except OSError as wrong:
@@ -281,10 +293,10 @@ class Play:
             raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
         self._suited = self._wanted()
         self._lost = False
-        self.recorder.add("joined", self.front.now())
+        self.recorder.add(events.FirstJoined(self._now_ms()))
         await self._wait(AFTER_S)
         self.idle.late_ms()
-        self.recorder.forget("idle", first)  # no law about time looks at the start, in which much is loaded
+        self.recorder.forget_idle(first)  # no law about time looks at the start, in which much is loaded
 
     async def _joins(self, until_s: float) -> bool:
         """Waits for it, or the end of the program."""
@@ -323,7 +335,7 @@ class Play:
             raise Broken(self._never_joined())
         self._over = False
         if not self._has_ended():
-            self.recorder.add("unsettled", self.front.now(), waited_ms=round(CONNECT_S * 1000), unsent=[])
+            self.recorder.add(events.Unsettled(self._now_ms(), round(CONNECT_S * 1000)))
 
     def _never_joined(self) -> str:
         assert self.program is not None
@@ -352,9 +364,9 @@ class Play:
         if unsent and not self.broker.rebalancing and self.broker.is_member:
             self.broker.stable = True  # nothing was sent that could disturb the client
         self._lost = not self.broker.stable
-        what = "unsettled" if self._lost else "settled"
+        made = events.Unsettled if self._lost else events.Settled
         now = self.front.now()
-        self.recorder.add(what, now, waited_ms=round((now - begun) * 1000), unsent=unsent)
+        self.recorder.add(made(ms_of(now), ms_of(now - begun), tuple(unsent)))
         await self._wait(AFTER_S)
 
     @property
@@ -386,7 +398,7 @@ class Play:
                 return  # it sent none, or one of a version to which no broker gives that answer
             if waited_s > longest_s:
                 if kind in CERTAIN:
-                    self.recorder.add("unsettled", self.front.now(), waited_ms=round(waited_s * 1000), unsent=[kind])
+                    self.recorder.add(events.Unsettled(self._now_ms(), ms_of(waited_s), (kind,)))
                 return
             await asyncio.sleep(0.01)
         await self._wait(REFUSED_S)
@@ -400,17 +412,17 @@ class Play:
         assert self.program is not None
         if self.program.ended.done() and not self._over:
             self._over = True
-            more = {"code": self.program.ended.result(), "stderr": self.program.output[-2000:]}
-            self.recorder.add("ended", self.front.now(), **more)
+            code = self.program.ended.result()
+            self.recorder.add(events.Ended(self._now_ms(), code, self.program.output[-2000:]))
         return self._over
 
     async def _stop(self) -> None:
         assert self.program is not None
-        self.recorder.add("signalled", self.front.now())
+        self.recorder.add(events.Signalled(self._now_ms()))
         self.program.stop()
         await self._wait(STOP_S)
         if not self._over:
-            self.recorder.add("killed", self.front.now(), stderr=self.program.output[-2000:])
+            self.recorder.add(events.Killed(self._now_ms(), self.program.output[-2000:]))
         self._over = True
         await self.program.kill()
         with suppress(TimeoutError):
@@ -430,6 +442,13 @@ async def play(
     """The answers to the steps of a whole script. Errors as ``Play.step``."""
     script = Play(edition, launcher, settle_s, starts, patience_s=patience_s)
     try:
-        return [await script.step(each) for each in steps]
+        answers = [await script.step(each) for each in steps]
     finally:
         await script.close()
+    return [*map(in_json, answers)]
+
+
+def in_json(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer with its events as JSON. For many of them this takes time in which a script would be late."""
+    found = dict(answer)
+    return found | {"actions": [*map(events.EVENTS.to_json, found["actions"])]} if "actions" in found else found

@@ -19,6 +19,7 @@ from kipcheck.conformance.live.client.launch import Launcher
 from kipcheck.conformance.live.client.play import Play
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.protocols.client.events import Event
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import Broken
 from kipcheck.conformance.wire.schema import stable_versions
@@ -34,7 +35,7 @@ class Played:
     release: str
     broken: str = ""
     """Why the program is no consumer; empty: it is one, or it was not watched for so long."""
-    events: tuple[Mapping[str, Any], ...] = ()
+    events: tuple[Event, ...] = ()
     """What was observed of a program that is none."""
     unserved: str = ""
     """What it sends that the newest release does not serve: ``ListOffsets 0, Fetch 1``."""

@@ -1,6 +1,6 @@
 """A cluster of two nodes that plays the coordinator and all other members of one group, for one client alone.
 
-What happens is decided by calls (``live.play``): rebalances, errors, the other members, what a client that follows is
+What happens is decided by calls (``client.play``): rebalances, errors, the other members, what a client that follows is
 assigned, and which node coordinates. Everything else is answered as ``Broker`` does.
 """
 

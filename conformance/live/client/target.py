@@ -24,9 +24,10 @@ from kipcheck.conformance.live.client.launch import CASE, NEEDED, Commands, Laun
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
 from kipcheck.conformance.live.coordinator.concurrency import gathered
+from kipcheck.conformance.protocols.client.events import EVENTS, Confirmed
 from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
-from kipcheck.conformance.protocols.client.trace import CONFIRMED, is_in_time
+from kipcheck.conformance.protocols.client.trace import is_in_time
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.command import PATIENCE
 from kipcheck.conformance.targets.protocol import (
@@ -287,9 +288,7 @@ class LiveSession:
         if not ways:
             return found
         *_, (step, last) = history.actions()
-        confirmed = [
-            {"what": CONFIRMED, "ms": last["ms"], "law": law, "shape": [*shape]} for law, shape in sorted(ways)
-        ]  # fmt: skip
+        confirmed = [EVENTS.to_json(Confirmed(last["ms"], law, shape)) for law, shape in sorted(ways)]
         answer = dict(found[step].payload)  # type: ignore[union-attr]  # it has actions
         more = observed({"status": "accepted", **answer, "actions": [*answer["actions"], *confirmed]})
         return (*found[:step], more, *found[step + 1 :])

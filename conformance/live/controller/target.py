@@ -75,7 +75,7 @@ def release_of(supported: Sequence[Declared], level: int, registers: bool) -> st
     for release in listed("controllers"):
         rules = Rules.of(release)
         fits = rules.newest >= level and (rules.controllers_register or not registers)
-        if fits and {name: tuple(each) for name, each in rules.declares()} == wanted:
+        if fits and rules.declares_only(wanted):
             return release
     return None
 

@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from operator import itemgetter
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
+from kipcheck.conformance.core.operations.field_annotations import wire
+from kipcheck.conformance.core.operations.wire_form import Context, Value, message
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.connections.connections import ANSWERED_S, NAME, Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.coordinator.admin import coordinator_of, versions_of
+from kipcheck.conformance.wire.bodies import api_of, read_body
 from kipcheck.conformance.wire.schema import spec
 
 Address: TypeAlias = tuple[str, int]
+T = TypeVar("T")
 Topics: TypeAlias = Mapping[str, Sequence[frozenset[str]]]
 """Topic -> for each of its partitions, the racks of its replicas; a replica without a rack adds none."""
 METADATA: Final = 5
@@ -25,9 +30,33 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    id: int
-    address: Address
-    rack: str | None
+    id: Annotated[int, wire("nodeId")]
+    host: Annotated[str, wire("host")]
+    port: Annotated[int, wire("port")]
+    rack: Annotated[str | None, wire("rack")]
+
+    @property
+    def address(self) -> Address:
+        return self.host, self.port
+
+
+@message("MetadataResponse")
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    nodes: Annotated[tuple[Node, ...], wire("brokers[]")]
+    partitions: Annotated[
+        tuple[tuple[int, str, int, int, Sequence[int]], ...],
+        wire("topics[].errorCode", "topics[].name", "topics[].partitions[].partitionIndex",
+             "topics[].partitions[].leaderId", "topics[].partitions[].replicaNodes"),
+    ]  # fmt: skip
+    """Error and name of the topic, number, leader and replicas."""
+
+
+CONTEXT: Final = Context({
+    "host": Value(str, lambda host: host.removeprefix("/")),
+    "end_point": Value(str, lambda found: f"{found['host']}:{found['port']}"),
+    "classic": Value(bool, lambda kind: None if kind < 0 else kind == 0),
+})  # fmt: skip
 
 
 class Cluster:
@@ -40,23 +69,28 @@ class Cluster:
         self._connections: dict[Address, Connections] = {}
         self._versions: dict[Address, dict[int, tuple[int, int]]] = {}
 
-    async def ask(self, at: Address, api: str, body: Mapping[str, Any], highest: int | None = None) -> dict[str, Any]:
+    async def read(
+        self, made: type[T], at: Address, asked: Mapping[str, Any], highest: int | None = None, **others: Any
+    ) -> T:
         """The answer in the newest version that broker and kipcheck know; ``highest``: in none above it.
 
-        ``body``: fields that the version does not have are left out.
+        ``asked``: the body of the request; fields that the version does not have are left out. ``others``: fields of
+        the answer that it does not say. Errors: ``Unfit``.
         """
+        api = api_of(made)
         version = await self.version(at, api, highest)
         if version is None:
             raise Unanswered(f"{_shown(at)} has no version of {api} that kipcheck knows")
         names = spec(APACHE, f"{api}Request").at(version).names
         try:
-            found = {name: each for name, each in body.items() if name in names}
-            return await self._at(at).ask(api, version, NAME, found)
+            sent = {name: value for name, value in asked.items() if name in names}
+            body = await self._at(at).ask(api, version, NAME, sent)
         except (Closed, Garbled) as wrong:
             raise Unanswered(f"{_shown(at)} does not answer {api} v{version}: {wrong}") from None
+        return read_body(made, version, body, CONTEXT, **others)
 
     async def version(self, at: Address, api: str, highest: int | None = None) -> int | None:
-        """The version in which ``ask`` would ask; None if the broker does not know the request."""
+        """The version in which ``read`` would ask; None if the broker does not know the request."""
         declared = spec(APACHE, f"{api}Request")
         assert declared.api_key is not None and declared.versions.high is not None
         low, high = (await self._ranges(at)).get(declared.api_key, (0, -1))
@@ -74,36 +108,33 @@ class Cluster:
         return self._versions[at]
 
     async def nodes(self) -> tuple[Node, ...]:
-        found = await self.ask(self.entry, "Metadata", {"topics": []}, METADATA)
-        return tuple(Node(each["nodeId"], (each["host"], each["port"]), each.get("rack")) for each in found["brokers"])
+        return (await self._described([])).nodes
+
+    async def _described(self, topics: Sequence[str]) -> Metadata:
+        """No topic is created."""
+        asked = {"topics": [{"name": name} for name in topics], "allowAutoTopicCreation": False}
+        return await self.read(Metadata, self.entry, asked, METADATA)
 
     async def topics(self, names: Sequence[str]) -> Topics:
-        """The topics that exist and may be described; none is created."""
+        """The topics that exist and may be described."""
         if not names:
             return {}
-        asked = {"topics": [{"name": each} for each in names], "allowAutoTopicCreation": False}
-        found = await self.ask(self.entry, "Metadata", asked, METADATA)
-        racks = {each["nodeId"]: each.get("rack") for each in found["brokers"]}
-        return {
-            each["name"]: [
-                frozenset(rack for node in part["replicaNodes"] if (rack := racks.get(node)))
-                for part in sorted(each["partitions"], key=lambda part: int(part["partitionIndex"]))
-            ]
-            for each in found["topics"]
-            if not each["errorCode"]
-        }
+        described = await self._described(names)
+        racks = {node.id: node.rack for node in described.nodes}
+        found: dict[str, list[frozenset[str]]] = {}
+        for error, topic, _, _, replicas in sorted(described.partitions, key=itemgetter(2)):
+            if not error:
+                found.setdefault(topic, []).append(frozenset(rack for node in replicas if (rack := racks.get(node))))
+        return found
 
     async def leader(self, topic: str, group: str) -> tuple[int, Address] | None:
         """The partition of the group in the internal topic, and the broker that leads it; None if there is none."""
-        asked = {"topics": [{"name": topic}], "allowAutoTopicCreation": False}
-        found = await self.ask(self.entry, "Metadata", asked, METADATA)
-        nodes = {each["nodeId"]: (each["host"], each["port"]) for each in found["brokers"]}
-        parts = [part for each in found["topics"] if each["name"] == topic for part in each["partitions"]]
-        if not parts:
+        described = await self._described([topic])
+        leaders = {number: leader for _, name, number, leader, _ in described.partitions if name == topic}
+        if not leaders:
             return None
-        number = partition_of(group, len(parts))
-        by_number = {int(part["partitionIndex"]): part["leaderId"] for part in parts}
-        at = nodes.get(by_number.get(number))
+        number = partition_of(group, len(leaders))
+        at = next((node.address for node in described.nodes if node.id == leaders.get(number)), None)
         return None if at is None else (number, at)
 
     async def coordinator(self, group: str) -> Address:

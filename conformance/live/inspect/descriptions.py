@@ -2,26 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, TypeVar
 
+from kipcheck.conformance.core.operations.field_annotations import wire
+from kipcheck.conformance.core.operations.wire_form import Unfit, message
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Node, Unanswered
 from kipcheck.conformance.live.inspect.group import (
     EMPTY_STATES,
     STABLE,
+    ConsumerGroup,
     Described,
     Group,
     Inspectable,
     Member,
     OtherGroup,
-    read_consumer_group,
-    read_member,
-    read_share_group,
-    read_subscription_of_consumer,
+    ShareGroup,
+    StreamsGroup,
 )
 from kipcheck.conformance.live.inspect.group_records import Found, newest_record
-from kipcheck.conformance.live.inspect.streams_group import read_streams_group
+from kipcheck.conformance.wire.bodies import api_of
 
 UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND = 35, 69
 RETRIED: Final = frozenset({14, 15, 16})
@@ -32,13 +32,17 @@ WAIT_S: Final = 10.0
 AGAIN_S: Final = 0.5
 AT_ONCE: Final = 50
 """Brokers that are sent a request side by side: some may be silent."""
-CONSUMER_GROUP_DESCRIBE: Final = "ConsumerGroupDescribe"
-READERS: Final[Mapping[str, Callable[[str, Address, Mapping[str, Any]], Inspectable]]] = {
-    CONSUMER_GROUP_DESCRIBE: read_consumer_group,
-    "StreamsGroupDescribe": read_streams_group,
-    "ShareGroupDescribe": read_share_group,
-}
-"""The request that describes groups of a type -> reads its answer. Classic groups are described by DescribeGroups."""
+G = TypeVar("G", bound=Inspectable)
+KINDS: Final[tuple[type[ConsumerGroup | StreamsGroup | ShareGroup], ...]] = (ConsumerGroup, StreamsGroup, ShareGroup)
+"""The types of groups with a request of their own that describes them. Classic groups have DescribeGroups."""
+
+
+@message("ListGroupsResponse")
+@dataclass(frozen=True, slots=True)
+class Listed:
+    error: Annotated[int, wire("errorCode")]
+    groups: Annotated[tuple[tuple[str, str], ...], wire("groups[].groupId", "groups[].groupType")]
+    """Group and its type; empty: not known."""
 
 
 class NoGroup(Exception):
@@ -51,20 +55,20 @@ async def groups(cluster: Cluster) -> tuple[dict[str, str], list[str]]:
     unasked: list[str] = []
     nodes, room = await cluster.nodes(), asyncio.Semaphore(AT_ONCE)
 
-    async def listed(node: Node) -> Mapping[str, Any] | Unanswered:
+    async def listed(node: Node) -> Listed | Unanswered:
         async with room:
             try:
-                return await cluster.ask(node.address, "ListGroups", {"statesFilter": [], "typesFilter": []})
+                return await cluster.read(Listed, node.address, {"statesFilter": [], "typesFilter": []})
             except Unanswered as silent:
                 return silent
 
-    for node, body in zip(nodes, await asyncio.gather(*map(listed, nodes)), strict=True):
-        if isinstance(body, Unanswered):
-            unasked.append(f"{body}; its groups are missing here")
+    for node, answer in zip(nodes, await asyncio.gather(*map(listed, nodes)), strict=True):
+        if isinstance(answer, Unanswered):
+            unasked.append(f"{answer}; its groups are missing here")
             continue
-        if body["errorCode"]:
-            unasked.append(f"broker {node.id} answers ListGroups with error {body['errorCode']}")
-        found |= {each["groupId"]: each.get("groupType", "").lower() for each in body["groups"]}
+        if answer.error:
+            unasked.append(f"broker {node.id} answers ListGroups with error {answer.error}")
+        found |= {group: kind.lower() for group, kind in answer.groups}
     return dict(sorted(found.items())), unasked
 
 
@@ -85,38 +89,32 @@ async def described(cluster: Cluster, group: str) -> Described:
 async def _once(cluster: Cluster, group: str) -> Described:
     coordinator = await cluster.coordinator(group)
     has_consumer_groups = False
-    for api, read in READERS.items():
-        row = await _row(cluster, coordinator, api, group)
-        if row is None or row["errorCode"] == UNSUPPORTED_VERSION:
+    for kind in KINDS:
+        # Brokers may know the request and refuse it, as 3.7 to 3.9 refuse ConsumerGroupDescribe unless configured.
+        if await cluster.version(coordinator, api_of(kind)) is None:
             continue
-        has_consumer_groups |= api == CONSUMER_GROUP_DESCRIBE
-        if row["errorCode"] == GROUP_ID_NOT_FOUND:
+        found = await _read(cluster, kind, "groupIds", coordinator, group)
+        if found is None or found.error == UNSUPPORTED_VERSION:
             continue
-        return _refused(group, api, row["errorCode"]) if row["errorCode"] else read(group, coordinator, row)
-    body = await cluster.ask(coordinator, "DescribeGroups", {"groups": [group], "includeAuthorizedOperations": False})
-    for each in body["groups"]:
-        if each["groupId"] != group:
-            continue
-        error = each["errorCode"]
-        if error == GROUP_ID_NOT_FOUND or (not error and each["groupState"] == "Dead"):
-            return OtherGroup(group, await _type_of(cluster, group))
-        if error:
-            return _refused(group, "DescribeGroups", error)
-        members = tuple(read_member(one, each["protocolType"]) for one in each["members"])
-        return Group(
-            group, coordinator, each["groupState"], each["protocolType"], each["protocolData"], members,
-            has_consumer_groups=has_consumer_groups,
-        )  # fmt: skip
-    raise Unanswered(f"the coordinator of group {group!r} answers DescribeGroups without this group")
+        has_consumer_groups |= kind is ConsumerGroup
+        if found.error != GROUP_ID_NOT_FOUND:
+            return _refused(group, api_of(kind), found.error) if found.error else found
+    classic = await _read(cluster, Group, "groups", coordinator, group, has_consumer_groups=has_consumer_groups)
+    if classic is None:
+        raise Unanswered(f"the coordinator of group {group!r} answers DescribeGroups without this group")
+    if classic.error == GROUP_ID_NOT_FOUND or (not classic.error and classic.state == "Dead"):
+        return OtherGroup(group, await _type_of(cluster, group))
+    return _refused(group, "DescribeGroups", classic.error) if classic.error else classic.as_written
 
 
-async def _row(cluster: Cluster, at: Address, api: str, group: str) -> Mapping[str, Any] | None:
-    """How a coordinator describes the group; None: it does not know the request. Brokers may know it and refuse it, as
-    3.7 to 3.9 refuse ConsumerGroupDescribe, unless configured otherwise."""
-    if await cluster.version(at, api) is None:
+async def _read(cluster: Cluster, kind: type[G], field: str, at: Address, group: str, **others: Any) -> G | None:
+    """How a coordinator describes the group; None: it describes another one, or several."""
+    asked = {field: [group], "includeAuthorizedOperations": False}
+    try:
+        found = await cluster.read(kind, at, asked, coordinator=at, **others)
+    except Unfit:
         return None
-    body = await cluster.ask(at, api, {"groupIds": [group], "includeAuthorizedOperations": False})
-    return next((each for each in body["groups"] if each["groupId"] == group or each["errorCode"]), None)
+    return found if found.error or found.id == group else None
 
 
 def _refused(group: str, api: str, error: int) -> OtherGroup:
@@ -156,7 +154,5 @@ def _with_record(group: Group, record: Found | str) -> Group:
 
 
 def _with_subscription(member: Member, data: bytes) -> Member:
-    """With the subscription in the record, where the coordinator told none."""
-    if member.subscription is not None or member.assignment is None:
-        return member
-    return replace(member, subscription=read_subscription_of_consumer(data))
+    """With the subscription in the record, where the coordinator described none."""
+    return replace(member, metadata=data) if member.share and not member.metadata else member

@@ -1,48 +1,46 @@
 """A group as its coordinator describes it, with everything that its members wrote decoded."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Annotated, Final, TypeAlias, TypeVar
 
+from kipcheck.conformance.core.operations.field_annotations import Wire, wire
+from kipcheck.conformance.core.operations.wire_form import message
 from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
+from kipcheck.conformance.live.inspect.streams_group import (
+    ClientId,
+    Epoch,
+    Host,
+    Id,
+    Instance,
+    Rack,
+    StreamsMember,
+    Subtopology,
+)
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY, Partition
 from kipcheck.conformance.protocols.assignment.ops import read_user_data
-from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
+from kipcheck.conformance.protocols.streams import blobs
 from kipcheck.conformance.protocols.streams.model.members import STREAM, AssignmentInfo, Fatal, SubscriptionInfo
 from kipcheck.conformance.wire import layout
-from kipcheck.conformance.wire.embedded import ASSIGNMENT, CONSUMER, SUBSCRIPTION, Place, Read, read
+from kipcheck.conformance.wire.embedded import (
+    ASSIGNMENT,
+    CONSUMER,
+    SUBSCRIPTION,
+    Assignment,
+    Place,
+    Subscription,
+    read_assignment,
+    read_subscription,
+)
 from kipcheck.conformance.wire.errors import Refused
 
 STABLE: Final = "Stable"
 EMPTY_STATES: Final = frozenset({"Empty", "Dead"})
 """Of groups without members."""
 Partitions: TypeAlias = tuple[Partition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What a member of a classic group wrote in its JoinGroup (``ConsumerProtocolSubscription``)."""
-
-    version: int
-    topics: tuple[str, ...]
-    owned: Partitions
-    generation: int
-    rack: str | None
-    user_data: bytes
-    data: bytes = b""
-    """All of it, as it was written; empty: not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What the leader wrote for a member in its SyncGroup (``ConsumerProtocolAssignment``)."""
-
-    version: int
-    partitions: Partitions
-    user_data: bytes
-    data: bytes = b""
-    """As of a subscription."""
+Read = TypeVar("Read", Subscription, Assignment)
+Info = TypeVar("Info", SubscriptionInfo, AssignmentInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,94 +51,155 @@ class Unreadable:
     why: str
 
 
+Topics: TypeAlias = Annotated[tuple[str, ...], wire("subscribedTopicNames[]")]
+Coordinator: TypeAlias = tuple[str, int]
+
+
+def assigned(struct: str) -> Wire:
+    return wire(f"{struct}.topicPartitions[].topicName", f"{struct}.topicPartitions[].partitions[]", is_sorted=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """A member of a classic group."""
 
-    id: str
-    instance: str | None
-    client_id: str
-    host: str
-    subscription: Subscription | Unreadable | None
-    """None: the coordinator does not describe it, because the group rebalances or is not one of consumers."""
-    assignment: Assignment | Unreadable | None
-    """None: the leader wrote no bytes for it."""
+    id: Id
+    instance: Annotated[str | None, wire("groupInstanceId")]
+    client_id: ClientId
+    host: Host
+    metadata: Annotated[bytes, wire("memberMetadata")] = b""
+    """What it wrote in its JoinGroup. Empty: the coordinator does not describe it, because the group rebalances or is
+    not one of consumers."""
+    share: Annotated[bytes, wire("memberAssignment")] = b""
+    """What the leader wrote for it in its SyncGroup; empty: nothing."""
+
+    @property
+    def subscription(self) -> Subscription | Unreadable | None:
+        return read_record(read_subscription, self.metadata) if self.metadata else None
+
+    @property
+    def assignment(self) -> Assignment | Unreadable | None:
+        return read_record(read_assignment, self.share) if self.share else None
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
     """A member of a group of KIP-848, and a member of the classic protocol in it."""
 
-    id: str
-    instance: str | None
-    client_id: str
-    host: str
-    rack: str | None
-    epoch: int
-    topics: tuple[str, ...]
-    regex: str | None
-    assigned: Partitions
-    target: Partitions
-    is_classic: bool | None
+    id: Id
+    instance: Instance
+    client_id: ClientId
+    host: Host
+    rack: Rack
+    epoch: Epoch
+    topics: Topics
+    regex: Annotated[str | None, wire("subscribedTopicRegex", blank_is_null=True)]
+    assigned: Annotated[Partitions, assigned("assignment")]
+    target: Annotated[Partitions, assigned("targetAssignment")]
+    is_classic: Annotated[bool | None, wire("memberType as classic")]
     """None: a broker before 4.1 does not report it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A group of the classic protocol."""
-
-    id: str
-    coordinator: tuple[str, int]
-    state: str
-    protocol_type: str
-    protocol: str
-    members: tuple[Member, ...]
-    generation: int | None = None
-    leader: str | None = None
-    """Member id. None: not known, ``leader_unknown`` says why."""
-    leader_unknown: str = ""
-    has_consumer_groups: bool = False
-    """Whether its coordinator serves groups of KIP-848."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerGroup:
-    """A group of KIP-848."""
-
-    id: str
-    coordinator: tuple[str, int]
-    state: str
-    epoch: int
-    assignment_epoch: int
-    assignor: str
-    members: tuple[ConsumerMember, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
     """A member of a share group."""
 
-    id: str
-    client_id: str
-    host: str
-    rack: str | None
-    epoch: int
-    topics: tuple[str, ...]
-    assigned: Partitions
+    id: Id
+    client_id: ClientId
+    host: Host
+    rack: Rack
+    epoch: Epoch
+    topics: Topics
+    assigned: Annotated[Partitions, assigned("assignment")]
     """Several members may have a partition."""
 
 
+State: TypeAlias = Annotated[str, wire("groups[0].groupState")]
+GroupId: TypeAlias = Annotated[str, wire("groups[0].groupId")]
+MEMBERS: Final = wire("groups[0].members[]")
+ASSIGNOR: Final = wire("groups[0].assignorName")
+Code: TypeAlias = Annotated[int, wire("groups[0].errorCode")]
+"""The error of an answer."""
+
+
+@message("DescribeGroupsResponse")
 @dataclass(frozen=True, slots=True)
-class ShareGroup:
+class Group:
+    """A group of the classic protocol."""
+
+    id: GroupId
+    coordinator: Coordinator
+    state: State
+    protocol_type: Annotated[str, wire("groups[0].protocolType")]
+    protocol: Annotated[str, wire("groups[0].protocolData")]
+    members: Annotated[tuple[Member, ...], MEMBERS]
+    generation: int | None = None
+    leader: str | None = None
+    """Member id. None: not known, ``leader_unknown`` says why."""
+    leader_unknown: str = ""
+    has_consumer_groups: bool = False
+    """Whether its coordinator serves groups of KIP-848."""
+    error: Code = 0
+
+    @property
+    def as_written(self) -> "Group":
+        """Without bytes that are no subscriptions and assignments: of another type, and where brokers of 2.3 describe
+        the assignment in place of the subscription (KAFKA-9150)."""
+        if self.protocol_type != CONSUMER:
+            return replace(self, members=tuple(replace(each, metadata=b"", share=b"") for each in self.members))
+        return replace(self, members=tuple(
+            replace(each, metadata=b"") if each.metadata == each.share else each for each in self.members
+        ))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EpochGroup:
+    """A group whose members send heartbeats only: it has epochs in place of generations."""
+
+    id: GroupId
+    coordinator: Coordinator
+    state: State
+    epoch: Annotated[int, wire("groups[0].groupEpoch")]
+    assignment_epoch: Annotated[int, wire("groups[0].assignmentEpoch")]
+
+
+@message("ConsumerGroupDescribeResponse")
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup(EpochGroup):
+    """A group of KIP-848."""
+
+    assignor: Annotated[str, ASSIGNOR]
+    members: Annotated[tuple[ConsumerMember, ...], MEMBERS] = ()
+    error: Code = 0
+
+
+@message("ShareGroupDescribeResponse")
+@dataclass(frozen=True, slots=True)
+class ShareGroup(EpochGroup):
     """A share group (KIP-932)."""
 
-    id: str
-    coordinator: tuple[str, int]
-    state: str
-    epoch: int
-    assignment_epoch: int
-    assignor: str
-    members: tuple[ShareMember, ...]
+    assignor: Annotated[str, ASSIGNOR]
+    members: Annotated[tuple[ShareMember, ...], MEMBERS]
+    error: Code = 0
+
+
+@message("StreamsGroupDescribeResponse")
+@dataclass(frozen=True, slots=True)
+class StreamsGroup(EpochGroup):
+    """A streams group (KIP-1071)."""
+
+    topology_epoch: Annotated[int | None, wire("groups[0].topology.epoch")]
+    """None: it has no topology."""
+    subtopologies: Annotated[tuple[Subtopology, ...], wire("groups[0].topology.subtopologies[]")]
+    assignor: Annotated[str | None, ASSIGNOR]
+    """None: a broker before 4.4 does not report it."""
+    members: Annotated[tuple[StreamsMember, ...], MEMBERS]
+    error: Code = 0
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Those that its tasks read."""
+        return frozenset(topic for each in self.subtopologies for topic in each.sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,108 +214,22 @@ Inspectable: TypeAlias = Group | ConsumerGroup | StreamsGroup | ShareGroup
 Described: TypeAlias = Inspectable | OtherGroup
 
 
-def read_member(found: Mapping[str, Any], protocol_type: str) -> Member:
-    """A row of DescribeGroups."""
-    metadata, assigned = bytes(found["memberMetadata"]), bytes(found["memberAssignment"])
-    is_consumer = protocol_type == CONSUMER
-    return Member(
-        found["memberId"],
-        found.get("groupInstanceId"),
-        found["clientId"],
-        found["clientHost"].removeprefix("/"),
-        # Brokers of 2.3 tell the assignment in place of the subscription (KAFKA-9150).
-        read_subscription_of_consumer(metadata) if metadata and is_consumer and metadata != assigned else None,
-        _assignment(assigned) if assigned and is_consumer else None,
-    )
-
-
-def read_consumer_group(group: str, at: tuple[str, int], found: Mapping[str, Any]) -> ConsumerGroup:
-    """A row of ConsumerGroupDescribe."""
-    return ConsumerGroup(
-        group, at, found["groupState"], found["groupEpoch"], found["assignmentEpoch"], found["assignorName"],
-        tuple(map(read_consumer_member, found["members"])),
-    )  # fmt: skip
-
-
-def read_share_group(group: str, at: tuple[str, int], found: Mapping[str, Any]) -> ShareGroup:
-    """A row of ShareGroupDescribe."""
-    members = [
-        ShareMember(
-            each["memberId"], each["clientId"], each["clientHost"].removeprefix("/"), each["rackId"],
-            each["memberEpoch"], tuple(each["subscribedTopicNames"]),
-            _by_topic(each["assignment"]["topicPartitions"], "topicName"),
-        )
-        for each in found["members"]
-    ]  # fmt: skip
-    return ShareGroup(
-        group, at, found["groupState"], found["groupEpoch"], found["assignmentEpoch"], found["assignorName"],
-        tuple(members),
-    )  # fmt: skip
-
-
-def read_consumer_member(found: Mapping[str, Any]) -> ConsumerMember:
-    """A member in ConsumerGroupDescribe."""
-    kind = found.get("memberType", -1)
-    return ConsumerMember(
-        found["memberId"],
-        found["instanceId"],
-        found["clientId"],
-        found["clientHost"].removeprefix("/"),
-        found["rackId"],
-        found["memberEpoch"],
-        tuple(found["subscribedTopicNames"]),
-        found["subscribedTopicRegex"] or None,
-        _by_topic(found["assignment"]["topicPartitions"], "topicName"),
-        _by_topic(found["targetAssignment"]["topicPartitions"], "topicName"),
-        None if kind < 0 else kind == 0,
-    )
-
-
-def read_subscription_of_consumer(data: bytes) -> Subscription | Unreadable:
-    """The metadata of a member of the classic protocol."""
-    read = _read(SUBSCRIPTION, data)
-    if isinstance(read, Unreadable):
-        return read
-    version, value = read
-    return Subscription(
-        version,
-        tuple(value["topics"]),
-        _by_topic(value.get("ownedPartitions") or (), "topic"),
-        value.get("generationId", NO_GENERATION),
-        value.get("rackId"),
-        bytes(value["userData"] or b""),
-        data,
-    )
-
-
-def _assignment(data: bytes) -> Assignment | Unreadable:
-    read = _read(ASSIGNMENT, data)
-    if isinstance(read, Unreadable):
-        return read
-    version, value = read
-    return Assignment(version, _by_topic(value["assignedPartitions"], "topic"), bytes(value["userData"] or b""), data)
-
-
-def _read(record: str, data: bytes) -> Read | Unreadable:
+@lru_cache(maxsize=4096)
+def read_record(read: Callable[[bytes], Read], data: bytes) -> Read | Unreadable:
+    """A subscription or an assignment."""
     try:
-        return read(record, data)
+        return read(data)
     except Refused as wrong:
         return Unreadable(data, str(wrong))
-
-
-def _by_topic(found: Any, name: str) -> Partitions:
-    return tuple(sorted((each[name], number) for each in found for number in each["partitions"]))
 
 
 def embedded(group: Group) -> Iterator[Place]:
     """What members and the leader wrote, in a group of consumers."""
     for each in group.members:
-        for name, record, found in (
-            ("subscription", SUBSCRIPTION, each.subscription),
-            ("assignment", ASSIGNMENT, each.assignment),
-        ):
-            if found is not None and found.data:
-                yield Place(name, record, found.data, group.protocol, each.id)
+        if each.metadata:
+            yield Place("subscription", SUBSCRIPTION, each.metadata, group.protocol, each.id)
+        if each.share:
+            yield Place("assignment", ASSIGNMENT, each.share, group.protocol, each.id)
 
 
 # User data
@@ -264,24 +237,23 @@ def embedded(group: Group) -> Iterator[Place]:
 
 def streams_subscription(group: Group, member: Member) -> SubscriptionInfo | Unreadable | None:
     """The user data of a member of Kafka Streams; None where it is none."""
-    if group.protocol != STREAM or not isinstance(member.subscription, Subscription):
-        return None
-    data = member.subscription.user_data
-    try:
-        return read_subscription(data)
-    except Fatal as wrong:
-        return Unreadable(data, f"SubscriptionInfo: {wrong.why}")
+    return _streams_info(group, member.subscription, blobs.read_subscription, "SubscriptionInfo")
 
 
 def streams_assignment(group: Group, member: Member) -> AssignmentInfo | Unreadable | None:
     """The user data that the leader of Kafka Streams wrote for a member; None where it is none."""
-    if group.protocol != STREAM or not isinstance(member.assignment, Assignment):
+    return _streams_info(group, member.assignment, blobs.read_assignment, "AssignmentInfo")
+
+
+def _streams_info(
+    group: Group, found: Subscription | Assignment | Unreadable | None, read: Callable[[bytes], Info], name: str
+) -> Info | Unreadable | None:
+    if group.protocol != STREAM or found is None or isinstance(found, Unreadable):
         return None
-    data = member.assignment.user_data
     try:
-        return read_assignment(data)
+        return read(found.user_data)
     except Fatal as wrong:
-        return Unreadable(data, f"AssignmentInfo: {wrong.why}")
+        return Unreadable(found.user_data, f"{name}: {wrong.why}")
 
 
 def claims(group: Group, subscription: Subscription) -> tuple[Partitions, int]:

@@ -28,7 +28,7 @@ class Inspection:
 def inspect(
     entry: Address, names: Sequence[str], security: Security = OPEN, answered_s: float = ANSWERED_S
 ) -> Inspection:
-    """``names``: empty for all groups. Errors: ``cluster.Unanswered``; ``describing.NoGroup``."""
+    """``names``: empty for all groups. Errors: ``cluster.Unanswered``; ``descriptions.NoGroup``."""
     with asyncio.Runner() as runner:
         return runner.run(_inspect(Cluster(entry, security, answered_s), names))
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.files.releases_table import judges
 from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.history import History, Op, Replied
@@ -18,7 +17,6 @@ from kipcheck.conformance.live.inspect.cluster import Topics
 from kipcheck.conformance.live.inspect.group import (
     EMPTY_STATES,
     STABLE,
-    Assignment,
     ConsumerGroup,
     ConsumerMember,
     Group,
@@ -26,13 +24,13 @@ from kipcheck.conformance.live.inspect.group import (
     Partitions,
     ShareGroup,
     ShareMember,
-    Subscription,
+    StreamsGroup,
     Unreadable,
     claims,
     embedded,
     streams_subscription,
 )
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup, task_names
+from kipcheck.conformance.live.inspect.streams_group import task_names
 from kipcheck.conformance.live.recording.embedded import event_of
 from kipcheck.conformance.protocols.assignment import ops as assigning
 from kipcheck.conformance.protocols.assignment.model.assignment import (
@@ -42,12 +40,13 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
     partition_names,
 )
 from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.client.events import RecordDamaged
 from kipcheck.conformance.protocols.client.ops import OPERATIONS as CLIENTS, Pass
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEARTBEATS, Answered, Beat
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.protocols.declare.real_time import SETTINGS
 from kipcheck.conformance.protocols.reconciled.terms import Says
-from kipcheck.conformance.protocols.streams.blobs import latest
+from kipcheck.conformance.protocols.streams.blobs import latest, releases_with_latest
 from kipcheck.conformance.protocols.streams.model.members import STREAM, SubscriptionInfo
 from kipcheck.conformance.protocols.streams.ops import (
     OPERATIONS as STREAMS,
@@ -61,7 +60,7 @@ from kipcheck.conformance.protocols.streams.ops import (
 from kipcheck.conformance.protocols.streams_group import ops as streams_group
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS_GROUPS
 from kipcheck.conformance.protocols.streams_group.trace import OTHER_TOPICS
-from kipcheck.conformance.wire.embedded import CONSUMER, damage, unread
+from kipcheck.conformance.wire.embedded import CONSUMER, Assignment, Subscription, damage, unread
 
 CHECK: Final = "inspect"
 ANY_ASSIGNOR: Final = ("assign/nothing-else", "assign/one-owner")
@@ -93,7 +92,7 @@ GENERATION: Final = 1
 class Broken:
     law: Invariant
     violation: Violation
-    damage: Mapping[str, Any] | None = None
+    damage: RecordDamaged | None = None
     """The event of a damaged record, from which its byte map is made."""
 
 
@@ -169,7 +168,7 @@ def _with_bytes(group: Group, found: Judged) -> Judged:
         if wrong is None:
             notes |= dict.fromkeys(filter(None, [unread(place)]))
             continue
-        event = {"ms": 0, **event_of(wrong)}
+        event = event_of(wrong)
         history = _history(Role.CLIENT, [(CLIENTS.step_of(Pass(0)), {"actions": [event]})])
         broken += [replace(each, damage=event) for each in _broken([INVARIANTS[EMBEDS]], history)]
     laws = (INVARIANTS[EMBEDS], *found.laws)
@@ -293,7 +292,7 @@ def _of_streams(group: Group, infos: Mapping[str, Any]) -> History:
 
 def release_of(version: int) -> str:
     """The newest release whose latest metadata version this is. Errors: LookupError."""
-    found = [each for each in judges("streams") if latest(each) == version]
+    found = releases_with_latest(version)
     if not found:
         raise LookupError(f"no release has metadata version {version} as its latest")
     return found[-1]

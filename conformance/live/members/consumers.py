@@ -6,19 +6,18 @@ edition. A member is a process, and each script has a group of its own.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, assert_never, final
 
-from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.edition import KIP_429, edition as edition_of
-from kipcheck.conformance.core.values.history import Observation
 from kipcheck.conformance.live.client import built_in, compiled
 from kipcheck.conformance.live.members import group as groups
-from kipcheck.conformance.live.members.consumer_history import ConsumerHistory, Observed, Settled, StepBegun
-from kipcheck.conformance.live.members.group import Group
-from kipcheck.conformance.live.members.session import ScriptSession, play
+from kipcheck.conformance.live.members.consumer_history import ConsumerHistory
+from kipcheck.conformance.live.members.history import Observed
+from kipcheck.conformance.live.members.session import Script, ScriptSession
 from kipcheck.conformance.protocols.cluster.kinds import KINDS, OLD, TOPICS
 from kipcheck.conformance.protocols.upgrade.model.upgrade import COOPERATES_SINCE, has_upgrade
 from kipcheck.conformance.protocols.upgrade.ops import (
@@ -94,11 +93,8 @@ class Consumers:
             raise Unavailable(f"{self.name}: brokers are released: use --edition apache@{COOPERATES_SINCE} or later")
         commands = {each: _command(each) for each in {self.new, self.old}}
         with kafka_broker.running(here.release, groups.SETTINGS) as broker, asyncio.Runner() as runner:
-
-            def played(group: Group, case: Case) -> Awaitable[tuple[Observation, ...]]:
-                return Script(group, commands[self.new], commands[self.old]).played(case)
-
-            yield ScriptSession(info, broker, SIZES, played, runner)
+            script = lambda group: ConsumersScript(group, commands[self.new], commands[self.old])
+            yield ScriptSession(info, broker, SIZES, script, runner)
 
 
 def _command(client: str) -> tuple[str, ...]:
@@ -108,18 +104,13 @@ def _command(client: str) -> tuple[str, ...]:
 
 @final
 @dataclass(slots=True)
-class Script:
-    """A script of an operator, played with processes."""
-
-    group: Group
+class ConsumersScript(Script):
     new: tuple[str, ...]
     old: tuple[str, ...]
-    marks: list[StepBegun | Settled] = field(default_factory=list)
     kinds: dict[str, Roll] = field(default_factory=dict)
     """How each member was started last."""
-
-    async def played(self, case: Case) -> tuple[Observation, ...]:
-        return await play(self, case, OPERATIONS, LIMITS)
+    operations = OPERATIONS
+    limits = LIMITS
 
     def limit_of(self, event: Event) -> str | None:
         match event:
@@ -137,7 +128,7 @@ class Script:
                 assert_never(event)
 
     def history(self, observed: Sequence[Observed]) -> ConsumerHistory:
-        return ConsumerHistory([*observed])
+        return ConsumerHistory(observed)
 
     async def take(self, event: Event) -> None:
         match event:

@@ -36,7 +36,7 @@ class Cluster:
         return f"{kafka_broker.HOST}:{self.port}"
 
     def take(self, passed: Sent | Answered) -> None:
-        group = passed.group if isinstance(passed, Sent) else passed.request.group
+        group = passed.group if isinstance(passed, Sent) else passed.sent.group
         if group in self.groups:
             self.groups[group](passed)
 

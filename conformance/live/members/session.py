@@ -2,17 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, final
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Protocol, final
 
 from kipcheck.conformance.core.operations.declaration import Operations
 from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.core.values.history import Observation, Unsupported
 from kipcheck.conformance.live.connections.connections import Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
-from kipcheck.conformance.live.members.consumer_history import Settled, StepBegun
 from kipcheck.conformance.live.members.group import Cluster, Group, behind_proxy
+from kipcheck.conformance.live.members.history import GroupHistory, Observed, Settled, StepBegun
 from kipcheck.conformance.protocols.upgrade.ops import Crash, Settle
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, observed
 from kipcheck.conformance.targets.toolchains import kafka_broker
@@ -26,7 +27,6 @@ INCOMPLETE_S: Final = 15.0
 """So long a stable group has time for the rest of its partitions: a cooperative one needs another generation."""
 RESTS_S: Final = 150.0
 """The time limit for a group to come to rest: sessions of killed members expire, and machines are busy."""
-Played = Callable[[Group, Case], Awaitable[tuple[Observation, ...]]]
 
 
 class Look(Protocol):
@@ -59,56 +59,47 @@ async def at_rest(look: Callable[[], Look], before: Sequence[object]) -> Settled
     return Settled(time.monotonic_ns(), turns)
 
 
-class GroupHistory(Look, Protocol):
-    """What was observed of a group, in the order of time."""
-
-    @property
-    def found(self) -> Sequence[Any]:
-        """Events, each with the step during which it was observed."""
-        ...
-
-
-class Script(Protocol):
-    """A script of an operator that is being played with the processes of a group."""
+@dataclass(slots=True)
+class Script(ABC):
+    """A script of an operator, played with the processes of a group."""
 
     group: Group
-    marks: list[StepBegun | Settled]
+    marks: list[StepBegun | Settled] = field(default_factory=list, kw_only=True)
+    operations: ClassVar[Operations[Any, Any]]
+    limits: ClassVar[Mapping[str, str]]
 
+    @abstractmethod
     def limit_of(self, event: Any) -> str | None:
         """The limit that keeps a step from being played."""
-        ...
 
-    def history(self, observed: Sequence[Any]) -> GroupHistory: ...
+    @abstractmethod
+    def history(self, observed: Sequence[Observed]) -> GroupHistory[Any]: ...
 
+    @abstractmethod
     async def take(self, event: Any) -> None:
         """A step that starts or stops a process."""
-        ...
 
-
-async def play(
-    script: Script, case: Case, operations: Operations[Any, Any], limits: Mapping[str, str]
-) -> tuple[Observation, ...]:
-    """What was observed during each step. A script with a step that processes cannot take is not played."""
-    events = [operations.event_of(each) for each in case.steps]
-    if limit := next(filter(None, map(script.limit_of, events)), ""):
-        return (Unsupported(limits[limit], limit),) * len(events)
-    look = lambda: script.history([*script.group.observed, *script.marks])
-    for index, event in enumerate(events):
-        script.marks.append(StepBegun(time.monotonic_ns(), index))
-        match event:
-            case Crash(member):
-                await script.group.kill(member)
-            case Settle():
-                script.marks.append(await at_rest(look, script.marks))
-            case _:
-                await script.take(event)
-    end_ns = time.monotonic_ns()
-    await script.group.close()
-    seen = [each for each in (*script.group.observed, *script.marks) if each.at_ns <= end_ns]
-    found = script.history(seen).found
-    return tuple(
-        observed(operations.answer_of([each.event for each in found if each.step == at])) for at in range(len(events))
-    )
+    async def played(self, case: Case) -> tuple[Observation, ...]:
+        """What was observed during each step. A script with a step that processes cannot take is not played."""
+        events = [self.operations.event_of(step) for step in case.steps]
+        if limit := next(filter(None, map(self.limit_of, events)), ""):
+            return (Unsupported(self.limits[limit], limit),) * len(events)
+        for index, event in enumerate(events):
+            self.marks.append(StepBegun(time.monotonic_ns(), index))
+            match event:
+                case Crash(member):
+                    await self.group.kill(member)
+                case Settle():
+                    look = lambda: self.history([*self.group.observed, *self.marks])
+                    self.marks.append(await at_rest(look, self.marks))
+                case _:
+                    await self.take(event)
+        end_ns = time.monotonic_ns()
+        await self.group.close()
+        seen = [moment for moment in (*self.group.observed, *self.marks) if moment.at_ns <= end_ns]
+        found = self.history(seen).events
+        answers = ([event for step, event in found if step == index] for index in range(len(events)))
+        return tuple(observed(self.operations.answer_of(answer)) for answer in answers)
 
 
 @final
@@ -119,7 +110,7 @@ class ScriptSession:
     info: TargetInfo
     broker: kafka_broker.Broker
     topics: Mapping[str, int]
-    played: Played
+    script: Callable[[Group], Script]
     runner: asyncio.Runner
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
@@ -138,7 +129,7 @@ class ScriptSession:
             async with slots:
                 group = Group(cluster)
                 try:
-                    return await self.played(group, case)
+                    return await self.script(group).played(case)
                 finally:
                     await group.close()
 

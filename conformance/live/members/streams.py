@@ -6,23 +6,21 @@ its own.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, assert_never, final
 
-from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.edition import APACHE, edition as edition_of
-from kipcheck.conformance.core.values.history import Observation
 from kipcheck.conformance.core.values.release import Release, known_release
 from kipcheck.conformance.live.client import built_in, compiled
 from kipcheck.conformance.live.members import group as groups
-from kipcheck.conformance.live.members.consumer_history import Settled, StepBegun
-from kipcheck.conformance.live.members.group import Group
-from kipcheck.conformance.live.members.session import ScriptSession, play
-from kipcheck.conformance.live.members.streams_history import TOPIC, Observed, StreamsHistory
+from kipcheck.conformance.live.members.history import Observed
+from kipcheck.conformance.live.members.session import Script, ScriptSession
+from kipcheck.conformance.live.members.streams_history import TOPIC, StreamsHistory
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN
 from kipcheck.conformance.protocols.streams.ops import (
     OPERATIONS,
@@ -82,11 +80,7 @@ class Applications:
             kafka_broker.running(self.release, groups.SETTINGS) as broker,
             asyncio.Runner() as runner,
         ):
-
-            def played(group: Group, case: Case) -> Awaitable[tuple[Observation, ...]]:
-                return Script(group, state).played(case)
-
-            yield ScriptSession(info, broker, SIZES, played, runner)
+            yield ScriptSession(info, broker, SIZES, lambda group: StreamsScript(group, state), runner)
 
 
 @lru_cache(maxsize=100)
@@ -97,19 +91,16 @@ def command(release: str) -> tuple[str, ...]:
 
 @final
 @dataclass(slots=True)
-class Script:
-    """A script of an operator, played with processes. ``state``: the folder of their state directories."""
+class StreamsScript(Script):
+    """``state``: the folder of the state directories of processes."""
 
-    group: Group
     state: Path
-    marks: list[StepBegun | Settled] = field(default_factory=list)
     starts: dict[str, Start] = field(default_factory=dict)
     """By process."""
     last: dict[str, Start] = field(default_factory=dict)
     """By member."""
-
-    async def played(self, case: Case) -> tuple[Observation, ...]:
-        return await play(self, case, OPERATIONS, LIMITS)
+    operations = OPERATIONS
+    limits = LIMITS
 
     def limit_of(self, event: Event) -> str | None:
         match event:
@@ -132,7 +123,7 @@ class Script:
                 assert_never(event)
 
     def history(self, observed: Sequence[Observed]) -> StreamsHistory:
-        return StreamsHistory([*observed], self.starts)
+        return StreamsHistory(observed, self.starts)
 
     async def take(self, event: Event) -> None:
         match event:

@@ -6,15 +6,29 @@ read it. It is CLOCK_MONOTONIC's, in nanoseconds, which all processes of a machi
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, final
 
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher
+from kipcheck.conformance.protocols.group.model.messages import (
+    Error,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Reply,
+    Request,
+    Sync,
+    Synced,
+)
+from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
 from kipcheck.conformance.wire.framing import decode_request, decode_response
 
-JOIN, SYNC, LEAVE = "JoinGroup", "SyncGroup", "LeaveGroup"
-KEYS: Final = {11: JOIN, 13: LEAVE, 14: SYNC}
+APIS: Final[Mapping[str, type[Join | Sync | Leave]]] = {"JoinGroup": Join, "LeaveGroup": Leave, "SyncGroup": Sync}
+subscribed = lru_cache(maxsize=4096)(read_subscription)
+assigned = lru_cache(maxsize=4096)(read_assignment)
 
 
 @final
@@ -23,13 +37,9 @@ class Sent:
     """A request of a member."""
 
     at_ns: int
-    api: str
     client_id: str
-    body: Mapping[str, Any]
-
-    @property
-    def group(self) -> str:
-        return str(self.body["groupId"])
+    group: str
+    request: Request
 
 
 @final
@@ -38,12 +48,8 @@ class Answered:
     """The answer to a request."""
 
     at_ns: int
-    request: Sent
-    body: Mapping[str, Any]
-
-    @property
-    def error(self) -> int:
-        return int(self.body["errorCode"])
+    sent: Sent
+    reply: Reply
 
 
 class GroupTraffic(Watcher):
@@ -55,7 +61,7 @@ class GroupTraffic(Watcher):
         self._take = take
 
     def is_read(self, key: int, version: int) -> bool:
-        return key in KEYS and super().is_read(key, version)
+        return self._api(key) in APIS and super().is_read(key, version)
 
     def asked(self, connection: Connection, at_s: float, payload: bytes, whole: bool = True) -> Asked:
         key, version = (int.from_bytes(payload[at : at + 2], "big", signed=True) for at in (0, 2))
@@ -75,13 +81,41 @@ class GroupTraffic(Watcher):
         if request is not None and payload is not None:
             edition = form(APACHE, request.response)
             body = decode_response(payload, edition, request.response, request.version, lenient=True).body
-            self._take(Answered(self._ns(at_s), self._sent(request), body))
+            sent = self._sent(request)
+            self._take(Answered(self._ns(at_s), sent, _reply(sent.request, body)))
 
     def closed(self, connection: Connection, at_s: float, why: str = "") -> None:
         connection.waiting.clear()
 
     def _sent(self, request: Received) -> Sent:
-        return Sent(self._ns(request.at_s), request.api, request.client_id or "", request.body)
+        made, body = APIS[request.api], request.body
+        return Sent(
+            self._ns(request.at_s), request.client_id or "", body["groupId"], _request(made, request.version, body)
+        )
 
     def _ns(self, at_s: float) -> int:
         return round((self.start_s + at_s) * 1e9)
+
+
+def _request(made: type[Join | Sync | Leave], version: int, body: Mapping[str, Any]) -> Request:
+    if made is Leave:
+        return Leave(version, ())
+    if made is Sync:
+        given = tuple((row["memberId"], bytes(row["assignment"])) for row in body["assignments"])
+        return Sync(version, body["memberId"], None, body["generationId"], given)
+    offered = tuple((row["name"], bytes(row["metadata"])) for row in body["protocols"])
+    return Join(version, body["memberId"], None, body["protocolType"], offered)
+
+
+def _reply(request: Request, body: Mapping[str, Any]) -> Reply:
+    error = Error(body["errorCode"]) if body["errorCode"] in {*Error} else Error.UNKNOWN_SERVER_ERROR
+    match request:
+        case Join():
+            members = tuple((row["memberId"], None, bytes(row["metadata"])) for row in body["members"])
+            return Joined(
+                0, error, body["generationId"], None, body["protocolName"], body["leader"], body["memberId"], members
+            )
+        case Sync():
+            return Synced(0, error, assignment=bytes(body["assignment"]))
+        case _:
+            return Left(0, error)

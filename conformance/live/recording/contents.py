@@ -1,4 +1,4 @@
-"""What requests and answers say that a law reads, as plain values."""
+"""Makes events of the requests and answers of live clients: what they say that an invariant reads."""
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -7,7 +7,9 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received
 from kipcheck.conformance.live.server.topics import Topics
-from kipcheck.conformance.wire.embedded import ASSIGNMENT, SUBSCRIPTION, Read, read
+from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
+from kipcheck.conformance.protocols.client.events import AnswerSeen, ListedMember, RequestSeen, Subscribed
+from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import next_offset
 
@@ -27,7 +29,7 @@ NAMES: Final = {
     "protocolType": "type",
     "protocolName": "protocol",
 }
-"""Field of a request -> its name in events."""
+"""Field of a request -> that of ``RequestSeen``."""
 OF_MEMBERS: Final = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat")
 """The requests that name a member. JoinGroup and LeaveGroup have no generation, which is -1 in events."""
 
@@ -58,27 +60,29 @@ class Contents:
             "ConsumerGroupHeartbeat": self._beaten,
         }
 
-    def asked(self, request: Received) -> dict[str, Any]:
+    def asked(self, request: Received) -> RequestSeen:
         body = request.body
         found = {shown: body[name] for name, shown in NAMES.items() if body.get(name) is not None}
-        found["correlation"] = request.correlation_id
-        found["digest"] = zlib.crc32(repr(body).encode())
-        if request.pipelined:
-            found["pipelined"] = True
         read = self._requests.get(request.api)
-        return found | (read(body) if read is not None and body else {})
+        if read is not None and body:
+            found |= read(body)
+        return RequestSeen(
+            ms_of(request.at_s), request.connection, request.api, request.version, correlation=request.correlation_id,
+            digest=zlib.crc32(repr(body).encode()), pipelined=request.pipelined, **found,
+        )  # fmt: skip
 
-    def answered(self, request: Received, body: Mapping[str, Any]) -> dict[str, Any]:
+    def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> AnswerSeen:
         found: dict[str, Any] = {}
         if request.api in OF_MEMBERS:
             asked = request.body
             carried = (asked[name] for name in NAMES if NAMES[name] == "generation" and name in asked)
             members = [each["memberId"] for each in asked.get("members", ())]
-            found["to"] = [asked.get("memberId") or next(iter(members), ""), next(carried, -1)]
+            found["to"] = asked.get("memberId") or next(iter(members), ""), next(carried, -1)
         if "errorCode" in body:
             found["error"] = int(body["errorCode"])
-        read = self._answers.get(request.api)
-        return found | (read(body) if read is not None else {})
+        if (read := self._answers.get(request.api)) is not None:
+            found |= read(body)
+        return AnswerSeen(ms_of(at_s), request.connection, request.api, request.version, **found)
 
     # Requests
 
@@ -86,43 +90,41 @@ class Contents:
         offered = [(each["name"], bytes(each["metadata"])) for each in body["protocols"]]
         entries = Entries(MOST_ENTRIES)
         return {
-            "protocols": [[name, data.hex()] for name, data in offered],
-            "subscriptions": [subscription(self.edition, data, entries) for _, data in offered],
+            "protocols": tuple((name, data.hex()) for name, data in offered),
+            "subscriptions": tuple(subscription(self.edition, data, entries) for _, data in offered),
         }
 
     def _sync(self, body: Mapping[str, Any]) -> dict[str, Any]:
         entries = Entries(MOST_ENTRIES)
-        given = [
-            [each["memberId"], assignment(self.edition, each["assignment"], entries)] for each in body["assignments"]
-        ]
-        return {"assignments": given}
+        rows = ((each["memberId"], each["assignment"]) for each in body["assignments"])
+        return {"assignments": tuple((id, assignment(self.edition, data, entries)) for id, data in rows)}
 
     def _leave(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"members": [each["memberId"] for each in body["members"]]} if "members" in body else {}
+        return {"members": tuple(each["memberId"] for each in body["members"])} if "members" in body else {}
 
     def _beat(self, body: Mapping[str, Any]) -> dict[str, Any]:
         owned, topics = body["topicPartitions"], body["subscribedTopicNames"]
         found = {} if owned is None else {"owned": self._by_id(owned)}
-        return found if topics is None else found | {"topics": list(topics)}
+        return found if topics is None else found | {"topics": tuple(topics)}
 
     def _fetch(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        offsets = [part["fetchOffset"] for each in body["topics"] for part in each["partitions"]]
+        offsets = tuple(part["fetchOffset"] for each in body["topics"] for part in each["partitions"])
         return {"partitions": self._partitions(body["topics"], "topic", "partition"), "offsets": offsets}
 
     def _commit(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        offsets = [part["committedOffset"] for each in body["topics"] for part in each["partitions"]]
+        offsets = tuple(part["committedOffset"] for each in body["topics"] for part in each["partitions"])
         return {**self._named_partitions(body), "offsets": offsets}
 
     def _named_partitions(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"partitions": self._partitions(body["topics"], "name", "partitionIndex")}
 
-    def _partitions(self, topics: Any, name: str, index: str) -> list[str]:
-        found = []
+    def _partitions(self, topics: Any, name: str, index: str) -> tuple[str, ...]:
+        found: list[str] = []
         for each in topics:
             topic = self.topics.find(each.get(name), each.get("topicId"))
             shown = topic.name if topic is not None else each.get(name)
             found += [f"{shown}-{part[index]}" for part in each["partitions"]]
-        return found
+        return tuple(found)
 
     # Answers
 
@@ -133,17 +135,18 @@ class Contents:
             return found
         found["protocol"] = body["protocolName"]
         if leads and not body.get("skipAssignment"):
-            found["members"] = [
-                {"id": each["memberId"], "instance": each.get("groupInstanceId"),
-                 "subscription": subscription(self.edition, each["metadata"])} for each in body["members"]
-            ]  # fmt: skip
+            found["members"] = tuple(
+                ListedMember(
+                    each["memberId"], each.get("groupInstanceId"), subscription(self.edition, each["metadata"])
+                )
+                for each in body["members"]
+            )
             found["sizes"] = dict(self.topics.sizes)
         return found
 
     def _synced(self, body: Mapping[str, Any]) -> dict[str, Any]:
         found = assignment(self.edition, body["assignment"])
-        unread = {"unread": True} if found is None else {}
-        return {"partitions": found or [], **({} if body["assignment"] else {"empty": True}), **unread}
+        return {"partitions": found or (), "empty": not body["assignment"], "unread": found is None}
 
     def _committed(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Committed offsets by partition, -1 for none; without those that are answered with an error."""
@@ -176,13 +179,17 @@ class Contents:
         }  # fmt: skip
         return found if given is None else found | {"partitions": self._by_id(given["topicPartitions"])}
 
-    def _by_id(self, given: Iterable[Mapping[str, Any]]) -> list[str]:
-        found = []
+    def _by_id(self, given: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+        found: list[str] = []
         for each in given:
             topic = self.topics.find(None, each["topicId"])
             shown = each["topicId"] if topic is None else topic.name
             found += [f"{shown}-{index}" for index in each["partitions"]]
-        return found
+        return tuple(found)
+
+
+def ms_of(at_s: float) -> int:
+    return round(at_s * 1000)
 
 
 def _first_offset(part: Mapping[str, Any]) -> int:
@@ -200,8 +207,7 @@ def _described(body: Mapping[str, Any]) -> dict[str, Any]:
     errors = {int(each["errorCode"]) for each in body["topics"]} - {0}
     # A topic that does not exist, or not yet, is no error of the request: a client asks for it again and again.
     error = TOPIC_AUTHORIZATION_FAILED if TOPIC_AUTHORIZATION_FAILED in errors else 0
-    missing = {"missing": True} if errors else {}
-    return {"error": error, **missing, "sizes": {each["name"]: len(each["partitions"]) for each in found}}
+    return {"error": error, "missing": bool(errors), "sizes": {each["name"]: len(each["partitions"]) for each in found}}
 
 
 def _offset_error(body: Mapping[str, Any]) -> int:
@@ -215,39 +221,27 @@ def _first_error(topics: Iterable[Mapping[str, Any]]) -> int:
     return max((int(part["errorCode"]) for each in topics for part in each["partitions"]), default=0)
 
 
-def subscription(edition: Edition, data: bytes, entries: Entries | None = None) -> dict[str, Any] | None:
+def subscription(edition: Edition, data: bytes, entries: Entries | None = None) -> Subscribed | None:
     """The subscription that a member wrote, as far as this version of the consumer protocol knows it; None if it
     cannot be read. Errors: ``TooManyEntries``, where ``entries`` are those that are accepted."""
-    found = _read(edition, SUBSCRIPTION, data, entries)
-    if found is None:
+    try:
+        found = read_subscription(data, edition, entries)
+    except Refused:
         return None
-    version, value = found
-    shown: dict[str, Any] = {"version": version, "topics": list(value["topics"])}
-    if value.get("userData"):
-        shown["data"] = bytes(value["userData"]).hex()
-    if version >= OWNED_SINCE:
-        shown["owned"] = [f"{each['topic']}-{part}" for each in value["ownedPartitions"] for part in each["partitions"]]
-    if version >= GENERATION_SINCE:
-        shown["generation"] = value["generationId"]
-    if value.get("rackId") is not None:
-        shown["rack"] = value["rackId"]
-    return shown
+    return Subscribed(
+        found.version, found.topics, found.user_data.hex() or None,
+        tuple(map(partition_name, found.owned)) if found.version >= OWNED_SINCE else None,
+        found.generation if found.version >= GENERATION_SINCE else None, found.rack,
+    )  # fmt: skip
 
 
-def assignment(edition: Edition, data: bytes, entries: Entries | None = None) -> list[str] | None:
+def assignment(edition: Edition, data: bytes, entries: Entries | None = None) -> tuple[str, ...] | None:
     """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read. An assignment that ends
     before its user data, as pykafka writes it, has partitions. Errors: ``TooManyEntries``, where ``entries`` are those
     that are accepted."""
-    if not data:
-        return []
-    found = _read(edition, ASSIGNMENT, data, entries) or _read(edition, ASSIGNMENT, data + NO_USER_DATA, entries)
-    if found is None:
-        return None
-    return [f"{each['topic']}-{part}" for each in found[1]["assignedPartitions"] for part in each["partitions"]]
-
-
-def _read(edition: Edition, record: str, data: bytes, entries: Entries | None) -> Read | None:
-    try:
-        return read(record, bytes(data), edition, entries)
-    except Refused:
-        return None
+    for end in (b"", NO_USER_DATA):
+        try:
+            return tuple(map(partition_name, read_assignment(data + end, edition, entries).partitions))
+        except Refused:
+            continue
+    return None

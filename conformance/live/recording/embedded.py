@@ -8,13 +8,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.files.releases_table import jars, judges, patches
 from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.live.recording.received import form
-from kipcheck.conformance.protocols.client.trace import DAMAGED
+from kipcheck.conformance.protocols.client.events import RecordDamaged
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
 from kipcheck.conformance.protocols.streams.model.members import Fatal
 from kipcheck.conformance.wire.embedded import CONSUMER, OF_STREAMS, SUBSCRIPTION, Damage, damage, places, unread
@@ -27,7 +27,8 @@ MOST_BYTES: Final = 16 << 10
 JOIN, SYNC, DESCRIBE = "JoinGroup", "SyncGroup", "DescribeGroups"
 EMBEDDING: Final = frozenset({JOIN, SYNC, DESCRIBE})
 """The requests with such records, in themselves or in their answers."""
-Event = dict[str, Any]
+Passed: TypeAlias = tuple[int, int, str, int]
+"""Milliseconds, connection, message and version."""
 
 
 @dataclass(slots=True)
@@ -40,7 +41,9 @@ class EmbeddedBytes:
     _groups: OrderedDict[tuple[int, str], tuple[str, str]] = field(default_factory=OrderedDict)
     """Connection and group -> protocol type and assignor, as far as they are known."""
 
-    def asked(self, connection: int, api: str, version: int, body: Mapping[str, Any], payload: bytes) -> list[Event]:
+    def asked(
+        self, ms: int, connection: int, api: str, version: int, body: Mapping[str, Any], payload: bytes
+    ) -> list[RecordDamaged]:
         """``payload``: header and body."""
         if api not in (JOIN, SYNC):
             return []
@@ -50,21 +53,23 @@ class EmbeddedBytes:
             self._groups[connection, group] = body["protocolType"], ""
             if len(self._groups) > MOST_GROUPS:
                 self._groups.popitem(last=False)
-        return self._judged(f"{api}Request", version, body, payload, *self._known(connection, body))
+        passed = ms, connection, f"{api}Request", version
+        return self._judged(passed, body, payload, *self._known(connection, body))
 
     def answered(
-        self, connection: int, api: str, version: int, asked: Mapping[str, Any], body: Mapping[str, Any], payload: bytes
-    ) -> list[Event]:
+        self, ms: int, connection: int, api: str, version: int, asked: Mapping[str, Any], body: Mapping[str, Any],
+        payload: bytes,
+    ) -> list[RecordDamaged]:  # fmt: skip
         """``payload``: header and body."""
         if api not in EMBEDDING:
             return []
+        passed = ms, connection, f"{api}Response", version
         if api == DESCRIBE:
-            return self._judged(f"{api}Response", version, body, payload, "", "")
+            return self._judged(passed, body, payload, "", "")
         if body["errorCode"]:
             return []
         self.named(connection, api, asked, body)
-        protocol_type, assignor = self._known(connection, asked)
-        return self._judged(f"{api}Response", version, body, payload, protocol_type, assignor)
+        return self._judged(passed, body, payload, *self._known(connection, asked))
 
     def named(self, connection: int, api: str, asked: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Takes from an answer to JoinGroup which assignor the group has."""
@@ -77,13 +82,14 @@ class EmbeddedBytes:
         return request.get("protocolType") or kind, request.get("protocolName") or assignor
 
     def _judged(
-        self, message: str, version: int, body: Mapping[str, Any], payload: bytes, protocol_type: str, assignor: str
-    ) -> list[Event]:
+        self, passed: Passed, body: Mapping[str, Any], payload: bytes, protocol_type: str, assignor: str
+    ) -> list[RecordDamaged]:
         found = []
+        _, _, message, version = passed
         for place in places(message, body, protocol_type, assignor):
             wrong = damage(place, self.edition)
             if wrong is not None:
-                found.append(event_of(wrong, message, version, self._start(message, version, wrong, payload)))
+                found.append(event_of(wrong, passed, self._start(message, version, wrong, payload)))
             elif unknown := unread(place, self.edition):
                 self.note(unknown)
         if not found and protocol_type not in ("", CONSUMER):
@@ -105,17 +111,16 @@ class EmbeddedBytes:
         return start + next(row.offset + row.lead for row in rows if row.path == "userData")
 
 
-def event_of(wrong: Damage, message: str = "", version: int | None = None, start: int | None = None) -> Event:
-    """``message``: the one with the record, if any. ``start``: of the damaged record, in header and body; None: not
-    known."""
-    refused = wrong.refused
-    return {
-        "what": DAMAGED, "api": message, "version": version, "group": wrong.place.group, "member": wrong.place.member,
-        "path": wrong.path,
-        "record": wrong.record, "kind": refused.kind, "field": refused.path, "at": refused.offset, "start": start,
-        "of": refused.version, "cause": refused.why, "hex": wrong.data.hex() if len(wrong.data) <= MOST_BYTES else "",
-        "size": len(wrong.data), "readers": readers(wrong),
-    }  # fmt: skip
+def event_of(wrong: Damage, passed: Passed | None = None, start: int | None = None) -> RecordDamaged:
+    """``passed``: the message with the record, if there is one. ``start``: of the damaged record, in header and body;
+    None: not known."""
+    ms, connection, message, version = passed or (0, -1, "", None)
+    refused, size = wrong.refused, len(wrong.data)
+    return RecordDamaged(
+        ms, connection, message, version, wrong.place.group, wrong.place.member, wrong.path, wrong.record, refused.kind,
+        refused.path, refused.offset or 0, start, refused.version, refused.why,
+        wrong.data.hex() if size <= MOST_BYTES else "", size, readers(wrong),
+    )  # fmt: skip
 
 
 # Readers

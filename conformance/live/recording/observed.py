@@ -1,4 +1,4 @@
-"""What passes between a client and a scripted broker, as plain events with their times in milliseconds."""
+"""What passes between a client and a scripted broker, as events with their times in milliseconds."""
 
 import asyncio
 import time
@@ -7,11 +7,13 @@ from math import inf
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.edition import Edition
-from kipcheck.conformance.live.recording.contents import Contents
+from kipcheck.conformance.live.recording.contents import Contents, ms_of
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.recording.traffic import Finding, Frame
 from kipcheck.conformance.live.server.topics import Topics
+from kipcheck.conformance.protocols.client import events
+from kipcheck.conformance.wire.errors import Refused
 
 IDLE_S: Final = 0.01
 SIZE: Final = 4
@@ -26,51 +28,48 @@ class Recorder:
         self.contents = Contents(edition, topics)
         self._embedded = EmbeddedBytes(edition)
         self._frame = b""
-        self.events: list[dict[str, Any]] = []
+        self.events: list[events.Event] = []
 
-    def add(self, what: str, at_s: float, **more: Any) -> None:
-        self.events.append({"what": what, "ms": round(at_s * 1000), **more})
+    def add(self, event: events.Event) -> None:
+        self.events.append(event)
 
-    def take(self) -> list[dict[str, Any]]:
+    def take(self) -> list[events.Event]:
         found, self.events = self.events, []
         return found
 
-    def forget(self, what: str, first: int) -> None:
-        """Drops events of that kind, from the number of the first on."""
-        self.events[first:] = [each for each in self.events[first:] if each["what"] != what]
+    def forget_idle(self, first: int) -> None:
+        """Drops ``Idle`` events, from the number of the first on."""
+        self.events[first:] = [event for event in self.events[first:] if not isinstance(event, events.Idle)]
 
     # Called by the front
 
     def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None:
-        self.add("opened", at_s, connection=connection)
+        self.add(events.Opened(ms_of(at_s), connection))
 
     def closed(self, at_s: float, connection: int, why: str) -> None:
-        self.add("closed", at_s, connection=connection, why=why)
+        self.add(events.Closed(ms_of(at_s), connection, why))
 
     def passed(self, frame: Frame) -> None:
         if frame.by_client:
             self._frame = frame.data
 
     def received(self, request: Received) -> None:
-        more = self.contents.asked(request)
-        self.add(
-            "request", request.at_s, connection=request.connection, api=request.api, version=request.version, **more
-        )
+        self.add(self.contents.asked(request))
         payload = self._frame[SIZE:]  # a request is received when its frame has passed
-        for each in self._embedded.asked(request.connection, request.api, request.version, request.body, payload):
-            self.events.append({"ms": round(request.at_s * 1000), "connection": request.connection, **each})
+        passed = ms_of(request.at_s), request.connection, request.api, request.version
+        self.events += self._embedded.asked(*passed, request.body, payload)
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
-        more = self.contents.answered(request, body)
-        self.add("answer", at_s, connection=request.connection, api=request.api, version=request.version, **more)
+        self.add(self.contents.answered(at_s, request, body))
         self._embedded.named(request.connection, request.api, request.body, body)
 
     def found(self, finding: Finding) -> None:
-        refused = finding.refused
-        self.add(
-            "refused", finding.at_s, connection=finding.connection, message=refused.message, version=refused.version,
-            kind=refused.kind, why=str(refused), hex=finding.payload[:SHOWN_BYTES].hex(),
-        )  # fmt: skip
+        self.add(refused_event(ms_of(finding.at_s), finding.connection, finding.refused, finding.payload))
+
+
+def refused_event(ms: int, connection: int, why: Refused, payload: bytes) -> events.RequestRefused:
+    shown = payload[:SHOWN_BYTES].hex()
+    return events.RequestRefused(ms, connection, why.message, why.version, why.kind, str(why), shown)
 
 
 class Idle:

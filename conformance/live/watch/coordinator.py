@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.client import trace
+from kipcheck.conformance.protocols.client import terms
 
 CLASSIC: Final = (
     "group/generation-grows", "group/list-only-to-leader", "group/leader-hears-all", "group/common-protocol",
@@ -127,7 +127,7 @@ class Coordinators:
                 yield from self._joined(connection, asked, body)
             case "SyncGroup":
                 yield from self._synced(connection, asked, body)
-            case trace.HEARTBEAT:
+            case terms.HEARTBEAT:
                 yield from self._beaten(asked, body)
             case _ if body.get("errorCode"):
                 self._members.pop((asked.get("groupId", ""), asked.get("memberId", "")), None)

@@ -5,12 +5,13 @@ a member that was there before, it begins with the next JoinGroup that succeeds.
 nothing are kept once. A history that is too long is replaced by the few events that say the same of its member.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kipcheck.conformance.live.watch.exchanges import EARLIER, OTHER_TYPE, SHARED, UNSEEN, Pending
-from kipcheck.conformance.protocols.client.trace import HEARTBEAT
+from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, Event, RequestSeen
+from kipcheck.conformance.protocols.client.terms import HEARTBEAT
+from kipcheck.conformance.protocols.client.trace import generation_of
 
 MOST_EVENTS: Final = 400
 MOST_SIZE: Final = 4 << 20
@@ -22,7 +23,6 @@ CALM_BYTES: Final = 100
 CALM_MS: Final = 2000
 """A history is shortened where there was no error for so long."""
 CONSUMER: Final = "consumer"
-Event = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,15 @@ class Track:
     shortened: int = 0
     counted: frozenset[str] = frozenset()
     """The laws that read something of it; empty until it is judged for the first time."""
-    _join: Event | None = None
-    _joined: Event | None = None
-    _synced: Event | None = None
-    _beats: list[Event] = field(default_factory=list)
+    _join: RequestSeen | None = None
+    _joined: AnswerSeen | None = None
+    _synced: AnswerSeen | None = None
+    _beats: list[AnswerSeen] = field(default_factory=list)
     """The last two answers to heartbeats of KIP-848 with another epoch or assignment."""
     _assigned: dict[str, None] = field(default_factory=dict)
     """What it was assigned since it joined (KIP-848)."""
-    _calm: list[Event] = field(default_factory=list)
-    """Exchanges at the end of the history that changed nothing: request and answer."""
+    _calm: list[tuple[RequestSeen, AnswerSeen]] = field(default_factory=list)
+    """Exchanges at the end of the history that changed nothing."""
 
     @property
     def member(self) -> str:
@@ -104,10 +104,10 @@ class Track:
 
     # Requests
 
-    def asked(self, event: Event, payload: bytes) -> None:
-        if event["api"] == "JoinGroup":
+    def asked(self, event: RequestSeen, payload: bytes) -> None:
+        if event.api == "JoinGroup":
             self._join = event
-            self.judged_type = event.get("type", CONSUMER) == CONSUMER
+            self.judged_type = event.type in (None, CONSUMER)
         if self._begins(event):
             self.begun = True
         if not self.begun:
@@ -116,34 +116,30 @@ class Track:
         self._add(event, payload)
         self.size += len(payload)
         if not self._is_plain_request(event):
-            self.mark(event["ms"])
+            self.mark(event.ms)
             self._calm.clear()
 
-    def _begins(self, event: Event) -> bool:
-        if self.begun:
-            return False
-        if event["api"] == "JoinGroup":
-            return not event.get("member")
-        return bool(event["api"] == HEARTBEAT and event.get("generation") == 0)
+    def _begins(self, event: RequestSeen) -> bool:
+        if event.api == "JoinGroup":
+            return not self.begun and not event.member
+        return not self.begun and event.api == HEARTBEAT and event.generation == 0
 
-    def _is_plain_request(self, event: Event) -> bool:
+    def _is_plain_request(self, event: RequestSeen) -> bool:
         """Whether no law speaks of it: it names the member as the last answer did."""
-        if event.get("pipelined") or self.waiting > 1:
+        if event.pipelined or self.waiting > 1:
             return False
-        if event["api"] == HEARTBEAT:
+        if event.api == HEARTBEAT:
             last = self._beats[-1] if self._beats else None
-            named = last is not None and (event["member"], event["generation"]) == (last["member"], last["generation"])
-            return named and not event.get("owned")
-        if event["api"] not in ("Heartbeat", "OffsetCommit") or self._joined is None or self._synced is None:
+            return last is not None and event.carried == last.given and not event.owned
+        if event.api not in ("Heartbeat", "OffsetCommit") or self._joined is None or self._synced is None:
             return False
-        now, join = self._joined, self._join or {}
-        named = (event.get("member"), event.get("generation")) == (now["member"], now["generation"])
-        same = event.get("instance", "") == join.get("instance", "")
-        return named and same and {*event.get("partitions", ())} <= {*self._synced["partitions"]}
+        same = event.instance == (None if self._join is None else self._join.instance)
+        assigned = {*(self._synced.partitions or ())}
+        return event.carried == self._joined.given and same and {*(event.partitions or ())} <= assigned
 
     # Answers
 
-    def answered(self, event: Event, request: Event | None, size: int) -> bool:
+    def answered(self, event: AnswerSeen, request: RequestSeen | None, size: int) -> bool:
         """Whether no law has more to say of the exchange: it changed nothing. ``size``: bytes of the answer."""
         if not self.begun:
             self._resume(event)
@@ -156,49 +152,47 @@ class Track:
             self._fold(request, event)
             return True
         self._calm.clear()
-        self.mark(event["ms"])
+        self.mark(event.ms)
         return False
 
-    def _learn(self, event: Event) -> None:
-        error = event.get("error", 0)
-        if error:
-            self.errors_ms = event["ms"]
-        if "member" in event and event["member"] and event["member"] not in self.ids[-1:]:
-            self.ids = [*self.ids[-3:], event["member"]]
-        match event["api"]:
-            case "JoinGroup" if not error:
+    def _learn(self, event: AnswerSeen) -> None:
+        if event.error:
+            self.errors_ms = event.ms
+        if event.member and event.member not in self.ids[-1:]:
+            self.ids = [*self.ids[-3:], event.member]
+        match event.api:
+            case "JoinGroup" if not event.error:
                 self._joined, self._synced = event, None
-            case "SyncGroup" if not error:
+            case "SyncGroup" if not event.error:
                 self._synced = event
             case "LeaveGroup":
                 self._joined = self._synced = None
-            case "ConsumerGroupHeartbeat" if not error:
+            case "ConsumerGroupHeartbeat" if not event.error:
                 self._beaten(event)
 
-    def _beaten(self, event: Event) -> None:
+    def _beaten(self, event: AnswerSeen) -> None:
         last = self._beats[-1] if self._beats else None
-        if event["generation"] <= 0:
+        if generation_of(event) <= 0:
             self._beats.clear()
             self._assigned.clear()
-        elif last is None or "partitions" in event or last["generation"] != event["generation"]:
-            given: list[str] = event["partitions"] if "partitions" in event else (last or {}).get("partitions") or []
-            self._beats = [*self._beats[-1:], {**event, "partitions": given}]
-            self._assigned.update(dict.fromkeys(given))
+        elif last is None or event.partitions is not None or last.generation != event.generation:
+            assigned = event.partitions if event.partitions is not None else (last and last.partitions) or ()
+            self._beats = [*self._beats[-1:], replace(event, partitions=assigned)]
+            self._assigned.update(dict.fromkeys(assigned))
 
-    def _is_plain_answer(self, event: Event, request: Event) -> bool:
-        plain = len(self.events) > 1 and self.events[-2] is request and not event.get("error")
-        return plain and self._is_plain_request(request) and "partitions" not in event
+    def _is_plain_answer(self, event: AnswerSeen, request: RequestSeen) -> bool:
+        plain = len(self.events) > 1 and self.events[-2] is request and not event.error
+        return plain and self._is_plain_request(request) and event.partitions is None
 
-    def _fold(self, request: Event, answer: Event) -> None:
+    def _fold(self, request: RequestSeen, answer: AnswerSeen) -> None:
         """Forgets an earlier exchange of that kind, if nothing else came since."""
-        for at in range(0, len(self._calm), 2):
-            if self._calm[at]["api"] == request["api"]:
-                for each in self._calm[at : at + 2]:
-                    self._drop(each)
-                self.size -= CALM_BYTES
-                del self._calm[at : at + 2]
-                break
-        self._calm += [request, answer]
+        before = next((pair for pair in self._calm if pair[0].api == request.api), None)
+        if before is not None:
+            for event in before:
+                self._drop(event)
+            self.size -= CALM_BYTES
+            self._calm.remove(before)
+        self._calm.append((request, answer))
 
     def _drop(self, event: Event) -> None:
         at = next((at for at in range(len(self.events) - 1, -1, -1) if self.events[at] is event), None)
@@ -206,17 +200,17 @@ class Track:
             del self.events[at]
         self.payloads.pop(id(event), None)
 
-    def _resume(self, event: Event) -> None:
+    def _resume(self, event: AnswerSeen) -> None:
         """A member that was there before is known from a successful JoinGroup on."""
-        if event["api"] == "JoinGroup" and not event.get("error") and self._join is not None:
+        if event.api == "JoinGroup" and not event.error and self._join is not None:
             self.begun = True
-            self.events += [_nameless(self._join, event["ms"]), event]
-            self.mark(event["ms"])
+            self.events += [_nameless(self._join, event.ms), event]
+            self.mark(event.ms)
             self._learn(event)
 
     # Connections
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: Closed) -> None:
         """A connection was closed."""
         if self.begun:
             self._add(event)
@@ -231,7 +225,7 @@ class Track:
         self.events.append(event)
         if payload and len(payload) <= MOST_BYTES:
             self.payloads[id(event)] = payload
-        self.last_ms = event["ms"]
+        self.last_ms = event.ms
 
     def shorten(self) -> None:
         """Makes a long history short; call it after it was judged."""
@@ -251,21 +245,18 @@ class Track:
     def _essence(self) -> list[Event] | None:
         """The events that say the same of a stable member; None if it is none."""
         ms = self.last_ms
-        offered = [each for each in self.events if each.get("api") == "ApiVersions"][-1:]
+        offered = [each for each in self.events if isinstance(each, AnswerSeen) and each.api == "ApiVersions"][-1:]
         if self._beats:
             last = self._beats[-1]
-            join = {"what": "request", "ms": ms, "connection": last["connection"], "api": HEARTBEAT,
-                    "version": last["version"], "member": last["member"], "generation": 0, "correlation": -1,
-                    "digest": 0, "owned": []}  # fmt: skip
-            first = {**self._beats[0], "ms": ms, "partitions": [*self._assigned]}
-            return [*offered, join, first, {**last, "ms": ms}]
+            join = RequestSeen(ms, last.connection, HEARTBEAT, last.version, last.member, generation=0, owned=())
+            first = replace(self._beats[0], ms=ms, partitions=tuple(self._assigned))
+            return [*offered, join, first, replace(last, ms=ms)]
         if self._join is None or self._joined is None or self._synced is None:
             return None
-        joined = {key: each for key, each in self._joined.items() if key not in ("members", "sizes")}
-        return [*offered, _nameless(self._join, ms), {**joined, "ms": ms}, {**self._synced, "ms": ms}]
+        joined = replace(self._joined, ms=ms, members=None, sizes=None)
+        return [*offered, _nameless(self._join, ms), joined, replace(self._synced, ms=ms)]
 
 
-def _nameless(join: Mapping[str, Any], ms: int) -> Event:
+def _nameless(join: RequestSeen, ms: int) -> RequestSeen:
     """A JoinGroup as of a new member: what it was before is not judged."""
-    made = {key: each for key, each in join.items() if key != "member"}
-    return {**made, "ms": ms, "subscriptions": [None] * len(made.get("subscriptions", ()))}
+    return replace(join, ms=ms, member=None, subscriptions=(None,) * len(join.subscriptions or ()))

@@ -1,7 +1,7 @@
 """Judges the histories of members, and says each broken law of a member once."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,10 +13,18 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.live.recording.log import annotated
 from kipcheck.conformance.live.recording.traffic import Finding
 from kipcheck.conformance.live.watch.laws import reading, violations
-from kipcheck.conformance.live.watch.track import Event, Member, Track
+from kipcheck.conformance.live.watch.track import Member, Track
+from kipcheck.conformance.protocols.client.events import (
+    EVENTS,
+    AnswerSeen,
+    Event,
+    Idle,
+    RecordDamaged,
+    RequestRefused,
+)
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, Pass
-from kipcheck.conformance.protocols.client.trace import DAMAGED
+from kipcheck.conformance.protocols.client.trace import events_of
 from kipcheck.conformance.protocols.client.wording import damaged
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.wire.errors import Refused
@@ -90,7 +98,7 @@ class Judging:
             place = track.reported.get(key)
             if key in track.reported and (place is None or not self._is_answered_now(place, violation)):
                 continue
-            found = Reported(track.about, track.member, law, violation, _frozen(history))
+            found = Reported(track.about, track.member, law, violation, history)
             if place is not None:
                 self.reported[place] = found
                 continue
@@ -98,16 +106,12 @@ class Judging:
             track.reported[key] = self._report(found, track.payloads.get(id(track.events[at])))
         track.shorten()
 
-    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> int | None:
+    def refused(self, about: Member, id: str, event: RequestRefused, payload: bytes) -> int | None:
         """Reports a request that strict decoding refuses, each kind once for a group; gives its place in ``reported``.
-        ``id``: of the member; ``event``: time and connection."""
-        shown: Event = {
-            "what": "refused", **event, "message": why.message, "version": why.version, "kind": why.kind,
-            "why": str(why), "hex": payload[:SHOWN_BYTES].hex(),
-        }  # fmt: skip
-        return self._judge_bytes("client/encodes-strictly", about, id, shown, payload)
+        ``id``: of the member."""
+        return self._judge_bytes("client/encodes-strictly", about, id, event, payload)
 
-    def damaged(self, about: Member, id: str, event: Event) -> None:
+    def damaged(self, about: Member, id: str, event: RecordDamaged) -> None:
         """Reports a damaged record inside a request or an answer. ``about``, ``id``: the member that wrote it."""
         self._judge_bytes("client/embeds-strictly", about, id, event, None)
 
@@ -123,11 +127,11 @@ class Judging:
                 return self._report(Reported(about, id, INVARIANTS[law], violation, history), payload)
         return None
 
-    def answered(self, place: int, event: Event) -> None:
+    def answered(self, place: int, event: AnswerSeen) -> None:
         """The request of ``refused`` was answered: what is reported of it has the answer. ``event``: the answer."""
         found = self.reported[place]
-        ((_, request),) = found.history.actions()
-        history = self._history([dict(request), event])
+        ((_, request),) = events_of(found.history)
+        history = self._history([request, event])
         violation = next(each for each in found.law.search(history) if each.shape == found.violation.shape)
         self.reported[place] = replace(found, violation=violation, history=history)
 
@@ -136,14 +140,14 @@ class Judging:
         return self.reported[place].violation.answered is None and violation.answered is not None
 
     def answer_breaks(
-        self, about: Member, id: str, law: str, violation: Violation, events: list[Event], payload: bytes
+        self, about: Member, id: str, law: str, violation: Violation, events: Sequence[Event], payload: bytes
     ) -> None:
         """Reports what a coordinator answered, each kind once for a group. ``payload``: header and body."""
         key = law, about.group, violation.shape
         if key in self._refused or len(self._refused) >= MOST_REPORTED:
             return
         self._refused.add(key)
-        found = _frozen(self._history(events))
+        found = self._history(events)
         self._report(Reported(about, id, INVARIANTS[law], violation, found, by_answer=True), payload)
 
     def _count(self, about: Member, laws: frozenset[str], before: frozenset[str] = frozenset()) -> None:
@@ -152,9 +156,9 @@ class Judging:
         self.judged[name] = self.judged.get(name, 0) + (not before)
         self.laws.setdefault(name, Counter()).update(laws - before)
 
-    def _history(self, events: list[Event], late_ms: int = 0) -> History:
-        idle = [{"what": "idle", "ms": events[-1]["ms"], "late_ms": late_ms}] if late_ms else []
-        ms = events[-1]["ms"] - events[0]["ms"]
+    def _history(self, events: Sequence[Event], late_ms: int = 0) -> History:
+        idle = [Idle(events[-1].ms, late_ms)] if late_ms else []
+        ms = events[-1].ms - events[0].ms
         step = Step(OPERATIONS.sender(_PASS), _PASS.verb, {"ms": ms})
         case = Case(SURVIVES_GROUPS, str(self.edition), Role.CLIENT, (step,))
         return History(case, "watch", (Op(0, step, Replied((("actions", [*events, *idle]),)), 1),))
@@ -189,20 +193,18 @@ def _place(events: list[Event], law: Invariant, violation: Violation, history: C
     return low - 1
 
 
-def _frozen(history: History) -> History:
-    """The events as they are now: the history goes on."""
-    op = history.ops[0]
-    assert isinstance(op.observation, Replied)
-    actions = [dict(each) for each in op.observation["actions"]]
-    return History(history.case, history.target, (Op(0, op.step, Replied((("actions", actions),)), 1),))
-
-
 def seen_by_client(judging: Judging) -> Iterator[tuple[str, str, History, Violation]]:
     """Client, law, history and violation of all that was reported: what a ledger holds."""
     for each in judging.reported:
         software = each.member.software
         name = software if each.by_answer or software in judging.judged else OTHERS
-        yield name, each.law.id, each.history, replace(each.violation, why=f"{each.violation.why} ({who(each)})")
+        violation = replace(each.violation, why=f"{each.violation.why} ({who(each)})")
+        yield name, each.law.id, _in_json(each.history), violation
+
+
+def _in_json(history: History) -> History:
+    actions = [EVENTS.to_json(event) for _, event in events_of(history)]
+    return replace(history, ops=(replace(history.ops[0], observation=Replied((("actions", actions),))),))
 
 
 def who(found: Reported) -> str:
@@ -229,7 +231,7 @@ def lines(found: Reported, payload: bytes | None, edition: str) -> list[str]:
     elif payload is not None:
         finding = Finding(0.0, 0, Refused("trailing", "", message="", version=0), payload, answered=True)
         shown += [f"    {each}" for each in annotated(finding, edition).splitlines()]
-    for _, event in found.history.actions():
-        if event["what"] == DAMAGED and event["hex"]:
+    for _, event in events_of(found.history):
+        if isinstance(event, RecordDamaged) and event.hex:
             shown += [f"    {each}" for each in damaged(event).text().splitlines()]
     return shown

@@ -9,12 +9,13 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.edition import Edition
-from kipcheck.conformance.live.recording.contents import Contents
+from kipcheck.conformance.live.recording.contents import Contents, ms_of
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
+from kipcheck.conformance.live.recording.observed import refused_event
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Content, Received, Unserved, form, read
 from kipcheck.conformance.live.watch.coordinator import Coordinators
 from kipcheck.conformance.live.watch.exchanges import (
@@ -33,9 +34,10 @@ from kipcheck.conformance.live.watch.exchanges import (
 )
 from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
 from kipcheck.conformance.live.watch.topic_metadata import Facts
-from kipcheck.conformance.live.watch.track import Event, Member, Track
+from kipcheck.conformance.live.watch.track import Member, Track
 from kipcheck.conformance.live.watch.verdicts import COORDINATOR, Judging, Reported
-from kipcheck.conformance.protocols.client.trace import HEARTBEAT
+from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, ListedMember, RecordDamaged, RequestSeen
+from kipcheck.conformance.protocols.client.terms import HEARTBEAT
 from kipcheck.conformance.wire.errors import Refused, TooManyEntries
 from kipcheck.conformance.wire.framing import decode_response, requests
 
@@ -69,7 +71,7 @@ class Asked:
     correlation: int
     received: Received | None = None
     """None: it is not read."""
-    event: Event | None = None
+    event: RequestSeen | None = None
     track: Track | None = None
     reported: int | None = None
     """The place of what is reported of its encoding."""
@@ -94,7 +96,7 @@ class Connection:
     waiting: deque[Asked] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
     tracks: dict[str, Track] = field(default_factory=dict)
     """By group."""
-    offered: Event | None = None
+    offered: AnswerSeen | None = None
     answered_ms: int = -(1 << 40)
 
 
@@ -152,9 +154,9 @@ class Watcher:
         return Connection(self._opened, host, race_ms, broker)
 
     def closed(self, connection: Connection, at_s: float, why: str = "") -> None:
-        event = {"what": "closed", "ms": _ms(at_s), "connection": connection.number, "why": why}
+        event = Closed(ms_of(at_s), connection.number, why)
         for track in connection.tracks.values():
-            track.happened(dict(event))
+            track.happened(event)
             track.connections.discard(connection.number)
         connection.tracks.clear()
         connection.waiting.clear()
@@ -193,7 +195,7 @@ class Watcher:
             return self._crowded(connection, found)
         if not found.is_unread:
             connection.client_id = content.client_id or ""
-        recent = _ms(at_s) <= connection.answered_ms + connection.race_ms
+        recent = ms_of(at_s) <= connection.answered_ms + connection.race_ms
         found.received = Received(
             content.message, version, found.correlation, content.client_id, content.body, connection.number,
             connection.host, at_s, pipelined=waits or recent,
@@ -202,9 +204,9 @@ class Watcher:
             if not found.is_unread:
                 with self._ours(connection):
                     self._read(connection, found, payload, waits)
-                    given = connection.number, found.received.api, version, content.body, payload
-                    for each in self._embedded.asked(*given):
-                        self._damaged(connection, found, at_s, each)
+                    passed = ms_of(at_s), connection.number, found.received.api, version
+                    for wrong in self._embedded.asked(*passed, content.body, payload):
+                        self._damaged(connection, found, wrong)
         except TooManyEntries:
             return self._crowded(connection, found)
         if content.refused is not None:
@@ -236,7 +238,7 @@ class Watcher:
 
     def answer(self, connection: Connection, at_s: float, asked: Asked, payload: bytes | None) -> None:
         """An answer passed. ``payload``: header and body; None if it is too large to be read."""
-        connection.answered_ms = _ms(at_s)
+        connection.answered_ms = ms_of(at_s)
         if asked.received is None:
             return
         request = asked.received
@@ -245,7 +247,10 @@ class Watcher:
                 return self.note("an answer to DescribeGroups is too large: what members wrote in it is not judged")
             return self.missed(connection)
         if request.api == "ApiVersions" and _int16(payload, 4) == UNSUPPORTED_VERSION:
-            self._answers_reported(connection, asked, at_s, {"error": UNSUPPORTED_VERSION})
+            unserved = AnswerSeen(
+                ms_of(at_s), connection.number, request.api, request.version, error=UNSUPPORTED_VERSION
+            )
+            self._answers_reported(asked, unserved)
             return self._leave(asked, CONTEXT)  # in version 0; the client asks again
         edition = form(self.edition, request.response)
         try:
@@ -259,29 +264,24 @@ class Watcher:
             return
         with self._ours(connection):
             if asked.reported is not None:
-                self._answers_reported(connection, asked, at_s, self._contents.answered(request, body))
+                self._answers_reported(asked, self._contents.answered(at_s, request, body))
             if asked.is_unread:
                 return
-            event = self._answered(connection, asked, request, body, _ms(at_s), len(payload))
-            known = connection.number, request.api, request.version, request.body
-            for each in self._embedded.answered(*known, body, payload):
+            event = self._answered(connection, asked, request, body, at_s, len(payload))
+            passed = ms_of(at_s), connection.number, request.api, request.version
+            for wrong in self._embedded.answered(*passed, request.body, body, payload):
                 if not self.coordinators.is_sent(request.body, body):
-                    self._damaged(connection, asked, at_s, each)
+                    self._damaged(connection, asked, wrong)
             if request.api not in OF_A_GROUP:
                 return self._leave(asked, DESCRIBED if request.api == DESCRIBE else CONTEXT)
             if event is not None and self._judge_coordinator(connection, asked, event, body, payload):
                 self._judged(asked)
             self._count(asked)
 
-    def _answers_reported(self, connection: Connection, asked: Asked, at_s: float, more: Event) -> None:
+    def _answers_reported(self, asked: Asked, answer: AnswerSeen) -> None:
         """The answer to a request whose encoding is reported."""
-        request = asked.received
-        if asked.reported is not None and request is not None:
-            event: Event = {
-                "what": "answer", "ms": _ms(at_s), "connection": connection.number, "api": request.api,
-                "version": request.version, **more,
-            }  # fmt: skip
-            self.judging.answered(asked.reported, event)
+        if asked.reported is not None:
+            self.judging.answered(asked.reported, answer)
 
     def _count(self, asked: Asked) -> None:
         """Counts an exchange of a group that no coordinator's law has read: that of a member when it is judged."""
@@ -298,7 +298,7 @@ class Watcher:
     def tick(self, now_s: float, late_ms: int = 0) -> None:
         """Judges what came since; call it about once a second. ``late_ms``: how late this machine was."""
         for key, track in [*self._dirty.items()]:
-            if self.judging.is_due(track, _ms(now_s)):
+            if self.judging.is_due(track, ms_of(now_s)):
                 self._judge(track, late_ms)
                 del self._dirty[key]
 
@@ -349,33 +349,29 @@ class Watcher:
         if request.api not in OF_A_GROUP:
             return
         self.coordinators.asked(request.api, body)
-        more = self._contents.asked(request)
-        event: Event = {
-            "what": "request", "ms": _ms(request.at_s), "connection": connection.number, "api": request.api,
-            "version": request.version, **more,
-        }  # fmt: skip
+        event = self._contents.asked(request)
         if request.pipelined and not waits:
             # It only may have been written early: client/correlates is about requests that certainly were.
-            event["correlation"] = f"{asked.correlation} after an answer"
+            event = replace(event, correlation=f"{asked.correlation} after an answer")
         track = self._track(connection, asked, request, event)
         if track is None:
             return
-        if request.api == HEARTBEAT and not self._is_known(event.get("owned", ())):
+        if request.api == HEARTBEAT and not self._is_known(event.owned or ()):
             track.reset(UNNAMED)
-        if request.api == "OffsetCommit" and not self._is_known(event["partitions"]):
-            event["partitions"] = []
+        if request.api == "OffsetCommit" and not self._is_known(event.partitions or ()):
+            event = replace(event, partitions=())
         asked.event, asked.track = event, track
         track.asked(event, payload)
         self._touch(track)
 
-    def _is_known(self, partitions: Any) -> bool:
+    def _is_known(self, partitions: tuple[str, ...]) -> bool:
         """Whether all topics have names here: some requests name them by ids."""
         names = self.facts.topics.by_name
         return all(each.rpartition("-")[0] in names for each in partitions)
 
-    def _track(self, connection: Connection, asked: Asked, request: Received, event: Event) -> Track | None:
+    def _track(self, connection: Connection, asked: Asked, request: Received, event: RequestSeen) -> Track | None:
         """The history that a request belongs to; None if its sender need not be a member."""
-        group, id = request.body["groupId"], event.get("member", "")
+        group, id = request.body["groupId"], event.member or ""
         found, owner = connection.tracks.get(group), self._tracks.get((group, id)) if id else None
         if found is not None:
             if owner is not None and owner is not found:
@@ -398,7 +394,7 @@ class Watcher:
         connection.tracks[group] = track
         track.connections.add(connection.number)
         if connection.offered is not None:
-            track.events.append(dict(connection.offered))
+            track.events.append(connection.offered)
         if id:
             self._name(track, group, id)
         return track
@@ -431,58 +427,52 @@ class Watcher:
         self.counts["requests that strict decoding refuses"] += 1
         only = next(iter(connection.tracks.values())) if len(connection.tracks) == 1 else None
         about = only.about if only is not None else self._member(connection, "")
-        event: Event = {"ms": _ms(at_s), "connection": connection.number}
-        asked.reported = self.judging.refused(about, only.member if only is not None else "", event, payload, why)
+        event = refused_event(ms_of(at_s), connection.number, why, payload)
+        asked.reported = self.judging.refused(about, only.member if only is not None else "", event, payload)
         self._judged(asked)
 
-    def _damaged(self, connection: Connection, asked: Asked, at_s: float, event: Event) -> None:
+    def _damaged(self, connection: Connection, asked: Asked, event: RecordDamaged) -> None:
         """A record inside a request or an answer is damaged. Of an answer its sender is not the writer."""
         assert asked.received is not None
         self._judged(asked)
-        group, id = event["group"] or asked.received.body["groupId"], event["member"]
-        if event["api"].endswith("Request"):
+        group, id = event.group or asked.received.body["groupId"], event.member
+        if event.api.endswith("Request"):
             track, about = asked.track, self._member(connection, group)
             id = track.member if track is not None else ""
         else:
-            is_subscription = "etadata" in event["path"]
+            is_subscription = "etadata" in event.path
             track, about = self._tracks.get((group, id)) if is_subscription else None, Member(group, "", "-", UNSEEN)
-        self.judging.damaged(
-            about if track is None else track.about, id, {**event, "ms": _ms(at_s), "connection": connection.number}
-        )
+        self.judging.damaged(about if track is None else track.about, id, event)
 
     # Answers
 
     def _answered(
-        self, connection: Connection, asked: Asked, request: Received, body: Mapping[str, Any], ms: int, size: int
-    ) -> Event | None:
+        self, connection: Connection, asked: Asked, request: Received, body: Mapping[str, Any], at_s: float, size: int
+    ) -> AnswerSeen | None:
         """The event of the answer; None for Metadata."""
         if request.api == "Metadata":
-            self.facts.described((connection.host, connection.client_id), body, ms)
+            self.facts.described((connection.host, connection.client_id), body, ms_of(at_s))
             return None
-        more = self._contents.answered(request, body)
-        event: Event = {
-            "what": "answer", "ms": ms, "connection": connection.number, "api": request.api,
-            "version": request.version, **more,
-        }  # fmt: skip
+        event = self._contents.answered(at_s, request, body)
         if request.api == "ApiVersions":
             connection.offered = event
             return event
         track = asked.track
         if track is None:
             return event
-        if request.api == HEARTBEAT and not self._is_known(event.get("partitions", ())):
+        if request.api == HEARTBEAT and not self._is_known(event.partitions or ()):
             track.reset(UNNAMED)
             return event
-        if "members" in event and not self._sizes(track, event, ms):
-            del event["members"], event["sizes"]
-        if request.api in ("JoinGroup", HEARTBEAT) and event.get("member"):
-            self._name(track, track.about.group, event["member"])
+        if event.members is not None:
+            event = self._with_sizes(track, event, event.members)
+        if request.api in ("JoinGroup", HEARTBEAT) and event.member:
+            self._name(track, track.about.group, event.member)
         asked.is_plain = track.answered(event, asked.event, size)
         self._touch(track)
         return event
 
     def _judge_coordinator(
-        self, connection: Connection, asked: Asked, event: Event, body: Mapping[str, Any], payload: bytes
+        self, connection: Connection, asked: Asked, event: AnswerSeen, body: Mapping[str, Any], payload: bytes
     ) -> bool:
         """Whether a law of coordinators read the answer."""
         request = asked.received
@@ -496,27 +486,21 @@ class Watcher:
             self.judging.answer_breaks(about, member, law, violation, events, payload)
         return is_read
 
-    def _sizes(self, track: Track, event: Event, ms: int) -> bool:
-        """Puts the partitions of the subscribed topics into an answer to a leader, and what the leader was sent of them
-        before it. Returns whether they are certain."""
-        wanted = {name for each in event["members"] if each["subscription"] for name in each["subscription"]["topics"]}
-        known = self.facts.sizes(wanted, ms)
+    def _with_sizes(self, track: Track, event: AnswerSeen, members: tuple[ListedMember, ...]) -> AnswerSeen:
+        """An answer to a leader, with the partitions of the subscribed topics, and what the leader was sent of them
+        before it. Without its members, if they are not certain."""
+        wanted = {topic for member in members if member.subscription for topic in member.subscription.topics}
+        known = self.facts.sizes(wanted, event.ms)
         told = self.facts.told.get((track.about.host, track.about.client_id), {})
         if known is None or not track.about.client_id or not track.begun:
-            return False
-        event["sizes"] = known
+            return replace(event, members=None, sizes=None)
         read = {name: told[name] for name in wanted if name in told}
         if read:
             last = max(at for _, at in read.values())
             sizes = {name: size for name, (size, _) in read.items()}
-            metadata = {"what": "answer", "ms": last, "connection": -1, "api": "Metadata", "version": 0, "sizes": sizes}
-            at = next((at for at, each in enumerate(track.events) if each["ms"] > last), len(track.events))
-            track.events.insert(at, metadata)
-        return True
-
-
-def _ms(at_s: float) -> int:
-    return round(at_s * 1000)
+            at = next((at for at, earlier in enumerate(track.events) if earlier.ms > last), len(track.events))
+            track.events.insert(at, AnswerSeen(last, -1, "Metadata", 0, sizes=sizes))
+        return replace(event, sizes=known)
 
 
 def _int16(data: bytes, at: int) -> int:

@@ -1,12 +1,13 @@
 """Validates the values of a group file. Errors name the path of the value and the expected form."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NoReturn, TypeVar
 
 from kipcheck.conformance.wire.jsontext import Path, path_of
 from kipcheck.conformance.wire.workbench import Unreadable
 
+T = TypeVar("T")
 LARGEST: Final = (1 << 31) - 1
 MAX_SHOWN: Final = 40
 
@@ -88,6 +89,15 @@ def each_once(path: Path, given: Any, read: Callable[[Path, Any], Any]) -> list[
 def shown(given: Any) -> str:
     text = json.dumps(given)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+
+
+def read_lines(read: Callable[[str], T], lines: Iterable[str]) -> Iterator[T | Unreadable]:
+    """What each line contains, or why it is unreadable."""
+    for line in lines:
+        try:
+            yield read(line)
+        except Unreadable as why:
+            yield why
 
 
 def error_line(kind: str, why: str) -> tuple[str, bool]:

@@ -12,15 +12,9 @@ from typing import Final
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.client.trace import (
-    BY_SCRIPT,
-    GRACE_MS,
-    GROUP_REQUESTS,
-    HEARTBEAT,
-    RACE_MS,
-    Happened,
-    trace,
-)
+from kipcheck.conformance.protocols.client import terms
+from kipcheck.conformance.protocols.client.events import Closed, Event, Launched, Restarted
+from kipcheck.conformance.protocols.client.trace import TracedEvent, is_answer, trace
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Leading
 
 LEADING: Final = ("client/asks-what-is-offered", "client/encodes-strictly")
@@ -48,23 +42,24 @@ class _Reader:
     survived: set[Leading] = field(default_factory=set)
     """The faults after which the client went on: what comes later has another reason."""
 
-    def read(self, each: Happened) -> None:
+    def read(self, traced: TracedEvent[Event]) -> None:
         now = self.found[-1] if self.found and self.found[-1].until_ms is None else None
-        if each.what in ("launched", "restarted"):
+        event = traced.event
+        if isinstance(event, Launched | Restarted):
             self.survived.clear()
             if now is not None:
-                now.until_ms = each.ms
-        elif each.what == "closed" and each.event["why"] not in ("", BY_SCRIPT):
-            faults = [fault for ms, fault in self.faults if ms <= each.ms <= ms + RACE_MS]
+                now.until_ms = event.ms
+        elif isinstance(event, Closed) and event.why not in ("", terms.BY_SCRIPT):
+            faults = [fault for ms, fault in self.faults if ms <= event.ms <= ms + terms.RACE_MS]
             if now is None and faults and faults[-1] not in self.survived:
-                self.found.append(_Lost(each.ms, faults[-1]))
-        elif now is not None and each.ms > now.since_ms + GRACE_MS and _is_in_touch(each):
-            now.until_ms = each.ms
+                self.found.append(_Lost(event.ms, faults[-1]))
+        elif now is not None and event.ms > now.since_ms + terms.GRACE_MS and _is_in_touch(traced):
+            now.until_ms = event.ms
             self.survived.add(now.leading)
 
 
-def _is_in_touch(each: Happened) -> bool:
-    return each.is_answer(*GROUP_REQUESTS, HEARTBEAT) and not each.error
+def _is_in_touch(traced: TracedEvent[Event]) -> bool:
+    return is_answer(traced, *terms.GROUP_REQUESTS, terms.HEARTBEAT) and not traced.error
 
 
 @cached_on_history
@@ -73,8 +68,8 @@ def _lost(history: History) -> tuple[_Lost, ...]:
     if not faults:
         return ()
     reader = _Reader(faults)
-    for each in trace(history):
-        reader.read(each)
+    for traced in trace(history):
+        reader.read(traced)
     return tuple(reader.found)
 
 

@@ -45,365 +45,108 @@ class LiveMutant:
         return found
 
 
-def broken(invariant: str, least: str) -> Any:
-    return mutant("client/groups", f"client/{invariant}", CLIENT, None, least)
-
-
-@broken("encodes-strictly", "stop")
-class BeatsWithOneByteMore(LiveMutant):
-    """A heartbeat has a byte after its last field."""
-
-    consumer = "WritesLoosely"
-
-
-@broken("embeds-strictly", "stop")
-class SubscribesWithoutClaims(LiveMutant):
-    """A subscription has version 1 in front, and ends without the owned partitions."""
-
-    consumer = "SubscribesShort"
-
-
-@broken("embeds-strictly", "stop")
-class AssignsLessThanItSays(LiveMutant):
-    """The user data of assignments has fewer bytes than its length says."""
-
-    consumer = "CutsUserData"
-
-
-@broken("asks-what-is-offered", "stop")
-class AsksTheUnoffered(LiveMutant):
-    """LeaveGroup is sent in a version that the broker did not offer."""
-
-    consumer = "AsksTheUnoffered"
-
-
-@broken("asks-what-is-offered", "stop")
-class AsksForNoVersions(LiveMutant):
-    """ApiVersions is never sent, and LeaveGroup in a version that the broker does not serve."""
-
-    consumer = "NeverAsksVersions"
-
-
-@broken("correlates", "stop")
-class SendsTwiceWithOneId(LiveMutant):
-    """Two heartbeats are sent at once with one correlation id."""
-
-    consumer = "RepeatsIds"
-
-
-@broken("does-not-spin", "answer Heartbeat NOT_COORDINATOR; stop")
-class LooksUpWithoutPause(LiveMutant):
-    """A lost coordinator is looked up again and again, without a pause."""
-
-    consumer = "Spins"
-
-
-@broken("does-not-spin", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop")
-class JoinsWithoutPause(LiveMutant):
-    """A JoinGroup that is not authorized is sent again and again, without a pause."""
-
-    consumer = "JoinsOn"
-
-
-@broken("paces-itself", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop")
-class JoinsTooOften(LiveMutant):
-    """A JoinGroup that is not authorized is sent 60 times without a pause."""
-
-    consumer = "Hurries"
-
-
-@broken("names-itself", "stop")
-class NamesAnotherGeneration(LiveMutant):
-    """Heartbeats carry a generation that no answer had."""
-
-    consumer = "NamesAnother"
-
-
-@broken("joins-with-its-id", "rebalance; stop")
-class JoinsWithoutItsId(LiveMutant):
-    """A rebalance takes the member id."""
-
-    consumer = "DropsItsId"
-
-
-@broken("keeps-its-id", "answer Heartbeat ILLEGAL_GENERATION; stop")
-class JoinsAsAStranger(LiveMutant):
-    """An old generation takes the member id."""
-
-    consumer = "JoinsAsAStranger"
-
-
-@broken("names-its-instance", "static; stop")
-class HidesItsInstance(LiveMutant):
-    """Heartbeats of a static member carry no instance id."""
-
-    consumer = "HidesItsInstance"
-
-
-@broken("names-its-protocol", "stop")
-class SyncsWithoutItsProtocol(LiveMutant):
-    """SyncGroup names no protocol."""
-
-    consumer = "HidesItsProtocol"
-
-
-@broken("keeps-its-settings", "rebalance; stop")
-class ChangesItsTimeout(LiveMutant):
-    """Each JoinGroup has a longer session timeout."""
-
-    consumer = "ChangesItsTimeout"
-
-
-@broken("keeps-its-settings", "stop")
-class DoublesItsTimeout(LiveMutant):
-    """Each JoinGroup has twice the rebalance timeout that the program was given."""
-
-    consumer = "DoublesItsTimeout"
-
-
-@broken("keeps-its-settings", "assignors range,roundrobin; stop")
-class ReversesItsAssignors(LiveMutant):
-    """JoinGroup offers the assignors of the user in another order."""
-
-    consumer = "ReversesItsAssignors"
-
-
-@broken("stops-when-fenced", "answer Heartbeat UNKNOWN_MEMBER_ID; stop")
-class BeatsWhenFenced(LiveMutant):
-    """A member that the coordinator does not know sends heartbeats for a second and a half."""
-
-    consumer = "BeatsOn"
-
-
-@broken("beats", "pass 3200; stop")
-class SendsNoHeartbeat(LiveMutant):
-    """A stable member sends nothing."""
-
-    consumer = "Silent"
-
-
-@broken("beats-no-more-than-due", "pass 1400; stop")
-class BeatsAtEachTurn(LiveMutant):
-    """Heartbeats are 20 ms apart."""
-
-    consumer = "Hastens"
-
-
-@broken("beats-no-more-than-due", "protocol consumer; pass 1400; stop")
-class BeatsAnewAtEachTurn(LiveMutant):
-    """Heartbeats of a group of KIP-848 are 20 ms apart."""
-
-    consumer = "HastensInKip848"
-
-
-@broken("comes-back", "rebalance; stop")
-class IgnoresRebalances(LiveMutant):
-    """A heartbeat that is answered REBALANCE_IN_PROGRESS changes nothing."""
-
-    consumer = "Stays"
-
-
-@broken("comes-back-soon", "rebalance; stop")
-class PausesBeforeItJoins(LiveMutant):
-    """REBALANCE_IN_PROGRESS is followed by a pause of several seconds."""
-
-    consumer = "TakesItsTime"
-
-
-@broken("syncs", "answer SyncGroup COORDINATOR_NOT_AVAILABLE; stop")
-class ReadsOnWithoutSync(LiveMutant):
-    """A SyncGroup that fails is not sent again, and the member takes its generation for complete."""
-
-    consumer = "GivesUpSync"
-
-
-@broken("finds-its-coordinator", "answer Heartbeat NOT_COORDINATOR; stop")
-class KeepsItsCoordinator(LiveMutant):
-    """After NOT_COORDINATOR the client goes on with the same broker."""
-
-    consumer = "KeepsItsCoordinator"
-
-
-@broken("leaves", "stop")
-class EndsWithoutLeaving(LiveMutant):
-    """A dynamic member closes without LeaveGroup."""
-
-    consumer = "Vanishes"
-
-
-@broken("leaves", "static; stop")
-class LeavesAsAStaticMember(LiveMutant):
-    """A static member closes with LeaveGroup."""
-
-    consumer = "LeavesForGood"
-
-
-@broken("ends-when-stopped", "answer Heartbeat ILLEGAL_GENERATION; stop")
-class EndsAtAnOldGeneration(LiveMutant):
-    """The program ends when its generation is over."""
-
-    consumer = "Gives"
-
-
-@broken("ends-when-stopped", "stop")
-class CrashesWhenItIsClosed(LiveMutant):
-    """The program leaves its group, and crashes then."""
-
-    consumer = "CrashesAtItsEnd"
-
-
-@broken("reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop")
-class FetchesOn(LiveMutant):
-    """What another member was given is fetched on."""
-
-    consumer = "ReadsOn"
-
-
-@broken("commits-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop")
-class CommitsOn(LiveMutant):
-    """What another member was given is committed on."""
-
-    consumer = "CommitsOn"
-
-
-@broken("commits-what-it-read", "stop")
-class CommitsAhead(LiveMutant):
-    """The offset after the next record is committed, before that record is read."""
-
-    consumer = "CommitsAhead"
-
-
-@broken("starts-at-the-committed-offset", "others 1 follow; pass 200; stop")
-class StartsAtTheBeginning(LiveMutant):
-    """What the group has committed is asked for, and all partitions are read from the beginning."""
-
-    consumer = "StartsAnew"
-
-
-@broken(
-    "starts-at-the-committed-offset",
-    "others 1 follow; pass 200; assign 1; rebalance; assign 0; rebalance; pass 1200; stop",
-)
-class GoesOnWhereItWas(LiveMutant):
-    """A partition that other members had meanwhile is read from the position where the member lost it."""
-
-    consumer = "KeepsPositions"
-
-
-@broken("reads-on", "pass 200; rebalance; stop")
-class LosesItsPositions(LiveMutant):
-    """After a rebalance all partitions are read from the beginning, before the committed offsets are known."""
-
-    consumer = "LosesPositions"
-
-
-@broken("owns-nothing-when-eager", "rebalance; stop")
-class ClaimsWhenEager(LiveMutant):
-    """A member with range alone claims what it had before."""
-
-    consumer = "ClaimsWhenEager"
-
-
-@broken("claims-what-it-owns", "assignors cooperative-sticky; rebalance; stop")
-class ClaimsNothing(LiveMutant):
-    """A cooperative member never claims what it owns."""
-
-    consumer = "ClaimsNothing"
-
-
-@broken("assigns-to-everybody", "others 1 lead; stop")
-class AssignsToItselfAlone(LiveMutant):
-    """The leader sends an assignment for itself alone."""
-
-    consumer = "ForgetsAMember"
-
-
-@broken("assigns-each-partition-once", "others 1 lead; rebalance; stop")
-class AssignsAllToAll(LiveMutant):
-    """The leader gives each member all partitions."""
-
-    consumer = "GivesTwice"
-
-
-@broken("assigns-evenly", "others 1 lead; rebalance; stop")
-class KeepsAllPartitions(LiveMutant):
-    """The leader keeps all partitions, and gives the others empty assignments."""
-
-    consumer = "Hoards"
-
-
-@broken("hands-over", "assignors cooperative-sticky; pass 200; others 1 lead; rebalance; stop")
-class GivesAwayWhatItReads(LiveMutant):
-    """A cooperative leader gives away what it still reads."""
-
-    consumer = "HandsOverAtOnce"
-
-
-@broken("leads-other-clients", "member v1; rebalance; stop")
-class ReadsItsOwnVersionOnly(LiveMutant):
-    """The leader joins again where another member's subscription has a later version than its own."""
-
-    consumer = "ReadsItsOwnVersion"
-
-
-@broken("stays-fenced", "static; fence; stop")
-class BeatsOnWhenFenced(LiveMutant):
-    """A member whose instance id another process has sends heartbeats for a second and a half."""
-
-    consumer = "BeatsOnWhenFenced"
-
-
-@broken("names-its-epoch", "protocol consumer; rebalance; stop")
-class NamesAnotherEpoch(LiveMutant):
-    """A heartbeat carries an epoch that no answer had."""
-
-    consumer = "NamesAnotherEpoch"
-
-
-@broken("joins-anew-when-fenced", "protocol consumer; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop")
-class KeepsItsEpoch(LiveMutant):
-    """FENCED_MEMBER_EPOCH does not change the epoch."""
-
-    consumer = "KeepsItsEpoch"
-
-
-@broken("owns-what-it-is-assigned", "protocol consumer; pass 1200; stop")
-class OwnsMore(LiveMutant):
-    """A heartbeat says that the member owns one partition more."""
-
-    consumer = "OwnsMore"
-
-
-@broken("beats-in-time", "protocol consumer; pass 3600; stop")
-class SendsNoFurtherHeartbeat(LiveMutant):
-    """A member of KIP-848's protocol sends no heartbeat once it has its assignment."""
-
-    consumer = "SilentOnceAssigned"
-
-
-@broken("leaves-with-its-epoch", "protocol consumer; stop")
-class EndsWithItsEpoch(LiveMutant):
-    """A member of KIP-848's protocol closes without a last heartbeat."""
-
-    consumer = "Vanishes"
-
-
-@broken("names-itself", "pass 600; stop")
-class BeatsNameless(LiveMutant):
-    """A heartbeat has no member id."""
-
-    consumer = "IsNameless"
-
-
-@broken("names-its-instance", "static; stop")
-class BeatsInAnOldVersion(LiveMutant):
-    """A static member sends heartbeats in a version that has no instance id."""
-
-    consumer = "BeatsInAnOldVersion"
-
-
-@broken("names-its-topics", "topics 2; rebalance; stop")
-class ForgetsItsTopics(LiveMutant):
-    """A rejoin names the first topic alone."""
-
-    consumer = "ForgetsItsTopics"
+PLANTED: Final = (
+    ("BeatsWithOneByteMore", "WritesLoosely", "encodes-strictly", "stop",
+     "A heartbeat has a byte after its last field."),
+    ("SubscribesWithoutClaims", "SubscribesShort", "embeds-strictly", "stop",
+     "A subscription has version 1 in front, and ends without the owned partitions."),
+    ("AssignsLessThanItSays", "CutsUserData", "embeds-strictly", "stop",
+     "The user data of assignments has fewer bytes than its length says."),
+    ("AsksTheUnoffered", "AsksTheUnoffered", "asks-what-is-offered", "stop",
+     "LeaveGroup is sent in a version that the broker did not offer."),
+    ("AsksForNoVersions", "NeverAsksVersions", "asks-what-is-offered", "stop",
+     "ApiVersions is never sent, and LeaveGroup in a version that the broker does not serve."),
+    ("SendsTwiceWithOneId", "RepeatsIds", "correlates", "stop",
+     "Two heartbeats are sent at once with one correlation id."),
+    ("LooksUpWithoutPause", "Spins", "does-not-spin", "answer Heartbeat NOT_COORDINATOR; stop",
+     "A lost coordinator is looked up again and again, without a pause."),
+    ("JoinsWithoutPause", "JoinsOn", "does-not-spin", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop",
+     "A JoinGroup that is not authorized is sent again and again, without a pause."),
+    ("JoinsTooOften", "Hurries", "paces-itself", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop",
+     "A JoinGroup that is not authorized is sent 60 times without a pause."),
+    ("NamesAnotherGeneration", "NamesAnother", "names-itself", "stop",
+     "Heartbeats carry a generation that no answer had."),
+    ("JoinsWithoutItsId", "DropsItsId", "joins-with-its-id", "rebalance; stop", "A rebalance takes the member id."),
+    ("JoinsAsAStranger", "JoinsAsAStranger", "keeps-its-id", "answer Heartbeat ILLEGAL_GENERATION; stop",
+     "An old generation takes the member id."),
+    ("HidesItsInstance", "HidesItsInstance", "names-its-instance", "static; stop",
+     "Heartbeats of a static member carry no instance id."),
+    ("SyncsWithoutItsProtocol", "HidesItsProtocol", "names-its-protocol", "stop", "SyncGroup names no protocol."),
+    ("ChangesItsTimeout", "ChangesItsTimeout", "keeps-its-settings", "rebalance; stop",
+     "Each JoinGroup has a longer session timeout."),
+    ("DoublesItsTimeout", "DoublesItsTimeout", "keeps-its-settings", "stop",
+     "Each JoinGroup has twice the rebalance timeout that the program was given."),
+    ("ReversesItsAssignors", "ReversesItsAssignors", "keeps-its-settings", "assignors range,roundrobin; stop",
+     "JoinGroup offers the assignors of the user in another order."),
+    ("BeatsWhenFenced", "BeatsOn", "stops-when-fenced", "answer Heartbeat UNKNOWN_MEMBER_ID; stop",
+     "A member that the coordinator does not know sends heartbeats for a second and a half."),
+    ("SendsNoHeartbeat", "Silent", "beats", "pass 3200; stop", "A stable member sends nothing."),
+    ("BeatsAtEachTurn", "Hastens", "beats-no-more-than-due", "pass 1400; stop", "Heartbeats are 20 ms apart."),
+    ("BeatsAnewAtEachTurn", "HastensInKip848", "beats-no-more-than-due", "protocol consumer; pass 1400; stop",
+     "Heartbeats of a group of KIP-848 are 20 ms apart."),
+    ("IgnoresRebalances", "Stays", "comes-back", "rebalance; stop",
+     "A heartbeat that is answered REBALANCE_IN_PROGRESS changes nothing."),
+    ("PausesBeforeItJoins", "TakesItsTime", "comes-back-soon", "rebalance; stop",
+     "REBALANCE_IN_PROGRESS is followed by a pause of several seconds."),
+    ("ReadsOnWithoutSync", "GivesUpSync", "syncs", "answer SyncGroup COORDINATOR_NOT_AVAILABLE; stop",
+     "A SyncGroup that fails is not sent again, and the member takes its generation for complete."),
+    ("KeepsItsCoordinator", "KeepsItsCoordinator", "finds-its-coordinator", "answer Heartbeat NOT_COORDINATOR; stop",
+     "After NOT_COORDINATOR the client goes on with the same broker."),
+    ("EndsWithoutLeaving", "Vanishes", "leaves", "stop", "A dynamic member closes without LeaveGroup."),
+    ("LeavesAsAStaticMember", "LeavesForGood", "leaves", "static; stop", "A static member closes with LeaveGroup."),
+    ("EndsAtAnOldGeneration", "Gives", "ends-when-stopped", "answer Heartbeat ILLEGAL_GENERATION; stop",
+     "The program ends when its generation is over."),
+    ("CrashesWhenItIsClosed", "CrashesAtItsEnd", "ends-when-stopped", "stop",
+     "The program leaves its group, and crashes then."),
+    ("FetchesOn", "ReadsOn", "reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",
+     "What another member was given is fetched on."),
+    ("CommitsOn", "CommitsOn", "commits-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",
+     "What another member was given is committed on."),
+    ("CommitsAhead", "CommitsAhead", "commits-what-it-read", "stop",
+     "The offset after the next record is committed, before that record is read."),
+    ("StartsAtTheBeginning", "StartsAnew", "starts-at-the-committed-offset", "others 1 follow; pass 200; stop",
+     "What the group has committed is asked for, and all partitions are read from the beginning."),
+    ("GoesOnWhereItWas", "KeepsPositions", "starts-at-the-committed-offset",
+     "others 1 follow; pass 200; assign 1; rebalance; assign 0; rebalance; pass 1200; stop",
+     "A partition that other members had meanwhile is read from the position where the member lost it."),
+    ("LosesItsPositions", "LosesPositions", "reads-on", "pass 200; rebalance; stop",
+     "After a rebalance all partitions are read from the beginning, before the committed offsets are known."),
+    ("ClaimsWhenEager", "ClaimsWhenEager", "owns-nothing-when-eager", "rebalance; stop",
+     "A member with range alone claims what it had before."),
+    ("ClaimsNothing", "ClaimsNothing", "claims-what-it-owns", "assignors cooperative-sticky; rebalance; stop",
+     "A cooperative member never claims what it owns."),
+    ("AssignsToItselfAlone", "ForgetsAMember", "assigns-to-everybody", "others 1 lead; stop",
+     "The leader sends an assignment for itself alone."),
+    ("AssignsAllToAll", "GivesTwice", "assigns-each-partition-once", "others 1 lead; rebalance; stop",
+     "The leader gives each member all partitions."),
+    ("KeepsAllPartitions", "Hoards", "assigns-evenly", "others 1 lead; rebalance; stop",
+     "The leader keeps all partitions, and gives the others empty assignments."),
+    ("GivesAwayWhatItReads", "HandsOverAtOnce", "hands-over",
+     "assignors cooperative-sticky; pass 200; others 1 lead; rebalance; stop",
+     "A cooperative leader gives away what it still reads."),
+    ("ReadsItsOwnVersionOnly", "ReadsItsOwnVersion", "leads-other-clients", "member v1; rebalance; stop",
+     "The leader joins again where another member's subscription has a later version than its own."),
+    ("BeatsOnWhenFenced", "BeatsOnWhenFenced", "stays-fenced", "static; fence; stop",
+     "A member whose instance id another process has sends heartbeats for a second and a half."),
+    ("NamesAnotherEpoch", "NamesAnotherEpoch", "names-its-epoch", "protocol consumer; rebalance; stop",
+     "A heartbeat carries an epoch that no answer had."),
+    ("KeepsItsEpoch", "KeepsItsEpoch", "joins-anew-when-fenced",
+     "protocol consumer; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop",
+     "FENCED_MEMBER_EPOCH does not change the epoch."),
+    ("OwnsMore", "OwnsMore", "owns-what-it-is-assigned", "protocol consumer; pass 1200; stop",
+     "A heartbeat says that the member owns one partition more."),
+    ("SendsNoFurtherHeartbeat", "SilentOnceAssigned", "beats-in-time", "protocol consumer; pass 3600; stop",
+     "A member of KIP-848's protocol sends no heartbeat once it has its assignment."),
+    ("EndsWithItsEpoch", "Vanishes", "leaves-with-its-epoch", "protocol consumer; stop",
+     "A member of KIP-848's protocol closes without a last heartbeat."),
+    ("BeatsNameless", "IsNameless", "names-itself", "pass 600; stop", "A heartbeat has no member id."),
+    ("BeatsInAnOldVersion", "BeatsInAnOldVersion", "names-its-instance", "static; stop",
+     "A static member sends heartbeats in a version that has no instance id."),
+    ("ForgetsItsTopics", "ForgetsItsTopics", "names-its-topics", "topics 2; rebalance; stop",
+     "A rejoin names the first topic alone."),
+)  # fmt: skip
+"""Name, class among the defective consumers, invariant, minimal case and sentence of each mutant."""
+
+for _name, _consumer, _invariant, _least, _sentence in PLANTED:
+    _made = type(_name, (LiveMutant,), {"consumer": _consumer, "__doc__": _sentence, "__module__": __name__})
+    mutant("client/groups", f"client/{_invariant}", CLIENT, None, _least)(_made)

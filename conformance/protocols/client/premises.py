@@ -4,23 +4,16 @@ A premise is a list of kinds of events, which have to occur in this order, with 
 them breaks no law, and does not keep it either: it is not judged.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
-from kipcheck.conformance.protocols.client.trace import (
-    FENCED_INSTANCE_ID,
-    FENCING,
-    GROUP_REQUESTS,
-    HEARTBEAT,
-    ILLEGAL_GENERATION,
-    NOT_COORDINATOR,
-)
+from kipcheck.conformance.protocols.client import events, terms
+from kipcheck.conformance.protocols.client.trace import events_of, generation_of
 
-Event: TypeAlias = Mapping[str, Any]
 Premise: TypeAlias = Callable[[History], bool]
 
 EAGER: Final = frozenset({RANGE, ROUNDROBIN, STICKY})
@@ -34,14 +27,14 @@ JOINS: Final = "JoinGroup"
 SYNCS: Final = "SyncGroup"
 SYNCS_WITH_PROTOCOL: Final = f"SyncGroup v{PROTOCOL_SINCE}"
 BEATS: Final = "Heartbeat"
-BEATS_ANEW: Final = HEARTBEAT
+BEATS_ANEW: Final = terms.HEARTBEAT
 BEATS_EITHER_WAY: Final = "a heartbeat of either kind of groups"
 COMMITS: Final = "OffsetCommit"
 COMMITS_AS_MEMBER: Final = "OffsetCommit with a member id"
 FETCHES: Final = "Fetch"
 AS_MEMBER: Final = "a request with a member id and a generation"
 EMBEDS: Final = "a subscription or an assignment inside a request"
-OWNS: Final = f"{HEARTBEAT} with owned partitions"
+OWNS: Final = f"{terms.HEARTBEAT} with owned partitions"
 OFFERS_EAGER: Final = "JoinGroup with an eager assignor"
 OFFERS_COOPERATIVE: Final = "JoinGroup with the cooperative assignor alone"
 # Answers
@@ -83,99 +76,98 @@ def _occur(kinds: Sequence[str], history: History) -> bool:
     return in_order(_kinds_of(history), kinds)
 
 
-def reads(events: Sequence[Event]) -> bool:
+def reads(events: Iterable[events.Event]) -> bool:
     """Whether a client reads, in these events."""
-    return in_order([frozenset(kinds(each)) for each in events], READS)
+    return in_order([frozenset(kinds(event)) for event in events], READS)
 
 
 def in_order(there: Sequence[frozenset[str]], wanted: Sequence[str]) -> bool:
     left = iter(there)
-    return all(any(kind in each for each in left) for kind in wanted)
+    return all(any(kind in kinds for kinds in left) for kind in wanted)
 
 
 @cached_on_history
 def _kinds_of(history: History) -> tuple[frozenset[str], ...]:
-    found = (frozenset(kinds(event)) for _, event in history.actions())
-    return tuple(each for each in found if each)
+    by_event = (frozenset(kinds(event)) for _, event in events_of(history))
+    return tuple(found for found in by_event if found)
 
 
-def kinds(event: Event) -> Iterator[str]:
+def kinds(event: events.Event) -> Iterator[str]:
     """The kinds that an event is of."""
-    match event["what"]:
-        case "request":
+    match event:
+        case events.RequestSeen():
             yield from _of_request(event)
-        case "answer" if event.get("error", 0):
-            yield from _of_error(event)
-        case "answer":
+        case events.AnswerSeen(error=error) if error:
+            yield from _of_error(event.api, error)
+        case events.AnswerSeen():
             yield from _of_answer(event)
-        case "refused":
+        case events.RequestRefused():
             yield REQUEST
-        case "damaged":
+        case events.RecordDamaged():
             yield EMBEDS
-        case "launched":
-            yield from (kind for name, kind in GIVEN.items() if name in event)
-        case "unsettled":
+        case events.Launched():
+            yield from (kind for name, kind in GIVEN.items() if getattr(event, name) is not None)
+        case events.Unsettled():
             yield WAITED_FOR
-        case "settled" if not event["unsent"]:
+        case events.Settled(unsent=()):
             yield WAITED_FOR
-        case "signalled":
+        case events.Signalled():
             yield from (SIGNALLED, ENDS)
-        case "ended":
+        case events.Ended():
             yield from (ENDED, ENDS)
-        case "killed":
+        case events.Killed():
             yield ENDS
 
 
-def _of_request(event: Event) -> Iterator[str]:
-    api: str = event["api"]
+def _of_request(event: events.RequestSeen) -> Iterator[str]:
+    api = event.api
     yield REQUEST
     yield api
     if api in (BEATS, BEATS_ANEW):
         yield BEATS_EITHER_WAY
-    if api in GROUP_REQUESTS:
+    if api in terms.GROUP_REQUESTS:
         yield AS_MEMBER
-    if api == COMMITS and event.get("member"):
+    if api == COMMITS and event.member:
         yield COMMITS_AS_MEMBER
-    if event.get("protocols") or event.get("assignments"):
+    if event.protocols or event.assignments:
         yield EMBEDS
-    if api == SYNCS and event["version"] >= PROTOCOL_SINCE:
+    if api == SYNCS and event.version >= PROTOCOL_SINCE:
         yield SYNCS_WITH_PROTOCOL
-    if any(event.get("subscriptions", ())) or (api == HEARTBEAT and "topics" in event):
+    if any(event.subscriptions or ()) or (api == terms.HEARTBEAT and event.topics is not None):
         yield SUBSCRIBES
-    if api == HEARTBEAT and event.get("owned"):
+    if api == terms.HEARTBEAT and event.owned:
         yield OWNS
-    offered = {name for name, _ in event.get("protocols", ())}
+    offered = frozenset(event.assignors)
     if offered & EAGER:
         yield OFFERS_EAGER
     if offered == {COOPERATIVE}:
         yield OFFERS_COOPERATIVE
 
 
-def _of_error(event: Event) -> Iterator[str]:
-    error = event["error"]
-    if error in FENCING:
+def _of_error(api: str, error: int) -> Iterator[str]:
+    if error in terms.FENCING:
         yield MEMBERSHIP_OVER
-    if error == ILLEGAL_GENERATION:
+    if error == terms.ILLEGAL_GENERATION:
         yield OLD_GENERATION
-    if error == FENCED_INSTANCE_ID:
+    if error == terms.FENCED_INSTANCE_ID:
         yield FENCED_INSTANCE
-    if error == NOT_COORDINATOR and event["api"] in (*GROUP_REQUESTS, JOINS, HEARTBEAT):
+    if error == terms.NOT_COORDINATOR and api in (*terms.GROUP_REQUESTS, JOINS, terms.HEARTBEAT):
         yield MOVED
 
 
-def _of_answer(event: Event) -> Iterator[str]:
-    match event["api"]:
+def _of_answer(event: events.AnswerSeen) -> Iterator[str]:
+    match event.api:
         case "JoinGroup":
             yield JOINED
-            if "sizes" in event:
+            if event.sizes is not None:
                 yield LEADS
         case "SyncGroup":
             yield SYNCED
-        case "ConsumerGroupHeartbeat" if event["generation"] > 0:
+        case "ConsumerGroupHeartbeat" if generation_of(event) > 0:
             yield HAS_EPOCH
-        case "OffsetFetch" if any(offset >= 0 for offset in event.get("committed", {}).values()):
+        case "OffsetFetch" if any(offset >= 0 for offset in (event.committed or {}).values()):
             yield COMMITTED
-        case "Fetch" if event.get("records"):
+        case "Fetch" if event.records:
             yield RECORDS
-    if event["api"] in (SYNCS, HEARTBEAT) and event.get("partitions"):
+    if event.api in (SYNCS, terms.HEARTBEAT) and event.partitions:
         yield ASSIGNED

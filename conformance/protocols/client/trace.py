@@ -1,78 +1,22 @@
 """The traffic of a script in order, with what the client was a member of at each event."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeGuard, TypeVar
 
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.client.ops import (
-    MALFORMED,
-    OPERATIONS,
-    Answer,
-    Kind,
-    Late,
-    Member,
-    Move,
-    Pieces,
-    Refuse,
-    Reset,
-    Silent,
-    Tags,
-    Together,
-    Topic,
-)
+from kipcheck.conformance.protocols.client import events, ops, terms
+from kipcheck.conformance.protocols.client.ops import MALFORMED, OPERATIONS, Kind
 
-NOT_COORDINATOR: Final = 16
-ILLEGAL_GENERATION: Final = 22
-UNKNOWN_MEMBER_ID: Final = 25
-REBALANCE_IN_PROGRESS: Final = 27
-MEMBER_ID_REQUIRED: Final = 79
-FENCED_INSTANCE_ID: Final = 82
-GROUP_ID_NOT_FOUND: Final = 69
-FENCED_MEMBER_EPOCH: Final = 110
-FENCING: Final[Mapping[int, str]] = {
-    ILLEGAL_GENERATION: "ILLEGAL_GENERATION", UNKNOWN_MEMBER_ID: "UNKNOWN_MEMBER_ID",
-    FENCED_INSTANCE_ID: "FENCED_INSTANCE_ID", FENCED_MEMBER_EPOCH: "FENCED_MEMBER_EPOCH",
-}  # fmt: skip
-"""The errors that end a membership, with their names."""
-OF_THE_ID: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, GROUP_ID_NOT_FOUND})
-"""The errors after which a member id is worth nothing, whatever generation its request had."""
-FATAL: Final = frozenset({23, 24, 26, 29, 30, 31, 35, 42, 81, FENCED_INSTANCE_ID, 111, 112, 128})
-"""Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
-OF_GROUPS: Final = frozenset({
-    "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",
-})  # fmt: skip
-"""Requests without which no client is a member that reads, or leaves."""
-GRACE_MS: Final = 1000
-"""What the client does so long after an answer may precede it."""
-RACE_MS: Final = 100
-"""So long after an answer a request of another thread or connection may have been written before it was read."""
-NEVER: Final = 1 << 60
-MISSING: Final[Topic] = "gone"
-"""A topic that does not exist."""
-INTERVALS_OF_ITS_OWN: Final = 10
-"""So many pauses between its attempts, and a session timeout, a client has that returns to its group."""
-LATE_MS: Final = 50
-"""A breach of a bound in time proves nothing if an idle loop of ours was late by so much meanwhile."""
-BY_SCRIPT: Final = "by the script"
-"""Why a connection was closed that a script disturbs: the fault is not the client's."""
-CONFIRMED: Final = "confirmed"
-"""The event that the same law was broken in the same way when a script was played alone, and in time."""
-HEARTBEAT: Final = "ConsumerGroupHeartbeat"
-"""The only request of groups of KIP-848, but for OffsetCommit; what is a generation elsewhere is an epoch there."""
-DAMAGED: Final = "damaged"
-"""The event that a record inside a message is damaged: ``live.recording.embedded`` writes it."""
-GROUP_REQUESTS: Final = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
-"""Those that carry member id and generation."""
-ATTEMPTS: Final = frozenset({"FindCoordinator", "JoinGroup", "SyncGroup", HEARTBEAT})
-"""The requests by which a client returns to its group."""
-WITHOUT_GENERATION: Final = frozenset({"JoinGroup", "LeaveGroup", HEARTBEAT})
-"""Requests without a generation; and that of KIP-848, an error to which ends the membership whatever its epoch."""
-STARTS: Final = frozenset({"launched", "restarted", "ended", "killed"})
+E_co = TypeVar("E_co", bound=events.Event, covariant=True)
+STARTS: Final = (events.Launched, events.Restarted, events.Ended, events.Killed)
 """Events after which no process of before is left."""
+OVER: Final = (*STARTS, events.Signalled)
+"""The same, and the signal to end."""
 
 
 @dataclass(slots=True)
@@ -99,17 +43,22 @@ class Membership:
     JoinGroup without a member id; or was sent an error that it may or may not have read. None: it is a member for all
     that the client knows."""
 
+    @property
+    def carried(self) -> tuple[str, int]:
+        """Member id and generation, as requests carry them."""
+        return self.member, self.generation
+
     def is_current(self, ms: int) -> bool:
         """Whether it is over for at most the grace."""
-        return self.until_ms is None or ms <= self.until_ms + GRACE_MS
+        return self.until_ms is None or ms <= self.until_ms + terms.GRACE_MS
 
 
 @dataclass(slots=True)
-class Happened:
+class TracedEvent(Generic[E_co]):
     """An event, its step, and the memberships so far, the newest last."""
 
     step: int
-    event: Mapping[str, Any]
+    event: E_co
     memberships: tuple[Membership, ...]
     in_doubt: bool = False
     """Of an answer: its connection ended so early after it that the client need not have read it."""
@@ -123,28 +72,17 @@ class Happened:
 
     @property
     def ms(self) -> int:
-        ms: int = self.event["ms"]
-        return ms
-
-    @property
-    def what(self) -> str:
-        what: str = self.event["what"]
-        return what
-
-    @property
-    def api(self) -> str:
-        api: str = self.event["api"]
-        return api
+        return self.event.ms
 
     @property
     def error(self) -> int:
-        error: int = self.event.get("error", 0)
-        return error
+        """Of an answer: its error code, 0 for none; of another event 0."""
+        return self.event.error or 0 if isinstance(self.event, events.AnswerSeen) else 0
 
     @property
-    def pipelined(self) -> bool:
-        """Whether the request was sent before the answer before it could be read."""
-        return bool(self.event.get("pipelined"))
+    def connection(self) -> int:
+        """-1: the event is not about a connection."""
+        return connection_of(self.event)
 
     @property
     def now(self) -> Membership | None:
@@ -158,11 +96,21 @@ class Happened:
         now = self.now
         return now if now is not None and now.given_up_ms is None else None
 
-    def is_request(self, *apis: str) -> bool:
-        return self.what == "request" and (not apis or self.event["api"] in apis)
 
-    def is_answer(self, *apis: str) -> bool:
-        return self.what == "answer" and (not apis or self.event["api"] in apis)
+def is_request(traced: TracedEvent[events.Event], *apis: str) -> TypeGuard[TracedEvent[events.RequestSeen]]:
+    """Whether it is a request, of one of these APIs if there are any."""
+    event = traced.event
+    return isinstance(event, events.RequestSeen) and (not apis or event.api in apis)
+
+
+def is_answer(traced: TracedEvent[events.Event], *apis: str) -> TypeGuard[TracedEvent[events.AnswerSeen]]:
+    event = traced.event
+    return isinstance(event, events.AnswerSeen) and (not apis or event.api in apis)
+
+
+def connection_of(event: events.Event) -> int:
+    connection: int = getattr(event, "connection", -1)
+    return connection
 
 
 @dataclass(slots=True)
@@ -171,137 +119,169 @@ class _Reader:
     in_doubt: bool = False
     shut_out: bool = False
 
-    def read(self, event: Mapping[str, Any], in_doubt: bool) -> None:
+    @property
+    def newest(self) -> Membership | None:
+        return self.memberships[-1] if self.memberships else None
+
+    def read(self, event: events.Event, in_doubt: bool) -> None:
         self.in_doubt = in_doubt
-        if event["what"] in STARTS:
-            self.shut_out = False
-            return self.memberships.clear()
-        if event["what"] == "request":
-            self._sent(event)
-        if event["what"] != "answer":
-            return
-        error, ms = event.get("error", 0), event["ms"]
-        if error in FATAL and event["api"] in OF_GROUPS:
+        match event:
+            case events.RequestSeen():
+                self._sent(event)
+            case events.AnswerSeen():
+                self._answered(event)
+            case events.Launched() | events.Restarted() | events.Ended() | events.Killed():
+                self.shut_out = False
+                self.memberships.clear()
+
+    def _answered(self, event: events.AnswerSeen) -> None:
+        error, ms = event.error or 0, event.ms
+        if error in terms.FATAL and event.api in terms.OF_GROUPS:
             self.shut_out = True
-        if event["api"] not in (*GROUP_REQUESTS, "JoinGroup", "LeaveGroup", HEARTBEAT):
+        if event.api not in (*terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup", terms.HEARTBEAT):
             return
-        if error in FENCING or error in OF_THE_ID:
-            self._fence(event, error, ms)
+        newest = self.newest
+        if error in terms.FENCING or error in terms.OF_THE_ID:
+            self._fence(event, error)
         elif error:
             return
-        elif event["api"] == "LeaveGroup":
+        elif event.api == "LeaveGroup":
             self._end(ms)
-        elif event["api"] == "JoinGroup":
-            before = self.memberships[-1] if self.memberships else None
+        elif event.api == "JoinGroup":
             self._end(ms)
             # What it had is taken away by the answer to SyncGroup.
-            kept = (
-                before.partitions if before is not None and before.until_ms in (ms, None) and not before.error else ()
-            )
-            self.memberships.append(Membership(event["member"], event["generation"], ms, partitions=frozenset(kept)))
-        elif event["api"] == "SyncGroup" and self.memberships:
-            now = self.memberships[-1]
-            given = frozenset(event["partitions"])
-            adopted, unread = "empty" not in event, "unread" in event
-            self._renew(Membership(now.member, now.generation, ms, None, ms, given, adopted=adopted, unread=unread))
-        elif event["api"] == HEARTBEAT:
-            self._beaten(event, ms)
+            kept = newest is not None and newest.until_ms in (ms, None) and not newest.error
+            partitions = newest.partitions if kept and newest is not None else frozenset[str]()
+            self.memberships.append(Membership(event.member or "", generation_of(event), ms, partitions=partitions))
+        elif event.api == "SyncGroup" and newest is not None:
+            given = frozenset(event.partitions or ())
+            renewed = Membership(newest.member, newest.generation, ms, None, ms, given)
+            renewed.adopted, renewed.unread = not event.empty, event.unread
+            self._renew(renewed)
+        elif event.api == terms.HEARTBEAT:
+            self._beaten(event)
 
-    def _sent(self, event: Mapping[str, Any]) -> None:
+    def _sent(self, event: events.RequestSeen) -> None:
         """A request shows whether the client takes itself for a member. One of another thread may be older."""
-        now = self.memberships[-1] if self.memberships else None
+        now = self.newest
         if now is None or now.until_ms is not None:
             return
-        if event["api"] == "LeaveGroup" or (event["api"] == "JoinGroup" and not event.get("member")):
-            now.given_up_ms = event["ms"]
-        elif now.given_up_ms is not None and event["api"] in (*GROUP_REQUESTS, "JoinGroup"):
-            is_same = event.get("member") == now.member and event.get("generation", now.generation) == now.generation
-            if is_same and event["ms"] > now.given_up_ms + RACE_MS and not event.get("pipelined"):
+        if event.api == "LeaveGroup" or (event.api == "JoinGroup" and not event.member):
+            now.given_up_ms = event.ms
+        elif now.given_up_ms is not None and event.api in (*terms.GROUP_REQUESTS, "JoinGroup"):
+            is_same = event.member == now.member and event.generation in (None, now.generation)
+            if is_same and event.ms > now.given_up_ms + terms.RACE_MS and not event.pipelined:
                 now.given_up_ms = None
 
-    def _fence(self, event: Mapping[str, Any], error: int, ms: int) -> None:
+    def _fence(self, event: events.AnswerSeen, error: int) -> None:
         """A JoinGroup has no generation, and a LeaveGroup neither: of them the member id says which membership ends.
 
         An answer to an older request says nothing of the newest membership; but that its member id is worth nothing,
         of which the client need not take notice, nor of an answer that it may not have read.
         """
-        newest = self.memberships[-1] if self.memberships else None
-        given = event.get("to") or [event.get("member"), -1]
-        if newest is None or newest.until_ms is not None or given[0] != newest.member:
+        newest = self.newest
+        member, generation = event.to or (event.member, -1)
+        if newest is None or newest.until_ms is not None or member != newest.member:
             return
-        is_of_it = event["api"] in WITHOUT_GENERATION or given[1] == newest.generation
-        if is_of_it and error in FENCING:
-            self._end(ms, error, event["api"])
-        if newest.until_ms is None and (is_of_it or error in OF_THE_ID):
-            newest.given_up_ms = ms
+        is_of_it = event.api in terms.WITHOUT_GENERATION or generation == newest.generation
+        if is_of_it and error in terms.FENCING:
+            self._end(event.ms, error, event.api)
+        if newest.until_ms is None and (is_of_it or error in terms.OF_THE_ID):
+            newest.given_up_ms = event.ms
 
-    def _beaten(self, event: Mapping[str, Any], ms: int) -> None:
-        now = self.memberships[-1] if self.memberships else None
-        if event["generation"] < 0:
-            return self._end(ms)
-        same = now is not None and now.until_ms is None and now.member == event["member"]
-        given = event.get("partitions")
-        if same and now is not None and given is None and now.generation == event["generation"]:
+    def _beaten(self, event: events.AnswerSeen) -> None:
+        now, epoch = self.newest, generation_of(event)
+        if epoch < 0:
+            return self._end(event.ms)
+        if now is not None and (now.until_ms is not None or now.member != event.member):
+            now = None
+        if now is not None and event.partitions is None and now.generation == epoch:
             return
-        had = now.partitions if same and now is not None else frozenset()
-        partitions = had if given is None else frozenset(given)
-        self._renew(Membership(event["member"], event["generation"], ms, None, ms, partitions))
+        had = frozenset[str]() if now is None else now.partitions
+        partitions = had if event.partitions is None else frozenset(event.partitions)
+        self._renew(Membership(event.member or "", epoch, event.ms, None, event.ms, partitions))
 
-    def _renew(self, found: Membership) -> None:
+    def _renew(self, membership: Membership) -> None:
         self.shut_out = False
-        self._end(found.since_ms)
-        self.memberships.append(found)
+        self._end(membership.since_ms)
+        self.memberships.append(membership)
 
     def _end(self, ms: int, error: int = 0, by: str = "") -> None:
         """Ends what is not over, unless the client may not know it. What is not over is the newest of all."""
-        for each in reversed(self.memberships) if not self.in_doubt else ():
-            if each.until_ms is not None:
+        for membership in reversed(self.memberships) if not self.in_doubt else ():
+            if membership.until_ms is not None:
                 break
-            each.until_ms, each.error, each.ended_by = ms, error, by
+            membership.until_ms, membership.error, membership.ended_by = ms, error, by
 
 
-def trace(history: History) -> Iterator[Happened]:
+def generation_of(event: events.RequestSeen | events.AnswerSeen) -> int:
+    """Generation or epoch; -1: it has none."""
+    return -1 if event.generation is None else event.generation
+
+
+def session_of(event: events.RequestSeen, otherwise: int = terms.SESSION_MS) -> int:
+    """The session timeout of a JoinGroup."""
+    return otherwise if event.session_ms is None else event.session_ms
+
+
+@cached_on_history
+def events_of(history: History) -> tuple[tuple[int, events.Event], ...]:
+    """The events up to the first step without an answer, each with its step."""
+    return tuple((step, parsed(action)) for step, action in history.actions())
+
+
+def parsed(action: Mapping[str, Any] | events.Event) -> events.Event:
+    """The event of its JSON. Histories that are only judged, and never written, have events themselves."""
+    return events.EVENTS.from_json(action) if isinstance(action, Mapping) else action
+
+
+def trace(history: History) -> Iterator[TracedEvent[events.Event]]:
     """All events up to the first step without an answer. Memberships change after the event that changes them."""
-    reader, events = _Reader(), [*history.actions()]
-    closed = {event["connection"]: event["ms"] for _, event in events if event["what"] == "closed"}
+    reader = _Reader()
     memberships: tuple[Membership, ...] = ()
     unqueued: dict[int, int] = {}
-    errors = _errors([event for _, event in events])
-    for at, (step, event) in enumerate(events):
-        connection, ms = event.get("connection", -1), event["ms"]
-        if event["what"] == "request" and not event.get("pipelined"):
+    closed, errors = _closed_and_errors(history)
+    for at, (step, event) in enumerate(events_of(history)):
+        connection, ms = connection_of(event), event.ms
+        if isinstance(event, events.RequestSeen) and not event.pipelined:
             unqueued[connection] = ms
-        in_doubt = event["what"] == "answer" and closed.get(event["connection"], NEVER) <= event["ms"] + RACE_MS
+        in_doubt = isinstance(event, events.AnswerSeen) and closed.get(connection, terms.NEVER) <= ms + terms.RACE_MS
         earliest_ms = unqueued.get(connection, ms)
-        yield Happened(step, event, memberships, in_doubt, reader.shut_out, earliest_ms, errors.get(at))
+        yield TracedEvent(step, event, memberships, in_doubt, reader.shut_out, earliest_ms, errors.get(at))
         reader.read(event, in_doubt)
         if len(memberships) != len(reader.memberships):  # a client that spins has thousands, which are copied once
             memberships = tuple(reader.memberships)
 
 
-def _errors(events: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-    """Place of a request -> error code of its answer. Brokers answer the requests of a connection in their order.
+@cached_on_history
+def _closed_and_errors(history: History) -> tuple[Mapping[int, int], Mapping[int, int]]:
+    """When each connection was closed; and the place of a request -> error code of its answer. Brokers answer the
+    requests of a connection in their order.
 
     A request that strict decoding refuses is a second event before its own one, unless it cannot be read at all.
     """
+    closed: dict[int, int] = {}
     waiting: dict[tuple[int, str], deque[list[int]]] = {}
     refused: dict[tuple[int, str], list[int]] = {}
-    found: dict[int, int] = {}
-    for at, event in enumerate(events):
-        if event["what"] == "refused":
-            refused[event["connection"], (event["message"] or "").removesuffix("Request")] = [at]
-        elif event["what"] == "request":
-            key = event["connection"], event["api"]
-            waiting.setdefault(key, deque()).append([at, *refused.pop(key, ())])
-        elif event["what"] == "answer":
-            key = event["connection"], event["api"]
-            places = waiting[key].popleft() if waiting.get(key) else refused.pop(key, [])
-            found |= dict.fromkeys(places, event.get("error", 0))
-    return found
+    errors: dict[int, int] = {}
+    for at, (_, event) in enumerate(events_of(history)):
+        match event:
+            case events.Closed():
+                closed[event.connection] = event.ms
+            case events.RequestRefused():
+                refused[event.connection, event.api] = [at]
+            case events.RequestSeen():
+                key = event.connection, event.api
+                waiting.setdefault(key, deque()).append([at, *refused.pop(key, ())])
+            case events.AnswerSeen():
+                key = event.connection, event.api
+                places = waiting[key].popleft() if waiting.get(key) else refused.pop(key, [])
+                errors |= dict.fromkeys(places, event.error or 0)
+    return closed, errors
 
 
 def longest_absence_ms(
-    events: Iterable[Mapping[str, Any]], since_ms: int, until_ms: int, session_ms: int, patience_ms: int
+    traffic: Iterable[events.Event], since_ms: int, until_ms: int, session_ms: int, patience_ms: int
 ) -> int | None:
     """In what time a client is back in its group that returns at all, as far as it shows: its session timeout and ten
     of its own intervals.
@@ -311,18 +291,19 @@ def longest_absence_ms(
     those before it; but for one whose user states its longest back-off, ``patience_ms``, which counts if it is longer.
     None: it shows no interval.
     """
-    apis = ATTEMPTS | GROUP_REQUESTS
-    recent = [each for each in events if each["what"] == "request" and each["ms"] >= since_ms and each["api"] in apis]
-    times = [each["ms"] for each in recent if each["api"] in ATTEMPTS] or [each["ms"] for each in recent]
+    apis = terms.ATTEMPTS | terms.GROUP_REQUESTS
+    requests = (event for event in traffic if isinstance(event, events.RequestSeen) and event.ms >= since_ms)
+    recent = [request for request in requests if request.api in apis]
+    times = [request.ms for request in recent if request.api in terms.ATTEMPTS] or [request.ms for request in recent]
     ends = [since_ms, *times, *(() if patience_ms or not times else (until_ms,))]
     pauses = [after - before for before, after in pairwise(ends)]
     interval_ms = max([*pauses, patience_ms])
-    return session_ms + INTERVALS_OF_ITS_OWN * interval_ms if interval_ms else None
+    return session_ms + terms.INTERVALS_OF_ITS_OWN * interval_ms if interval_ms else None
 
 
 def was_late(history: History) -> bool:
     """Whether an idle loop of ours was late, so that a breach of a bound in time has to be proven."""
-    return any(_is_late(event) for _, event in history.actions())
+    return any(_late(history))
 
 
 def is_in_time(history: History, violation: Violation) -> bool:
@@ -331,33 +312,34 @@ def is_in_time(history: History, violation: Violation) -> bool:
         return not was_late(history)
     since_ms, until_ms = violation.window_ms
     return not any(
-        _is_late(event) and since_ms <= event["ms"] + LATE_MS and event["ms"] - event["late_ms"] <= until_ms + LATE_MS
-        for _, event in history.actions()
+        since_ms <= event.ms + terms.LATE_MS and event.ms - event.late_ms <= until_ms + terms.LATE_MS
+        for event in _late(history)
     )
 
 
 def is_proven(history: History, law: str, violation: Violation) -> bool:
     """Whether a breach of a bound in time counts though this machine was late: in another part of the script, or the
     law was broken in this way when a script was played alone, and in time."""
-    way = [law, [*violation.shape]]
-    confirmed = ([event["law"], event["shape"]] for _, event in history.actions() if event["what"] == CONFIRMED)
-    return way in confirmed or is_in_time(history, violation)
+    ways = {(event.law, event.shape) for _, event in events_of(history) if isinstance(event, events.Confirmed)}
+    return (law, violation.shape) in ways or is_in_time(history, violation)
 
 
-def _is_late(event: Mapping[str, Any]) -> bool:
-    return bool(event["what"] == "idle" and event["late_ms"] >= LATE_MS)
+def _late(history: History) -> Iterator[events.Idle]:
+    return (
+        event for _, event in events_of(history) if isinstance(event, events.Idle) and event.late_ms >= terms.LATE_MS
+    )
 
 
 def has_malformed_member(history: History, step: int) -> bool:
     """Whether another member's metadata cannot be read, since that step or before: then the group is not healthy."""
-    members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[Member])
+    members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[ops.Member])
     return any(each.body.get("damage") in MALFORMED for each in members)
 
 
 def has_missing_topic(history: History, step: int) -> bool:
     """Whether another member subscribes to a topic that does not exist, since that step or before."""
-    members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[Member])
-    return any(MISSING in each.body["topics"] for each in members)
+    members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[ops.Member])
+    return any(terms.MISSING in each.body["topics"] for each in members)
 
 
 def disturbance(history: History, step: int, unsent: Kind | None = None) -> tuple[str, ...]:
@@ -365,7 +347,8 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
 
     A step whose request the client did not send has changed nothing. ``unsent``: another request that it did not send.
     """
-    waited_for = {(at, kind) for at, event in history.actions() for kind in event.get("unsent", ())}
+    ends = ((at, event) for at, event in events_of(history) if isinstance(event, events.Settled | events.Unsettled))
+    waited_for = {(at, kind) for at, event in ends for kind in event.unsent}
     for at in range(step, -1, -1):
         each = history.case.steps[at]
         event = OPERATIONS.event_of(each)
@@ -373,12 +356,12 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
         if kind is not None and (kind == unsent or (at, kind) in waited_for):
             continue
         match event:
-            case Answer(_, error):
+            case ops.Answer(_, error):
                 return (f"answer {error}",)
-            case Refuse(_, refusal):
+            case ops.Refuse(_, refusal):
                 return (f"refuse {refusal}",)
-            case Reset(_, when):
+            case ops.Reset(_, when):
                 return (f"reset {when}",)
-            case Late() | Pieces() | Silent() | Together() | Tags() | Move():
+            case ops.Late() | ops.Pieces() | ops.Silent() | ops.Together() | ops.Tags() | ops.Move():
                 return (each.verb.removeprefix("client-"),)
     return ()

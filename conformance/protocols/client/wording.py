@@ -1,13 +1,24 @@
 """How a failure of a live client is shown: its script in sentences, and the traffic around the breach."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kipcheck.conformance.core.values.history import History, Op, Replied
 from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.protocols.client.events import (
+    EVENTS,
+    AnswerSeen,
+    Closed,
+    Event,
+    Idle,
+    Opened,
+    RecordDamaged,
+    RequestRefused,
+    RequestSeen,
+)  # fmt: skip
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
-from kipcheck.conformance.protocols.client.trace import DAMAGED
+from kipcheck.conformance.protocols.client.trace import generation_of, parsed
 from kipcheck.conformance.protocols.codec.checks.family import rows_of
 from kipcheck.conformance.protocols.declare.check import Exhibit
 from kipcheck.conformance.protocols.declare.conversations import answer
@@ -24,12 +35,8 @@ BEFORE: Final = 10
 """Exchanges of the step with the breach that are shown before it; of other steps: ``FEW``, the last ones."""
 FEW: Final = 3
 AFTER: Final = 2
-UNSHOWN: Final = frozenset({"idle", "opened"})
+UNSHOWN: Final = (Idle, Opened)
 NAMES: Final = {each.value: each.name for each in Error}
-SAID: Final = {
-    "joined": "is a member of the group for the first time", "signalled": "is sent SIGTERM",
-    "killed": "is killed with SIGKILL", "restarted": "is started again",
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -77,25 +84,24 @@ def exhibits(history: History, violation: Violation) -> list[Exhibit]:
         rows.append({**first, "answer": None, "guilty": False})
         rows += shown(list(happened(events(op), names, place if op.index == step else None)), op.index == step)
     found: list[Exhibit] = [{"kind": "sequence", "steps": rows}]
-    event = next((each for each in events(history.ops[step])[place : place + 1]), {}) if place is not None else {}
-    if event.get("what") == "refused" and event["message"]:
-        found.append(annotated(history.case.edition, bytes.fromhex(event["hex"]), violation))
-    if event.get("what") == DAMAGED and event["hex"]:
-        inside = damaged(event).moved
+    guilty = None if place is None else next(iter(events(history.ops[step])[place : place + 1]), None)
+    if isinstance(guilty, RequestRefused) and guilty.message:
+        found.append(annotated(history.case.edition, bytes.fromhex(guilty.hex), violation))
+    if isinstance(guilty, RecordDamaged) and guilty.hex:
+        inside = damaged(guilty).moved
         assert inside.damage is not None
         found.append(rows_of(inside, replace(violation, offset=inside.damage.offset)))
     return found
 
 
-def damaged(event: Mapping[str, Any]) -> "Inside":
+def damaged(event: RecordDamaged) -> "Inside":
     """The byte map of a damaged record, with offsets in the request or answer where they are known."""
     from kipcheck.conformance.wire.explain_inside import damaged  # brings construct, as below
 
     refused = Refused(
-        event["kind"], event["cause"], message=event["record"], version=event["of"], path=event["field"],
-        offset=event["at"],
-    )  # fmt: skip
-    return damaged(event["record"], bytes.fromhex(event["hex"]), refused, event["path"], event["start"] or 0)
+        event.kind, event.cause, message=event.record, version=event.of, path=event.field, offset=event.at
+    )
+    return damaged(event.record, bytes.fromhex(event.hex), refused, event.path, event.start or 0)
 
 
 def annotated(edition: str, data: bytes, violation: Violation) -> Exhibit:
@@ -107,8 +113,9 @@ def annotated(edition: str, data: bytes, violation: Violation) -> Exhibit:
     return rows_of(sent, replace(violation, offset=offset))
 
 
-def events(op: Op) -> Sequence[Mapping[str, Any]]:
-    return dict(op.observation.payload).get("actions", ()) if isinstance(op.observation, Replied) else ()
+def events(op: Op) -> list[Event]:
+    actions = dict(op.observation.payload).get("actions", ()) if isinstance(op.observation, Replied) else ()
+    return [parsed(action) for action in actions]
 
 
 def breach(history: History, violation: Violation) -> tuple[int, int | None]:
@@ -117,13 +124,14 @@ def breach(history: History, violation: Violation) -> tuple[int, int | None]:
     step = violation.at[-1]
     if not isinstance(history.ops[step].observation, Replied):
         return step, None
-    laws = [each for id, each in INVARIANTS.items() if id.startswith("client/")]
+    laws = [law for id, law in INVARIANTS.items() if id.startswith("client/")]
+    traffic = [events(op) for op in history.ops[: step + 1]]  # parsed once for all parts
 
     def breaks(count: int) -> bool:
-        cut = cut_off(history, step, count)
+        cut = cut_off(history, [*traffic[:-1], traffic[-1][:count]])
         return any(found.shape == violation.shape for law in laws for found in law.search(cut))
 
-    low, high = 0, len(events(history.ops[step]))
+    low, high = 0, len(traffic[-1])
     if not breaks(high):
         return step, None
     while low < high:
@@ -132,35 +140,36 @@ def breach(history: History, violation: Violation) -> tuple[int, int | None]:
     return step, low - 1 if low else None
 
 
-def cut_off(history: History, step: int, count: int) -> History:
-    """The history with the first events of a step, and without the steps after it."""
-    op = history.ops[step]
-    assert isinstance(op.observation, Replied)
-    actions = events(op)[:count]
-    payload = tuple((key, actions if key == "actions" else value) for key, value in op.observation.payload)
-    last = replace(op, observation=replace(op.observation, payload=payload))
-    return replace(history, ops=(*history.ops[:step], last))
+def cut_off(history: History, traffic: Sequence[Sequence[Event]]) -> History:
+    """The history with these events of its first steps, and without the steps after them."""
+    ops = zip(history.ops, traffic, strict=False)
+    return replace(history, ops=tuple(_with(op, events) for op, events in ops))
 
 
-def happened(found: Sequence[Mapping[str, Any]], names: Names, guilty: int | None) -> Iterator[Row]:
+def _with(op: Op, events: Sequence[Event]) -> Op:
+    if not isinstance(op.observation, Replied):
+        return op
+    payload = tuple((key, events if key == "actions" else value) for key, value in op.observation.payload)
+    return replace(op, observation=replace(op.observation, payload=payload))
+
+
+def happened(events: Sequence[Event], names: Names, guilty: int | None) -> Iterator[Row]:
     """Requests with their answers, and the rest; equal ones in a row once."""
-    waiting: dict[tuple[Any, Any], Row] = {}
+    waiting: dict[tuple[int, str], Row] = {}
     last: Row | None = None
     ready: list[Row] = []
-    for place, each in enumerate(found):
-        key = each.get("connection"), each.get("api")
-        if each["what"] == "answer" and key in waiting:
-            waiting.pop(key).answer = answered(each, names)
+    for place, event in enumerate(events):
+        if isinstance(event, AnswerSeen) and (event.connection, event.api) in waiting:
+            waiting.pop((event.connection, event.api)).answer = answered(event, names)
             if place == guilty:
                 ready[-1].guilty = True
             continue
-        if each["what"] in UNSHOWN or (each["what"] == "closed" and not each["why"]):
+        if isinstance(event, UNSHOWN) or (isinstance(event, Closed) and not event.why):
             continue
-        row = Row(each["ms"], said(each, names), None, each["what"] in ("request", "refused", DAMAGED), place == guilty)
-        if each["what"] == "request":
-            waiting[key] = row
-        elif each["what"] == "refused":
-            waiting[each.get("connection"), (each["message"] or "").removesuffix("Request")] = row
+        to_broker = isinstance(event, RequestSeen | RequestRefused | RecordDamaged)
+        row = Row(event.ms, said(event, names), None, to_broker, place == guilty)
+        if isinstance(event, RequestSeen | RequestRefused):
+            waiting[event.connection, event.api] = row
         ready.append(row)
     for row in ready:
         same = last is not None and (last.says, last.answer, last.guilty) == (row.says, row.answer, row.guilty)
@@ -176,68 +185,52 @@ def happened(found: Sequence[Mapping[str, Any]], names: Names, guilty: int | Non
 
 def shown(rows: Sequence[Row], has_breach: bool) -> Iterator[Exhibit]:
     """The rows around the breach; of a step without it the last ones."""
-    guilty = next((number for number, each in enumerate(rows) if each.guilty), None) if has_breach else None
+    guilty = next((number for number, row in enumerate(rows) if row.guilty), None) if has_breach else None
     low = max(0, (guilty - BEFORE) if guilty is not None else len(rows) - (BEFORE if has_breach else FEW))
     high = len(rows) if guilty is None else guilty + 1 + AFTER
     if low:
         says = f"{low} earlier events are not shown" if low > 1 else "1 earlier event is not shown"
         yield {"from": CLIENT, "to": CLIENT, "says": says, "answer": None, "guilty": False, "first": False}
-    yield from (each.data() for each in rows[low:high])
+    yield from (row.data() for row in rows[low:high])
 
 
-def said(event: Mapping[str, Any], names: Names) -> str:
+def said(event: Event, names: Names) -> str:
     """An event as the predicate of a sentence about the client."""
-    match event["what"]:
-        case "request":
-            return ", ".join([f"{event['api']} v{event['version']}", *requested(event, names)])
-        case "answer":
-            return f"is sent a late answer to {event['api']}: {answered(event, names)}"
-        case "refused":
-            return f"{event['message']} v{event['version']}, which strict decoding refuses: {event['why']}"
-        case "damaged":
-            return f"{event['api']} v{event['version']} has a damaged {event['record']}: {event['path']}"
-        case "closed":
-            return f"loses connection {event['connection']}, which the broker closes: {event['why']}"
-        case "settled":
-            return f"is a stable member, {seconds(event['waited_ms'])} after the step began"
-        case "unsettled":
-            return f"is no stable member, {seconds(event['waited_ms'])} after the step began"
-        case "confirmed":
-            return f"breaks {event['law']} in this way also when a script is played alone, and kipcheck is in time"
-        case "ended":
-            return f"ends with exit code {event['code']}"
-        case other:
-            return SAID.get(other, str(other))
+    match event:
+        case RequestSeen():
+            return ", ".join([f"{event.api} v{event.version}", *requested(event, names)])
+        case AnswerSeen():
+            return f"is sent a late answer to {event.api}: {answered(event, names)}"
+    return EVENTS.describe(event)
 
 
-def requested(event: Mapping[str, Any], names: Names) -> Iterator[str]:
-    if "member" in event:
-        yield names.of(event["member"])
-    if event.get("generation", -1) >= 0:
-        yield f"generation {event['generation']}"
-    if "instance" in event:
-        yield f"instance {event['instance']}"
-    if event["api"] == "JoinGroup":
-        yield f"assignors {' '.join(each[0] for each in event['protocols'])}"
-    if event.get("assignments"):
-        yield "; ".join(f"{names.of(who)} gets {given_to(given)}" for who, given in event["assignments"])
-    if "partitions" in event:
-        yield listed(event["partitions"])
+def requested(event: RequestSeen, names: Names) -> Iterator[str]:
+    if event.member is not None:
+        yield names.of(event.member)
+    if generation_of(event) >= 0:
+        yield f"generation {event.generation}"
+    if event.instance is not None:
+        yield f"instance {event.instance}"
+    if event.api == "JoinGroup":
+        yield f"assignors {' '.join(event.assignors)}"
+    if event.assignments:
+        yield "; ".join(f"{names.of(member)} gets {given_to(given)}" for member, given in event.assignments)
+    if event.partitions is not None:
+        yield listed(event.partitions)
 
 
-def answered(event: Mapping[str, Any], names: Names) -> str:
-    error = event.get("error", 0)
-    if error:
-        return NAMES.get(error, f"error {error}")
-    if event["api"] == "JoinGroup":
-        role = "leads" if event.get("leads") else "follows"
-        return f"{names.of(event['member'])}, generation {event['generation']}, {role}"
-    return listed(event["partitions"]) if "partitions" in event else "ok"
+def answered(event: AnswerSeen, names: Names) -> str:
+    if event.error:
+        return NAMES.get(event.error, f"error {event.error}")
+    if event.api == "JoinGroup":
+        role = "leads" if event.leads else "follows"
+        return f"{names.of(event.member or '')}, generation {event.generation}, {role}"
+    return "ok" if event.partitions is None else listed(event.partitions)
 
 
-def given_to(partitions: Any) -> str:
+def given_to(partitions: Sequence[str] | None) -> str:
     return "bytes that cannot be read" if partitions is None else listed(partitions)
 
 
-def listed(partitions: Any) -> str:
-    return " ".join(map(str, partitions)) or "no partitions"
+def listed(partitions: Sequence[str]) -> str:
+    return " ".join(partitions) or "no partitions"

@@ -1,6 +1,6 @@
 """Laws of a group of consumers, checked in every state of the product machine of ``cluster``.
 
-They restate those invariants of ``invariants.ownership`` and ``invariants.upgrade`` that concern single states.
+They restate those invariants of ``invariants.ownership`` and ``invariants.bounces`` that concern single states.
 """
 
 from collections import Counter

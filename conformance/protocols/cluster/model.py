@@ -64,18 +64,9 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.model.state_bounds import ids
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.messages import (
-    HEARTBEAT,
-    RETRY,
-    Close,
-    Disconnected,
-    Event,
-    Poll,
-    Raised,
-    Subscribe,
-    UserEvent,
-)
+from kipcheck.conformance.protocols.member.model.messages import HEARTBEAT, RETRY, Event, UserEvent
 from kipcheck.conformance.protocols.member.model.state import Pause, Phase, State
+from kipcheck.conformance.protocols.member.ops import Close, Disconnected, Poll, Raised, Subscribe
 
 MemberOutcome: TypeAlias = tuple[Node, tuple[Sent[Message], ...], list[UserEvent]]
 

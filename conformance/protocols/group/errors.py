@@ -1,55 +1,36 @@
 """The errors of the protocol of classic groups, and how fields and answers have them."""
 
-from enum import IntEnum
 from operator import attrgetter
 from typing import Any, Final
 
 from kipcheck.conformance.core.operations.field_kinds import Kind, TextForm
 from kipcheck.conformance.core.operations.wire_form import Value
+from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error, error_name
 
+__all__ = ["ERROR", "KNOWN", "KNOWN_ERROR", "REPORTED_ERROR", "Error"]
 
-class Error(IntEnum):
-    """Kafka's error codes that this protocol uses (``org.apache.kafka.common.protocol.Errors``)."""
-
-    UNKNOWN_SERVER_ERROR = -1
-    NONE = 0
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    NOT_LEADER_OR_FOLLOWER = 6
-    REQUEST_TIMED_OUT = 7
-    MESSAGE_TOO_LARGE = 10
-    OFFSET_METADATA_TOO_LARGE = 12
-    COORDINATOR_LOAD_IN_PROGRESS = 14
-    COORDINATOR_NOT_AVAILABLE = 15
-    NOT_COORDINATOR = 16
-    NOT_ENOUGH_REPLICAS = 19
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
-    ILLEGAL_GENERATION = 22
-    INCONSISTENT_GROUP_PROTOCOL = 23
-    INVALID_GROUP_ID = 24
-    UNKNOWN_MEMBER_ID = 25
-    INVALID_SESSION_TIMEOUT = 26
-    REBALANCE_IN_PROGRESS = 27
-    INVALID_COMMIT_OFFSET_SIZE = 28
-    GROUP_AUTHORIZATION_FAILED = 30
-    UNSUPPORTED_VERSION = 35
-    KAFKA_STORAGE_ERROR = 56
-    NON_EMPTY_GROUP = 68
-    GROUP_ID_NOT_FOUND = 69
-    MEMBER_ID_REQUIRED = 79
-    GROUP_MAX_SIZE_REACHED = 81
-    FENCED_INSTANCE_ID = 82
+KNOWN: Final = {name: Error[name] for name in (
+    "UNKNOWN_SERVER_ERROR", "NONE", "UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT",
+    "MESSAGE_TOO_LARGE", "OFFSET_METADATA_TOO_LARGE", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "ILLEGAL_GENERATION",
+    "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID", "UNKNOWN_MEMBER_ID", "INVALID_SESSION_TIMEOUT",
+    "REBALANCE_IN_PROGRESS", "INVALID_COMMIT_OFFSET_SIZE", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION",
+    "KAFKA_STORAGE_ERROR", "NON_EMPTY_GROUP", "GROUP_ID_NOT_FOUND", "MEMBER_ID_REQUIRED", "GROUP_MAX_SIZE_REACHED",
+    "FENCED_INSTANCE_ID",
+)}  # fmt: skip
+"""Those that the protocol of classic groups uses. Others become UNKNOWN_SERVER_ERROR."""
 
 
 def _known_error(found: Any) -> Error:
-    if found not in Error.__members__:
-        raise TypeError(f": unknown error {found!r}: use one of {', '.join(Error.__members__)}")
-    return Error[found]
+    if found not in KNOWN:
+        raise TypeError(f": unknown error {found!r}: use one of {', '.join(KNOWN)}")
+    return KNOWN[found]
 
 
 def _any_error(found: Any) -> Error:
     if not isinstance(found, str):
         raise TypeError(f": must be a string, got {found!r}")
-    return Error.__members__.get(found, Error.UNKNOWN_SERVER_ERROR)
+    return KNOWN.get(found, Error.UNKNOWN_SERVER_ERROR)
 
 
 _NAME: Final = attrgetter("name")
@@ -60,9 +41,8 @@ REPORTED_ERROR: Final = Kind("name of an error", {"type": "string"}, _any_error,
 
 
 def _of_code(code: int) -> Error:
-    return Error(code) if code in _CODES else Error.UNKNOWN_SERVER_ERROR
+    return KNOWN.get(error_name(code), Error.UNKNOWN_SERVER_ERROR)
 
 
-_CODES: Final = frozenset(Error)
 ERROR: Final = Value(int, _of_code)
-"""How messages have errors: by code, of which unknown ones become UNKNOWN_SERVER_ERROR, too."""
+"""How messages have errors: by code."""

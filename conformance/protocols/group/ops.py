@@ -517,7 +517,7 @@ OPERATIONS: Final = Requests(
 
 
 def check_answer(found: Any) -> str:
-    """Of a coordinator, to this request or to an earlier one: what is wrong with it, as ``core.verbs`` wants it."""
+    """Of a coordinator, to this request or to an earlier one: what is wrong with it, as ``verb_registry`` wants it."""
     try:
         reply = OPERATIONS.answer_from_json(found)
     except TypeError as wrong:

@@ -21,7 +21,6 @@ from kipcheck.conformance.protocols.declare.conversations import (
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.member import invariants
 from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS
-from kipcheck.conformance.protocols.member.model.messages import Request
 from kipcheck.conformance.protocols.member.model.rules import rules_of
 from kipcheck.conformance.protocols.member.ops import (
     ACTIONS,
@@ -30,6 +29,7 @@ from kipcheck.conformance.protocols.member.ops import (
     MEMBER as MACHINE,
     OPERATIONS,
     USER,
+    Request,
 )
 from kipcheck.conformance.protocols.member.possible_conversations import conversation, impossible
 from kipcheck.conformance.protocols.member.strategies.conversations import conversations

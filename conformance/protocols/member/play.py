@@ -18,23 +18,20 @@ from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Pla
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.group.model.messages import Beat, Committed, Error, Fired, Joined, Left, Synced
 from kipcheck.conformance.protocols.group.ops import TIME
-from kipcheck.conformance.protocols.member.model.client import AnswerReceived, Client
+from kipcheck.conformance.protocols.member.model.client import Client
 from kipcheck.conformance.protocols.member.model.consumer import CONSUMER, Consumer
-from kipcheck.conformance.protocols.member.model.messages import CommitOffsets, Event, Poll, Subscribe
+from kipcheck.conformance.protocols.member.model.messages import Event
 from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Config, Rules, rules_of
 from kipcheck.conformance.protocols.member.model.state import Asked, Phase, State
-from kipcheck.conformance.protocols.member.ops import OPERATIONS
+from kipcheck.conformance.protocols.member.ops import OPERATIONS, AnswerReceived, CommitOffsets, Poll, Subscribe
 
 ME, OTHER = "m1", "n1"
 TOPICS: Final = (("t",), ("t", "u"))
 SHARES: Final[tuple[Partitions, ...]] = ((), (("t", 0),), (("t", 0), ("t", 1)))
 JOIN_ERRORS: Final = (Error.UNKNOWN_MEMBER_ID, Error.NOT_COORDINATOR, Error.GROUP_MAX_SIZE_REACHED)
 SYNC_ERRORS: Final = (
-    Error.REBALANCE_IN_PROGRESS,
-    Error.ILLEGAL_GENERATION,
-    Error.UNKNOWN_MEMBER_ID,
-    Error.NOT_COORDINATOR,
-)
+    Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.NOT_COORDINATOR,
+)  # fmt: skip
 BEAT_ERRORS: Final = (Error.NONE, *SYNC_ERRORS)
 
 

@@ -255,7 +255,7 @@ def _gate_of(store: str, requirement: str, what: str) -> None:
     setting = "log.message.format.version" if store == "messages" else "persistent.metadata.version"
 
     def is_written(case: Case, step: Step) -> bool:
-        return step.verb == "write-store" and step.body["store"] == store and not step.body["compatible"]
+        return step.verb == "write-store" and step["store"] == store and not step["compatible"]
 
     def search(history: History) -> Iterator[Violation]:
         yield from _wrong_formats(history, lambda step: step["store"] == store and not step["compatible"])

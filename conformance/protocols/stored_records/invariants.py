@@ -39,7 +39,7 @@ NO_LINE: Final = "9.9"
 
 def writing(*messages: str) -> AppliesTo:
     """The writes of these records: a testee may be one coordinator, and write none of another."""
-    return lambda case, step: step.verb == "write-record" and step.body["message"] in messages
+    return lambda case, step: step.verb == "write-record" and step["message"] in messages
 
 
 def release(history: History) -> Release:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.files.releases_table import judges, span
 from kipcheck.conformance.core.values.edition import APACHE, EDITIONS, KIP_268, Edition, Standing, edition
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, Topic
@@ -86,6 +86,11 @@ def latest(release: str | None) -> int:
     high = spec(_edition(release), SUBSCRIPTION).versions.high
     assert high is not None
     return high + _is_future(release)
+
+
+def releases_with_latest(version: int) -> list[str]:
+    """The releases whose latest metadata version this is, oldest first."""
+    return [release for release in judges("streams") if latest(release) == version]
 
 
 # Subscriptions

@@ -18,9 +18,10 @@ from kipcheck.conformance.protocols.group.model.messages import Blob, Join
 from kipcheck.conformance.protocols.group.model.rules import Rules as BrokerRules
 from kipcheck.conformance.protocols.group.model.state import Member as Joined, State as GroupState
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.messages import Disconnected, Event, Lost, Metric, Revoked
+from kipcheck.conformance.protocols.member.model.messages import Event
 from kipcheck.conformance.protocols.member.model.rules import Assignor, Config
 from kipcheck.conformance.protocols.member.model.state import State, Step
+from kipcheck.conformance.protocols.member.ops import Disconnected, Lost, Metric, Revoked
 from kipcheck.conformance.protocols.upgrade.model.probing import Instance, Probing, Streams
 from kipcheck.conformance.protocols.upgrade.model.upgrade import LARGE_GROUP, binary, config, coordinator, upgrade_model
 from kipcheck.conformance.protocols.upgrade.ops import BOUNCE, OPERATIONS

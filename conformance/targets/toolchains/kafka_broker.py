@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Final, Self, final
 
 from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.release import Release, known_release, releases
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 from kipcheck.conformance.targets.toolchains import jar_digests, maven
@@ -435,10 +436,7 @@ def _coordinates(port: int) -> bool:
     if error:
         return False
     (error,) = struct.unpack_from(">h", ask(port, 12, 0, _text(group) + struct.pack(">i", 0) + _text(b"nobody")))
-    return bool(error == UNKNOWN_MEMBER_ID)
-
-
-UNKNOWN_MEMBER_ID: Final = 25
+    return bool(error == KafkaError.UNKNOWN_MEMBER_ID)
 
 
 def _text(text: bytes) -> bytes:

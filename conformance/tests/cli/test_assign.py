@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.cli import group_assignment
 from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.protocols.assignment import group_answers
 from kipcheck.conformance.targets import testee
 from kipcheck.conformance.targets.protocol import Broken, Target
 from kipcheck.conformance.targets.testee import Limits
@@ -83,7 +83,7 @@ def scripted(place: Path, seconds: float) -> Target:
 
 def asked(leader: Target, *topics: str, assignor: str = "sticky") -> list[tuple[Any, bool]]:
     lines = [json.dumps({"topics": {topic: 3}, "members": {"b": {}, "a": {}}}) for topic in topics]
-    return [(json.loads(line), well) for line, well in group_assignment.assign_lines(lines, leader, assignor, "apache")]
+    return [(json.loads(line), well) for line, well in group_answers.assign_lines(lines, leader, assignor, "apache")]
 
 
 def error(kind: str, why: str) -> tuple[Any, bool]:
@@ -132,7 +132,7 @@ def test_a_group_reaches_the_leader_with_all_its_keys(leader: Target) -> None:
             },
         },
     }  # fmt: skip
-    line, _ = group_assignment.assigned(json.dumps(given), leader, "range", "apache")
+    line, _ = group_answers.assigned(json.dumps(given), leader, "range", "apache")
     (op,) = (json.loads(each) for each in json.loads(line) if each.startswith("{"))
     del op["n"]
     op.pop("case", None)
@@ -203,20 +203,20 @@ def test_what_is_no_group_is_exit_2_with_one_line_that_says_where(
 
 def test_a_line_that_is_no_group_is_answered_in_its_place(leader: Target) -> None:
     lines = ["", '{"topics": {"whole": 1}}', '{"members": 1}']
-    seen = [json.loads(line) for line, _ in group_assignment.assign_lines(lines, leader, "sticky", "apache")]
+    seen = [json.loads(line) for line, _ in group_answers.assign_lines(lines, leader, "sticky", "apache")]
     assert [each["error"]["class"] if each else "" for each in seen] == ["not-json", "", "bad-group"]
 
 
 def test_a_group_that_cannot_be_read_starts_no_target(leader: Target, tmp_path: Path) -> None:
     with pytest.raises(Unreadable):
-        group_assignment.assigned("{", leader, "sticky", "apache")
+        group_answers.assigned("{", leader, "sticky", "apache")
     assert not (tmp_path / "starts").exists()
 
 
 def test_a_target_that_does_not_start_is_no_answer(tmp_path: Path) -> None:
     dead = testee.Testee("dead", Command((sys.executable, "-c", "")), Limits(start_s=20))
     with pytest.raises(Broken):
-        group_assignment.assigned("{}", dead, "sticky", "apache")
+        group_answers.assigned("{}", dead, "sticky", "apache")
 
 
 @pytest.mark.parametrize(

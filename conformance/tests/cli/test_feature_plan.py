@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.protocols.features.model.upgrade_plan import plan
+from kipcheck.conformance.protocols.features.upgrades.upgrade_plan import plan
 
 
 def test_the_page_shows_the_output(capsys: pytest.CaptureFixture[str]) -> None:

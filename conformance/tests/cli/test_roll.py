@@ -5,9 +5,9 @@ import json
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.cli.roll_plan import as_json, lines
-from kipcheck.conformance.protocols.features.model.roll import Roll, roll
-from kipcheck.conformance.protocols.features.model.ways_back import By
+from kipcheck.conformance.protocols.features.upgrades.roll import Roll, roll
+from kipcheck.conformance.protocols.features.upgrades.roll_report import as_json, lines
+from kipcheck.conformance.protocols.features.upgrades.ways_back import By
 
 
 def changed(found: Roll, number: int) -> dict[str, tuple[int | None, int | None, str]]:

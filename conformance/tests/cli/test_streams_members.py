@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.cli import streams_members
 from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.clients.java import user_data
 from kipcheck.conformance.clients.java.streams_members import Unanswerable
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
@@ -295,7 +295,7 @@ def jar(monkeypatch: pytest.MonkeyPatch) -> Any:
         assert releases == ["2.0.1"]
         yield FakeJars()
 
-    monkeypatch.setattr(streams_members, "open_jars", opened)
+    monkeypatch.setattr(user_data, "open_jars", opened)
     return Named()
 
 
@@ -311,7 +311,7 @@ def jar(monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_what_a_jar_does_is_told(member: Mapping[str, Any], stated: Any, jar: Any) -> None:
     given = json.dumps({"topics": {"t": 1}, "members": {"c1": member}})
-    line, well = streams_members.subscribed(given, jar, "apache")
+    line, well = user_data.subscribed(given, jar, "apache")
     failed = isinstance(stated, tuple)
     wanted = {"error": {"class": stated[0], "message": stated[1]}} if failed else stated
     assert json.loads(line) == wanted and well is not failed
@@ -319,14 +319,14 @@ def test_what_a_jar_does_is_told(member: Mapping[str, Any], stated: Any, jar: An
 
 def test_whoever_is_left_out_has_nothing_and_partitions_are_sorted(jar: Any) -> None:
     given = {"topics": {"t": 11}, "members": {"c1": {"userData": "01"}, "c2": {"userData": "01"}}}
-    line, well = streams_members.assigned(json.dumps(given), jar, "apache@2.0.1")
+    line, well = user_data.assigned(json.dumps(given), jar, "apache@2.0.1")
     assert well and json.loads(line) == {
         "c1": {"partitions": [], "userData": None}, "c2": {"partitions": [["t", 9], ["t", 10]], "userData": "03"},
     }  # fmt: skip
 
 
 def test_a_jar_plays_no_draft(jar: Any) -> None:
-    line, well = streams_members.subscribed(json.dumps(PLAIN), jar, "kip-268")
+    line, well = user_data.subscribed(json.dumps(PLAIN), jar, "kip-268")
     assert not well and json.loads(line)["error"]["message"].startswith("kip-268 is a draft")
 
 
@@ -338,7 +338,7 @@ def test_without_jars_the_target_does_not_start(
         raise Unavailable("org.apache.kafka:kafka-streams:2.0.1: nobody has it")
         yield FakeJars()
 
-    monkeypatch.setattr(streams_members, "open_jars", missing)
+    monkeypatch.setattr(user_data, "open_jars", missing)
     monkeypatch.setattr("kipcheck.conformance.targets.registry.target", lambda name: Named())
     code, stated = asked(capsys, monkeypatch, "subscribe", "--target", Named.name, given=PLAIN)
     assert code == 3 and "nobody has it" in stated

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.cli.group_assignment import group
 from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.core.values.case import Case, Role, step
 from kipcheck.conformance.core.values.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.protocols.assignment.group_answers import group
 from kipcheck.conformance.targets.protocol import Session
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.toolchains import environments

@@ -135,10 +135,6 @@ EXEMPT = {
 }
 OTHERS = {
     ("conformance/cli/feature_matrix.py", "found"): "feature-matrix.json",
-    ("conformance/cli/feature_state.py", "found"): "a state file",
-    ("conformance/cli/feature_state.py", "node"): "a node of ZooKeeper",
-    ("conformance/cli/group_assignment.py", "each"): "a partition of an answer",
-    ("conformance/cli/group_assignment.py", "member"): "a member of a group in a file",
     ("conformance/cli/storedir.py", "each"): "a file of a store",
     ("conformance/cli/mutate.py", "near"): "of a result of mutate",
     ("conformance/cli/mutate.py", "mutation.totals(rows)"): "of mutation.json",

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.cli import way_back
 from kipcheck.conformance.live import metadata_snapshots, ways_back
 from kipcheck.conformance.live.controller.tool import command_of
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA
-from kipcheck.conformance.protocols.features.model.upgrade_plan import plan
-from kipcheck.conformance.protocols.features.model.ways_back import Way, played
+from kipcheck.conformance.protocols.features.upgrades import return_commands
+from kipcheck.conformance.protocols.features.upgrades.upgrade_plan import plan
+from kipcheck.conformance.protocols.features.upgrades.ways_back import Way, played
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.targets.toolchains.kafka_nodes import BOTH, cluster
 from kipcheck.conformance.targets.transport import process_tree
@@ -43,15 +43,15 @@ def test_the_printed_commands_raise_lower_and_show_what_to_wait_for(tmp_path: Pa
         nodes.start(1, NEW)
         nodes.wait(1)
         node = nodes.nodes[1]
-        typed(NEW, node.port, way_back.raising(step))
-        typed(NEW, node.port, way_back.lowering(step))
-        status = typed(NEW, node.port, way_back.STATUS)
+        typed(NEW, node.port, return_commands.raising(step))
+        typed(NEW, node.port, return_commands.lowering(step))
+        status = typed(NEW, node.port, return_commands.STATUS)
         words = status.split()
         mark = int(words[words.index("HighWatermark:") + 1])
         data = node.folder / "data"
         ways_back.await_snapshots(nodes, mark)
         listed = process_tree.run(
-            ["sh", "-c", way_back.LIST.replace("METADATA_LOG_DIR", str(data))], 10.0, cwd=tmp_path
+            ["sh", "-c", return_commands.LIST.replace("METADATA_LOG_DIR", str(data))], 10.0, cwd=tmp_path
         )
         names = [os.path.basename(each) for each in listed.stdout.split()]
         assert max(int(name[:20]) for name in names) >= mark

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings, strategies as st
 
 from kipcheck import strategies
-from kipcheck.conformance.cli.group_assignment import group
+from kipcheck.conformance.protocols.assignment.group_answers import group
 from kipcheck.strategies import (
     Body,
     Damage,

@@ -52,7 +52,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``afar.answer``, but some shards take down what runs them."""
+    """``spark_worker.answer``, but some shards take down what runs them."""
 
     bounds: Brief
     kills: tuple[Kill, ...] = ()

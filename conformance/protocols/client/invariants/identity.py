@@ -1,34 +1,21 @@
 """Laws of what a request says of its sender: member id, generation, instance id, protocol and timeouts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
+from kipcheck.conformance.protocols.client import premises, terms
+from kipcheck.conformance.protocols.client.events import AnswerSeen, Event, Launched, RequestSeen, Signalled
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed
-from kipcheck.conformance.protocols.client.premises import (
-    AS_MEMBER,
-    HAS_TOPICS,
-    JOINED,
-    JOINS,
-    OLD_GENERATION,
-    PROTOCOL_SINCE,
-    SUBSCRIBES,
-    SYNCS_WITH_PROTOCOL,
-)
 from kipcheck.conformance.protocols.client.trace import (
-    FATAL,
-    FENCED_INSTANCE_ID,
-    GROUP_REQUESTS,
-    HEARTBEAT,
-    ILLEGAL_GENERATION,
-    MEMBER_ID_REQUIRED,
-    RACE_MS,
-    REBALANCE_IN_PROGRESS,
     STARTS,
-    UNKNOWN_MEMBER_ID,
-    Happened,
+    TracedEvent,
+    generation_of,
+    is_answer,
+    is_request,
+    session_of,
     trace,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
@@ -38,32 +25,32 @@ PLACE = 30
 INSTANCE_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 KEYS: Final = {"JoinGroup": "11", "SyncGroup": "14", "Heartbeat": "12", "OffsetCommit": "8"}
 CONSUMER: Final = "consumer"
-SESSION_MS: Final = 3000
 
 
 @impact(
     "The coordinator refuses the requests of a member", "stuck group", "identity", "stuck-group",
     accepted="A request lacks the id or generation of its member; its coordinator answered it without an error",
 )  # fmt: skip
-@law("client/names-itself", "grp-64", premise=(JOINED, AS_MEMBER))
+@law("client/names-itself", "grp-64", premise=(premises.JOINED, premises.AS_MEMBER))
 def names_itself(history: History) -> Iterator[Violation]:
     """Each request of a member carries the member id and the generation of its last successful JoinGroup."""
-    for each in trace(history):
-        if not each.is_request(*GROUP_REQUESTS) or not each.memberships:
+    for traced in trace(history):
+        if not is_request(traced, *terms.GROUP_REQUESTS) or not traced.memberships:
             continue
-        given = each.event.get("member", ""), each.event.get("generation", -1)
+        given = traced.event.member or "", generation_of(traced.event)
         if given == ("", -1):
-            if each.api != "OffsetCommit" and each.certain is not None:
-                yield breach(each, "a request without a member id", "its member id", "none", each.api, "nameless")
+            if traced.event.api != "OffsetCommit" and traced.certain is not None:
+                yield breach(
+                    traced, "a request without a member id", "its member id", "none", traced.event.api, "nameless"
+                )
             continue
-        known = [(one.member, one.generation) for one in each.memberships]
-        if given in known:
+        if given in [(membership.member, membership.generation) for membership in traced.memberships]:
             continue  # what was over is judged by stops-when-fenced
-        now = each.memberships[-1]
+        now = traced.memberships[-1]
         wrong = "generation" if given[0] == now.member else "member id"
-        why = f"{each.api} carries another {wrong} than the answer to the last JoinGroup"
+        why = f"{traced.event.api} carries another {wrong} than the answer to the last JoinGroup"
         expected, observed = f"{now.member}, generation {now.generation}", f"{given[0]}, generation {given[1]}"
-        yield breach(each, why, expected, observed, each.api, wrong)
+        yield breach(traced, why, expected, observed, traced.event.api, wrong)
 
 
 @dataclass(slots=True)
@@ -79,187 +66,184 @@ class _Ids:
     """The connection of the last answer."""
     answered_ms: int = 0
     """The last answer with which a session begins anew, as clients count it: librdkafka counts no commits."""
-    session_ms: int = SESSION_MS
+    session_ms: int = terms.SESSION_MS
 
-    def read(self, each: Happened) -> None:
-        if each.what in STARTS:
+    def read(self, traced: TracedEvent[Event]) -> None:
+        if isinstance(traced.event, STARTS):
             self.right = self.before = {""}
-        elif each.is_request("LeaveGroup"):
-            self._set(each, self.right | {""}, "LeaveGroup")
-        elif each.is_request("JoinGroup"):
-            self.session_ms = each.event.get("session_ms", SESSION_MS)
-        elif each.is_answer(*GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
-            if each.api != "OffsetCommit" and each.error in (0, REBALANCE_IN_PROGRESS):
-                self.answered_ms = each.ms
-            self._answered(each)
+        elif is_request(traced, "LeaveGroup"):
+            self._set(traced, self.right | {""}, "LeaveGroup")
+        elif is_request(traced, "JoinGroup"):
+            self.session_ms = session_of(traced.event)
+        elif is_answer(traced, *terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
+            if traced.event.api != "OffsetCommit" and traced.error in (0, terms.REBALANCE_IN_PROGRESS):
+                self.answered_ms = traced.ms
+            self._answered(traced)
 
-    def _answered(self, each: Happened) -> None:
-        to = each.event.get("to", [each.event.get("member", "")])[0]
-        if each.api == "LeaveGroup":
-            if not each.error:
-                self._set(each, {""}, "LeaveGroup")
-        elif each.api == "JoinGroup" and each.error in (0, MEMBER_ID_REQUIRED):
-            self._set(each, {each.event["member"]}, "JoinGroup" if not each.error else "MEMBER_ID_REQUIRED")
-        elif each.error in (ILLEGAL_GENERATION, FENCED_INSTANCE_ID):
-            self._set(each, self.right | {""}, "ILLEGAL_GENERATION")  # client/keeps-its-id
-        elif each.error == UNKNOWN_MEMBER_ID and to in self.right:
-            known = self.right if each.api == "OffsetCommit" or each.now is None else set[str]()
-            current = each.api == "JoinGroup" or (each.now is not None and each.event["to"][1] == each.now.generation)
-            self._set(each, {"", *(known if current else self.right)}, "UNKNOWN_MEMBER_ID")
-        elif each.error in FATAL:
-            self._set(each, self.right | {""}, "a fatal error")
+    def _answered(self, traced: TracedEvent[AnswerSeen]) -> None:
+        event = traced.event
+        to, generation = event.to or (event.member or "", None)
+        if event.api == "LeaveGroup":
+            if not traced.error:
+                self._set(traced, {""}, "LeaveGroup")
+        elif event.api == "JoinGroup" and traced.error in (0, terms.MEMBER_ID_REQUIRED):
+            self._set(traced, {event.member or ""}, "JoinGroup" if not traced.error else "MEMBER_ID_REQUIRED")
+        elif traced.error in (terms.ILLEGAL_GENERATION, terms.FENCED_INSTANCE_ID):
+            self._set(traced, self.right | {""}, "ILLEGAL_GENERATION")  # client/keeps-its-id
+        elif traced.error == terms.UNKNOWN_MEMBER_ID and to in self.right:
+            now = traced.now
+            known = self.right if event.api == "OffsetCommit" or now is None else set[str]()
+            current = event.api == "JoinGroup" or (now is not None and generation == now.generation)
+            self._set(traced, {"", *(known if current else self.right)}, "UNKNOWN_MEMBER_ID")
+        elif traced.error in terms.FATAL:
+            self._set(traced, self.right | {""}, "a fatal error")
 
-    def _set(self, each: Happened, right: set[str], since: str) -> None:
+    def _set(self, traced: TracedEvent[RequestSeen | AnswerSeen], right: set[str], since: str) -> None:
         self.before, self.since = self.right, since
-        self.right = right | self.right if each.in_doubt else right
-        self.changed_ms, self.changed_on = each.ms, each.event["connection"]
+        self.right = right | self.right if traced.in_doubt else right
+        self.changed_ms, self.changed_on = traced.ms, traced.event.connection
 
-    def allowed(self, each: Happened) -> set[str]:
-        raced = each.pipelined or (each.ms <= self.changed_ms + RACE_MS and each.event["connection"] != self.changed_on)
-        expired = each.ms - self.answered_ms >= self.session_ms  # as far as the client can know
+    def allowed(self, traced: TracedEvent[RequestSeen]) -> set[str]:
+        elsewhere = traced.event.connection != self.changed_on
+        raced = traced.event.pipelined or (traced.ms <= self.changed_ms + terms.RACE_MS and elsewhere)
+        expired = traced.ms - self.answered_ms >= self.session_ms  # as far as the client can know
         return self.right | (self.before if raced else set()) | ({""} if expired else set())
 
 
 @impact(
-    "A consumer joins as a member that it is not, or leaves behind a member that no process serves",
-    "stuck group",
-    "identity",
-    "stuck-group",
-    "needless-move",
-)
-@law("client/joins-with-its-id", "grp-64", premise=(JOINS,))
+    "A consumer joins as a member that it is not, or leaves behind a member that no process serves", "stuck group",
+    "identity", "stuck-group", "needless-move",
+)  # fmt: skip
+@law("client/joins-with-its-id", "grp-64", premise=(premises.JOINS,))
 def joins_with_its_id(history: History) -> Iterator[Violation]:
     """JoinGroup carries the last member id that the client was sent, and none at first or after UNKNOWN_MEMBER_ID."""
     ids = _Ids()
-    for each in trace(history):
-        if each.is_request("JoinGroup"):
-            given, allowed = each.event.get("member", ""), ids.allowed(each)
+    for traced in trace(history):
+        if is_request(traced, "JoinGroup"):
+            given, allowed = traced.event.member or "", ids.allowed(traced)
             if given not in allowed:
                 kind = "no id" if not given else "an id" if allowed == {""} else "another id"
-                wanted = " or ".join(sorted(one or "none" for one in allowed))
+                wanted = " or ".join(sorted(id or "none" for id in allowed))
                 why = f"JoinGroup carries the member id {given or 'none'} after {ids.since}"
-                yield breach(each, why, wanted, given or "none", kind, ids.since)
-        ids.read(each)
+                yield breach(traced, why, wanted, given or "none", kind, ids.since)
+        ids.read(traced)
 
 
 @impact(
-    "A consumer gives up its member id, and leaves a member behind that no process serves",
-    "trivia",
-    "identity",
-    "needless-move",
-    links=("KAFKA-13419",),
-)
-@law("client/keeps-its-id", "grp-83", grade=Grade.SHOULD, premise=(OLD_GENERATION, JOINS))
+    "A consumer gives up its member id, and leaves a member behind that no process serves", "trivia", "identity",
+    "needless-move", links=("KAFKA-13419",),
+)  # fmt: skip
+@law("client/keeps-its-id", "grp-83", grade=Grade.SHOULD, premise=(premises.OLD_GENERATION, premises.JOINS))
 def keeps_its_id(history: History) -> Iterator[Violation]:
     """After ILLEGAL_GENERATION a client joins again with its member id."""
     id = ""
-    for each in trace(history):
-        if each.what in STARTS or each.is_request("LeaveGroup"):
+    for traced in trace(history):
+        if isinstance(traced.event, STARTS) or is_request(traced, "LeaveGroup"):
             id = ""
-        elif each.is_answer(*GROUP_REQUESTS) and each.error == ILLEGAL_GENERATION:
-            id = each.event["to"][0] if each.now is not None and each.event["to"][0] == each.now.member else ""
-        elif each.is_answer() and (each.error == UNKNOWN_MEMBER_ID or each.error in FATAL):
+        elif is_answer(traced, *terms.GROUP_REQUESTS) and traced.error == terms.ILLEGAL_GENERATION:
+            to, _ = traced.event.to or ("", -1)
+            id = to if traced.now is not None and to == traced.now.member else ""
+        elif is_answer(traced) and (traced.error == terms.UNKNOWN_MEMBER_ID or traced.error in terms.FATAL):
             id = ""
-        elif each.is_request("JoinGroup"):
-            if id and not each.pipelined and not each.event.get("member"):
+        elif is_request(traced, "JoinGroup"):
+            if id and not traced.event.pipelined and not traced.event.member:
                 why = "JoinGroup carries no member id after ILLEGAL_GENERATION, which says nothing of the id"
-                yield breach(each, why, id, "none", "no id", "ILLEGAL_GENERATION")
+                yield breach(traced, why, id, "none", "no id", "ILLEGAL_GENERATION")
             id = ""
 
 
 @impact(
-    "A static member is not fenced, or loses its partitions when it restarts",
-    "double processing",
-    "identity",
-    "double-processing",
-    "needless-move",
-    links=("KIP-345",),
-)
-@law("client/names-its-instance", "grp-85", premise=(JOINED, AS_MEMBER))
+    "A static member is not fenced, or loses its partitions when it restarts", "double processing", "identity",
+    "double-processing", "needless-move", links=("KIP-345",),
+)  # fmt: skip
+@law("client/names-its-instance", "grp-85", premise=(premises.JOINED, premises.AS_MEMBER))
 def names_its_instance(history: History) -> Iterator[Violation]:
     """A member whose JoinGroup has an instance id puts it into all group requests; another puts it into none."""
     static: str | None = None
-    highest: dict[str, int] = {}
-    for each in trace(history):
-        if each.is_answer("ApiVersions"):
-            highest = each.event.get("highest") or highest
-        if not each.is_request(*INSTANCE_SINCE):
+    highest: Mapping[str, int] = {}
+    for traced in trace(history):
+        if is_answer(traced, "ApiVersions"):
+            highest = traced.event.highest or highest
+        if not is_request(traced, *INSTANCE_SINCE):
             continue
-        given, since = each.event.get("instance", ""), INSTANCE_SINCE[each.api]
-        if each.api == "JoinGroup" and (static is None or not each.memberships):
-            static = given if each.event["version"] >= since else None
+        given, since = traced.event.instance or "", INSTANCE_SINCE[traced.event.api]
+        if traced.event.api == "JoinGroup" and (static is None or not traced.memberships):
+            static = given if traced.event.version >= since else None
             continue
-        if static is None or given == static or not each.event.get("member"):
+        if static is None or given == static or not traced.event.member:
             continue
-        if each.event["version"] < since:
-            offered = highest.get(KEYS[each.api], -1)
+        if traced.event.version < since:
+            offered = highest.get(KEYS[traced.event.api], -1)
             if offered < since:
                 continue
-            why = f"{each.api} v{each.event['version']} has no instance id; the broker offers v{offered}, which has it"
-            yield breach(each, why, f"instance id {static}", "none", each.api, "version without it")
+            api, version = traced.event.api, traced.event.version
+            why = f"{api} v{version} has no instance id; the broker offers v{offered}, which has it"
+            yield breach(traced, why, f"instance id {static}", "none", api, "version without it")
             continue
-        why = f"{each.api} carries the instance id {given or 'none'}, JoinGroup {static or 'none'}"
+        why = f"{traced.event.api} carries the instance id {given or 'none'}, JoinGroup {static or 'none'}"
         kind = "no instance id" if not given else "an instance id" if not static else "another instance id"
-        yield breach(each, why, static or "none", given or "none", each.api, kind)
+        yield breach(traced, why, static or "none", given or "none", traced.event.api, kind)
 
 
 @impact(
     "The coordinator refuses SyncGroup as inconsistent", "stuck group", "identity", "stuck-group", links=("KIP-559",),
     accepted="SyncGroup names another protocol than its generation has; its coordinator answered it without an error",
 )  # fmt: skip
-@law("client/names-its-protocol", "grp-86", premise=(JOINED, SYNCS_WITH_PROTOCOL))
+@law("client/names-its-protocol", "grp-86", premise=(premises.JOINED, premises.SYNCS_WITH_PROTOCOL))
 def names_its_protocol(history: History) -> Iterator[Violation]:
     """From version 5 on SyncGroup carries the type of consumers and the protocol in the answer to JoinGroup."""
-    chosen: dict[int, str] = {}
-    for each in trace(history):
-        if each.is_answer("JoinGroup") and not each.error:
-            chosen[each.event["generation"]] = each.event["protocol"]
-        if each.is_request("SyncGroup") and each.event["version"] >= PROTOCOL_SINCE:
-            wanted = chosen.get(each.event["generation"])
-            given = each.event.get("type"), each.event.get("protocol")
+    chosen: dict[int, str | None] = {}
+    for traced in trace(history):
+        if is_answer(traced, "JoinGroup") and not traced.error:
+            chosen[generation_of(traced.event)] = traced.event.protocol
+        if is_request(traced, "SyncGroup") and traced.event.version >= premises.PROTOCOL_SINCE:
+            wanted = chosen.get(generation_of(traced.event))
+            given = traced.event.type, traced.event.protocol
             if wanted is not None and given != (CONSUMER, wanted):
                 wrong = "protocol" if given[0] == CONSUMER else "type"
                 why = f"SyncGroup carries the type {given[0] or 'none'} and the protocol {given[1] or 'none'}"
-                yield breach(each, why, f"{CONSUMER}, {wanted}", f"{given[0]}, {given[1]}", wrong)
+                yield breach(traced, why, f"{CONSUMER}, {wanted}", f"{given[0]}, {given[1]}", wrong)
 
 
 @impact(
-    "A group uses other timeouts or assignors than the user configured",
-    "stuck group",
-    "gating",
-    "stuck-group",
+    "A group uses other timeouts or assignors than the user configured", "stuck group", "gating", "stuck-group",
     "needless-move",
-)
-@law("client/keeps-its-settings", "grp-84", "grp-87", premise=(JOINS,))
+)  # fmt: skip
+@law("client/keeps-its-settings", "grp-84", "grp-87", premise=(premises.JOINS,))
 def keeps_its_settings(history: History) -> Iterator[Violation]:
     """Each JoinGroup offers the same assignors in the same order, with the timeouts that the client was given."""
     wanted: dict[str, Any] = {"type": CONSUMER}
     started: dict[str, Any] = {}
-    for each in trace(history):
-        if each.what == "launched":
-            names = ("session_ms", "rebalance_ms", "assignors")
-            started = {name: each.event[name] for name in names if each.event.get(name)}
+    for traced in trace(history):
+        event = traced.event
+        if isinstance(event, Launched):
+            started = _settings(event, [*(event.assignors or ())])
+            started = {name: value for name, value in started.items() if value}
             wanted |= started
-        if not each.is_request("JoinGroup"):
+        if not is_request(traced, "JoinGroup"):
             continue
-        offered = [name for name, _ in each.event["protocols"]]
-        given = {name: each.event[name] for name in ("type", "session_ms", "rebalance_ms") if name in each.event}
-        for name, value in {**given, "assignors": offered}.items():
-            if value != wanted.setdefault(name, value):
+        offered = [*traced.event.assignors]
+        given = {"type": traced.event.type, **_settings(traced.event, offered)}
+        for name, value in given.items():
+            if value is not None and value != wanted.setdefault(name, value):
                 shown = WORDS.get(name, name)
                 given_as = f", and the program is started with {started[name]} as {{{name}}}" if name in started else ""
                 why = f"JoinGroup has the {shown} {value}{given_as}"
-                yield breach(each, why, str(wanted[name]), str(value), "setting", shown)
+                yield breach(traced, why, str(wanted[name]), str(value), "setting", shown)
         if not offered or len({*offered}) < len(offered):
             why = "JoinGroup offers one assignor twice" if offered else "JoinGroup offers no assignor"
-            yield breach(each, why, "each assignor once", ", ".join(offered), "setting", "repeated assignors")
+            yield breach(traced, why, "each assignor once", ", ".join(offered), "setting", "repeated assignors")
+
+
+def _settings(event: Launched | RequestSeen, assignors: list[str]) -> dict[str, Any]:
+    return {"session_ms": event.session_ms, "rebalance_ms": event.rebalance_ms, "assignors": assignors}
 
 
 WORDS: Final = {"session_ms": "session timeout", "rebalance_ms": "rebalance timeout", "type": "protocol type"}
 
 
 @impact("Topics that the user subscribed to have no reader, or others are read", "stuck group", "gating", "stuck-group")
-@law("client/names-its-topics", "grp-62", premise=(HAS_TOPICS, SUBSCRIBES))
+@law("client/names-its-topics", "grp-62", premise=(premises.HAS_TOPICS, premises.SUBSCRIBES))
 def names_its_topics(history: History) -> Iterator[Violation]:
     """Each subscription, in JoinGroup or a heartbeat of KIP-848, names the topics that the program was given.
 
@@ -268,26 +252,28 @@ def names_its_topics(history: History) -> Iterator[Violation]:
     """
     given: frozenset[str] | None = None
     undescribed = frozenset[str]()
-    for each in trace(history):
-        if each.what in STARTS:
-            given, undescribed = frozenset(each.event.get("topics", ())) or None, frozenset()
-        elif each.what == "signalled":
+    for traced in trace(history):
+        if isinstance(traced.event, STARTS):
+            topics = traced.event.topics if isinstance(traced.event, Launched) else None
+            given, undescribed = frozenset(topics or ()) or None, frozenset()
+        elif isinstance(traced.event, Signalled):
             given = None
-        elif each.is_answer("Metadata") and given is not None:
-            undescribed = given.difference(each.event.get("sizes", ())) if each.error else frozenset()
+        elif is_answer(traced, "Metadata") and given is not None:
+            undescribed = given.difference(traced.event.sizes or ()) if traced.error else frozenset()
         if given is None:
             continue
-        for named in _named(each):
+        for api, named in _named(traced):
             if named - given or given - named - undescribed:
-                how, topics = ("adds", named - given) if named - given else ("omits", given - named - undescribed)
-                why = f"the subscription in {each.api} {how} {listed({*topics})}; the program was given {listed(given)}"
-                yield breach(each, why, listed(given), listed(named), "topics", how)
+                how, wrong = ("adds", named - given) if named - given else ("omits", given - named - undescribed)
+                why = f"the subscription in {api} {how} {listed(wrong)}; the program was given {listed(given)}"
+                yield breach(traced, why, listed(given), listed(named), "topics", how)
                 break
 
 
-def _named(each: Happened) -> Iterator[frozenset[str]]:
-    """The topics of each subscription of a request that can be read."""
-    if each.is_request("JoinGroup"):
-        yield from (frozenset(found["topics"]) for found in each.event["subscriptions"] if found is not None)
-    elif each.is_request(HEARTBEAT) and each.event.get("generation", -1) >= 0 and "topics" in each.event:
-        yield frozenset(each.event["topics"])
+def _named(traced: TracedEvent[Event]) -> Iterator[tuple[str, frozenset[str]]]:
+    """The API and the topics of each subscription of a request that can be read."""
+    if is_request(traced, "JoinGroup"):
+        subscriptions = filter(None, traced.event.subscriptions or ())
+        yield from (("JoinGroup", frozenset(subscription.topics)) for subscription in subscriptions)
+    elif is_request(traced, terms.HEARTBEAT) and generation_of(traced.event) >= 0 and traced.event.topics is not None:
+        yield terms.HEARTBEAT, frozenset(traced.event.topics)

@@ -1,13 +1,14 @@
 """Declares laws of clients."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.protocols.client.events import Event
 from kipcheck.conformance.protocols.client.premises import Premise, occurring
-from kipcheck.conformance.protocols.client.trace import Happened, is_proven, was_late
+from kipcheck.conformance.protocols.client.trace import TracedEvent, is_proven, was_late
 from kipcheck.conformance.protocols.declare.invariant import Search, invariant
 
 SURVIVES_GROUPS: Final = "client/groups"
@@ -25,14 +26,21 @@ timed = partial(law, unsure=was_late, proven=is_proven)
 
 
 def breach(
-    each: Happened, why: str, expected: str, observed: str, *shape: str, since_ms: int | None = None
+    traced: TracedEvent[Event], why: str, expected: str, observed: str, *shape: str, since_ms: int | None = None
 ) -> Violation:
     """``since_ms``: when the bound in time began that is broken now; None: it is no matter of time."""
-    window_ms = None if since_ms is None else (since_ms, each.ms)
+    window_ms = None if since_ms is None else (since_ms, traced.ms)
     return Violation(
-        why, (each.step,), expected, observed, shape=shape, window_ms=window_ms, answered=each.answered, at_ms=each.ms
+        why,
+        (traced.step,),
+        expected,
+        observed,
+        shape=shape,
+        window_ms=window_ms,
+        answered=traced.answered,
+        at_ms=traced.ms,
     )
 
 
-def listed(partitions: frozenset[str] | set[str] | list[str]) -> str:
+def listed(partitions: Iterable[str]) -> str:
     return ", ".join(sorted(partitions)) or "nothing"

@@ -1,6 +1,6 @@
 """Laws of a client that leads: its SyncGroup is judged by the invariants of assignors."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -10,9 +10,17 @@ from kipcheck.conformance.core.values.history import History, Op, Replied
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment.invariants import assignments, cooperation
 from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS, COOPERATIVE, NO_GENERATION
+from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, breach, law
-from kipcheck.conformance.protocols.client.premises import JOINED, SYNCS
-from kipcheck.conformance.protocols.client.trace import GRACE_MS, RACE_MS, STARTS, Happened, trace, was_late
+from kipcheck.conformance.protocols.client.trace import (
+    OVER,
+    STARTS,
+    TracedEvent,
+    is_answer,
+    is_request,
+    trace,
+    was_late,
+)
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 40
@@ -27,8 +35,8 @@ Search = Callable[[History], Iterator[Violation]]
 class Led:
     """A SyncGroup of a client that leads, and the answer to its JoinGroup."""
 
-    joined: Mapping[str, Any]
-    synced: Happened
+    joined: events.AnswerSeen
+    synced: TracedEvent[events.RequestSeen]
     sizes: Mapping[str, int]
     """Topic -> partitions, as the client was sent them last in Metadata."""
     lasted_ms: int = 0
@@ -36,8 +44,22 @@ class Led:
     is_last: bool = True
 
     @property
+    def subscriptions(self) -> dict[str, events.Subscribed | None]:
+        """By member id."""
+        return {member.id: member.subscription for member in self.joined.members or ()}
+
+    @property
+    def assignments(self) -> tuple[tuple[str, tuple[str, ...] | None], ...]:
+        return self.synced.event.assignments or ()
+
+    @property
+    def all_sizes(self) -> Mapping[str, int]:
+        """Topic -> partitions, as they were when the client was sent the members."""
+        return self.joined.sizes or {}
+
+    @property
     def is_readable(self) -> bool:
-        return all(each["subscription"] is not None for each in self.joined["members"])
+        return None not in self.subscriptions.values()
 
     @property
     def is_judged(self) -> bool:
@@ -46,87 +68,88 @@ class Led:
         A client may assign before it has them, and join again when it has. What others subscribe to it has to ask for:
         an assignment without it counts, if the client made not up for it.
         """
-        topics = {each["id"]: {*each["subscription"]["topics"]} for each in self.joined["members"]}
-        wanted = {n: size for n, size in self.joined["sizes"].items() if n in set[str]().union(*topics.values())}
+        topics = {id: {*found.topics} for id, found in self.subscriptions.items() if found is not None}
+        wanted = {n: size for n, size in self.all_sizes.items() if n in set[str]().union(*topics.values())}
         unknown = wanted.keys() - self.sizes.keys()
         if any(self.sizes.get(name, size) != size for name, size in wanted.items()):
             return False
-        rests = self.is_last and self.lasted_ms > GRACE_MS
-        return not unknown or (rests and unknown.isdisjoint(topics.get(self.joined["member"], ())))
+        rests = self.is_last and self.lasted_ms > terms.GRACE_MS
+        return not unknown or (rests and unknown.isdisjoint(topics.get(self.joined.member or "", ())))
 
     @property
     def op(self) -> Op:
         """As an assignment of an assignor."""
-        topics = [{"name": name, "partitions": size, "racks": None} for name, size in self.joined["sizes"].items()]
-        assignor = self.joined["protocol"]
-        members = [_member(each, assignor) for each in self.joined["members"]]
-        given = [{"id": id, "partitions": _pairs(found or ())} for id, found in self.synced.event["assignments"]]
+        topics = [{"name": name, "partitions": size, "racks": None} for name, size in self.all_sizes.items()]
+        assignor = self.joined.protocol or ""
+        members = [_member(member, assignor) for member in self.joined.members or ()]
+        given = [{"id": id, "partitions": _pairs(partitions or ())} for id, partitions in self.assignments]
         step = Step("leader", "assign", {"assignor": assignor, "topics": topics, "members": members})
         return Op(self.synced.step, step, Replied((("assignment", given),)))
 
 
-def _member(each: Mapping[str, Any], assignor: str) -> dict[str, Any]:
-    found = each["subscription"] or {"topics": []}
-    generation, data = found.get("generation", NO_GENERATION), found.get("data")
-    if assignor == COOPERATIVE and "generation" not in found and data and len(data) >= 2 * INT32:
+def _member(member: events.ListedMember, assignor: str) -> dict[str, Any]:
+    found = member.subscription or events.Subscribed(0, ())
+    generation, data = found.generation, found.data
+    if assignor == COOPERATIVE and generation is None and data and len(data) >= 2 * INT32:
         generation = int.from_bytes(bytes.fromhex(data)[:INT32], "big", signed=True)
     return {
-        "id": each["id"], "subscription": found["topics"], "owned": _pairs(found.get("owned", ())),
-        "generation": generation, "instance": each["instance"], "rack": None, "userData": data,
+        "id": member.id, "subscription": [*found.topics], "owned": _pairs(found.owned or ()),
+        "generation": NO_GENERATION if generation is None else generation, "instance": member.instance, "rack": None,
+        "userData": data,
     }  # fmt: skip
 
 
-def _pairs(names: Any) -> list[list[Any]]:
-    return [[topic, int(number)] for topic, _, number in (each.rpartition("-") for each in names)]
+def _pairs(names: Iterable[str]) -> list[list[Any]]:
+    return [[topic, int(number)] for topic, _, number in (name.rpartition("-") for name in names)]
 
 
 @cached_on_history
 def led(history: History) -> tuple[Led, ...]:
-    joined: Mapping[str, Any] | None = None
-    answers: list[Happened] = []
+    joined: events.AnswerSeen | None = None
+    answers: list[TracedEvent[events.AnswerSeen]] = []
     found: list[Led] = []
     rests = False
     late = was_late(history)
-    for each in trace(history):
+    for traced in trace(history):
         if found and rests:
-            found[-1] = replace(found[-1], lasted_ms=each.ms - found[-1].synced.ms)
-        if each.what in STARTS:
+            found[-1] = replace(found[-1], lasted_ms=traced.ms - found[-1].synced.ms)
+        if isinstance(traced.event, STARTS):
             answers, joined, rests = [], None, False
-        elif each.is_answer("Metadata"):
-            answers.append(each)
-        elif each.is_answer("JoinGroup"):
-            joined = each.event if "members" in each.event else None
-        elif each.is_request("SyncGroup") and joined is not None:
-            if (each.event["member"], each.event["generation"]) == (joined["member"], joined["generation"]):
-                found.append(Led(joined, each, _known_sizes(answers, each.ms)))
+        elif is_answer(traced, "Metadata"):
+            answers.append(traced)
+        elif is_answer(traced, "JoinGroup"):
+            joined = traced.event if traced.event.members is not None else None
+        elif is_request(traced, "SyncGroup") and joined is not None:
+            if traced.event.carried == (joined.member, joined.generation):
+                found.append(Led(joined, traced, _known_sizes(answers, traced.ms)))
                 rests = not late
             joined = None
-        elif found and each.is_request("JoinGroup"):
+        elif found and is_request(traced, "JoinGroup"):
             rests, found[-1] = False, replace(found[-1], is_last=False)
-        elif each.what == "signalled":
+        elif isinstance(traced.event, events.Signalled):
             rests = False
     return tuple(found)
 
 
-def _known_sizes(answers: list[Happened], ms: int) -> dict[str, int]:
+def _known_sizes(answers: list[TracedEvent[events.AnswerSeen]], ms: int) -> dict[str, int]:
     """Topic -> partitions, as a client certainly has them at this time.
 
     An answer just before may not have been read. One that lacks topics may have been: a client may forget them all.
     """
     known: dict[str, int] = {}
-    for each in answers:
-        if each.error or each.event.get("missing"):
+    for traced in answers:
+        if traced.error or traced.event.missing:
             known = {}
-        elif each.ms < ms - RACE_MS:
-            known |= each.event.get("sizes", {})
+        elif traced.ms < ms - terms.RACE_MS:
+            known |= traced.event.sizes or {}
     return known
 
 
 def _judged_ops(history: History) -> tuple[Op, ...]:
     return tuple(
-        each.op for each in led(history)
-        if each.is_readable and each.is_judged and each.joined["protocol"] in ASSIGNORS
-        and all(found is not None for _, found in each.synced.event["assignments"])
+        led_round.op for led_round in led(history)
+        if led_round.is_readable and led_round.is_judged and led_round.joined.protocol in ASSIGNORS
+        and all(partitions is not None for _, partitions in led_round.assignments)
     )  # fmt: skip
 
 
@@ -141,39 +164,37 @@ def _judged(history: History, *searches: Search) -> Iterator[Violation]:
         return
     made = History(Case(SURVIVES_GROUPS, history.case.edition, Role.LEADER, tuple(op.step for op in ops)), "", ops)
     for search in searches:
-        for each in search(made):
-            yield Violation(each.why, each.at, each.expected, each.observed, shape=each.shape)
+        for found in search(made):
+            yield Violation(found.why, found.at, found.expected, found.observed, shape=found.shape)
 
 
 @impact("A member of the group gets no assignment, or a stranger gets one", "stuck group", "answers", "stuck-group")
-@law("client/assigns-to-everybody", "grp-12", "grp-67", premise=(JOINED, SYNCS))
+@law("client/assigns-to-everybody", "grp-12", "grp-67", premise=(premises.JOINED, premises.SYNCS))
 def assigns_to_everybody(history: History) -> Iterator[Violation]:
     """A leader's SyncGroup has an assignment for each member and no other; that of a follower has none."""
     leads: bool | None = None
-    for each in trace(history):
-        if each.is_answer("JoinGroup") and not each.error:
-            leads = each.event["leads"]
-        elif each.is_request("SyncGroup") and leads is False and each.event["assignments"] and not each.pipelined:
-            yield breach(each, "a follower sends assignments", "none", str(len(each.event["assignments"])), "follower")
+    for traced in trace(history):
+        if is_answer(traced, "JoinGroup") and not traced.error:
+            leads = traced.event.leads
+        elif is_request(traced, "SyncGroup") and not traced.event.pipelined and leads is False:
+            number = len(traced.event.assignments or ())
+            if number:
+                yield breach(traced, "a follower sends assignments", "none", str(number), "follower")
     for round in led(history):
-        members = {each["id"]: each["subscription"] for each in round.joined["members"]}
-        given = [id for id, _ in round.synced.event["assignments"]]
-        for id in sorted(members.keys() - {*given}):
+        members = round.subscriptions
+        assigned = [id for id, _ in round.assignments]
+        for id in sorted(members.keys() - {*assigned}):
             found = members[id]
-            kind = ("unreadable",) if found is None else () if found["topics"] else ("no topics",)
+            kind = ("unreadable",) if found is None else () if found.topics else ("no topics",)
             yield breach(round.synced, f"{id} is a member, and gets no assignment", id, "none", "member missing", *kind)
-        for id in sorted({*given} - members.keys()):
+        for id in sorted({*assigned} - members.keys()):
             yield breach(round.synced, f"{id} gets an assignment, and is no member", "none", id, "stranger")
-        for id in sorted({each for each in given if given.count(each) > 1}):
+        for id in sorted({id for id in assigned if assigned.count(id) > 1}):
             yield breach(round.synced, f"{id} gets two assignments", "one", "two", "member twice")
 
 
 @impact(
-    "A partition has two readers, or none",
-    "double processing",
-    "ownership",
-    "double-processing",
-    "unread-partition",
+    "A partition has two readers, or none", "double processing", "ownership", "double-processing", "unread-partition"
 )
 @law("client/assigns-each-partition-once", "grp-03", "429-16", premise=_is_judged)
 def assigns_each_partition_once(history: History) -> Iterator[Violation]:
@@ -189,33 +210,30 @@ def assigns_evenly(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A partition is assigned while another member still reads it",
-    "double processing",
-    "claims",
-    "double-processing",
+    "A partition is assigned while another member still reads it", "double processing", "claims", "double-processing",
     links=("KIP-429",),
-)
+)  # fmt: skip
 @law("client/hands-over", "429-05", "429-16", premise=_is_judged)
 def hands_over(history: History) -> Iterator[Violation]:
     """A cooperative leader gives a claimed partition to no member that does not claim it."""
     yield from _judged(history, cooperation.hand_over)
 
 
-def _shows_others(event: Mapping[str, Any]) -> bool:
+def _shows_others(event: events.AnswerSeen) -> bool:
     """Whether a leader is sent another member, and each of them has a whole subscription to topics that exist. One with
     user data is left out: an assignor need not understand it."""
-    others = [each["subscription"] for each in _others(event)]
+    others = [member.subscription for member in _others(event)]
     return bool(others) and all(
-        each is not None and "data" not in each and event["sizes"].keys() >= {*each["topics"]} for each in others
+        found is not None and found.data is None and (event.sizes or {}).keys() >= {*found.topics} for found in others
     )
 
 
-def _others(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [each for each in event.get("members", ()) if each["id"] != event["member"]]
+def _others(event: events.AnswerSeen) -> list[events.ListedMember]:
+    return [member for member in event.members or () if member.id != event.member]
 
 
 def _leads_others(history: History) -> bool:
-    return any(each.is_answer("JoinGroup") and _shows_others(each.event) for each in trace(history))
+    return any(is_answer(traced, "JoinGroup") and _shows_others(traced.event) for traced in trace(history))
 
 
 @impact(
@@ -229,27 +247,28 @@ def leads_other_clients(history: History) -> Iterator[Violation]:
     It breaks this that assigned before, and joins again, or leaves, twice in a row without SyncGroup, though nothing
     that it was sent meanwhile was an error, and the broker closed no connection.
     """
-    shown: Mapping[str, Any] | None = None
+    shown: events.AnswerSeen | None = None
     leads, has_assigned, turns = False, False, 0
-    for each in trace(history):
-        if each.what in STARTS or each.what == "signalled":
+    for traced in trace(history):
+        if isinstance(traced.event, OVER):
             shown, leads, has_assigned, turns = None, False, False, 0
-        elif each.is_answer("JoinGroup") and not each.error:
-            leads = "members" in each.event
-            shown = each.event if has_assigned and _shows_others(each.event) else None
+        elif is_answer(traced, "JoinGroup") and not traced.error:
+            leads = traced.event.members is not None
+            shown = traced.event if has_assigned and _shows_others(traced.event) else None
             turns = turns if shown is not None else 0
-        elif each.is_request("SyncGroup"):
+        elif is_request(traced, "SyncGroup"):
             shown, has_assigned, turns = None, has_assigned or leads, 0
         elif shown is not None and (
-            (each.is_answer() and (each.error or each.event.get("missing")))
-            or (each.what == "closed" and each.event["why"])
+            (is_answer(traced) and (traced.error or traced.event.missing))
+            or (isinstance(traced.event, events.Closed) and traced.event.why)
         ):
             shown, turns = None, 0
-        elif shown is not None and each.is_request("JoinGroup", "LeaveGroup"):
+        elif shown is not None and is_request(traced, "JoinGroup", "LeaveGroup"):
             turns += 1
             if turns >= TURNS:
-                versions = sorted({one["subscription"]["version"] for one in _others(shown)})
-                found = f"of version {', '.join(map(str, versions))}"
-                why = f"the leader is sent whole subscriptions {found}, and sends no SyncGroup, {turns} times in a row"
-                yield breach(each, why, "SyncGroup", each.api, "no assignment")
+                others = [member.subscription for member in _others(shown)]
+                versions = sorted({found.version for found in others if found is not None})
+                named = f"of version {', '.join(map(str, versions))}"
+                why = f"the leader is sent whole subscriptions {named}, and sends no SyncGroup, {turns} times in a row"
+                yield breach(traced, why, "SyncGroup", traced.event.api, "no assignment")
             shown = None

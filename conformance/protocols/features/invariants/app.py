@@ -11,6 +11,7 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
+from kipcheck.conformance.protocols.features.ops import app
 
 PLACE = 60
 
@@ -48,24 +49,24 @@ class AppStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         return self.before.caches.get(self.request["broker"], OLD)
 
     def known_after(self) -> Known:
-        known, body = self.before, self.request.body
-        match self.verb:
-            case "app-finalized":
-                return replace(known, level=body["level"])
-            case "app-notified":
-                return replace(known, caches={**known.caches, body["broker"]: known.level})
-            case "app-join":
-                fresh = known.without(body["member"])
-                return replace(fresh, members={**fresh.members, body["member"]: OLD})
-            case "app-leave":
-                return known.without(body["member"])
-            case "app-rebalance" if self.accepted:
+        known = self.before
+        match app.OPERATIONS.event_of(self.request):
+            case app.Finalize(level):
+                return replace(known, level=level)
+            case app.Notify(broker):
+                return replace(known, caches={**known.caches, broker: known.level})
+            case app.Begin(member):
+                fresh = known.without(member)
+                return replace(fresh, members={**fresh.members, member: OLD})
+            case app.End(member):
+                return known.without(member)
+            case app.Rebalance() if self.accepted:
                 return replace(known, members=dict.fromkeys(known.members, self.answer["level"]))
-            case "app-instruct" if known.members.get(body["member"]) == NEW:
-                return replace(known, told=known.told | {body["member"]})
-            case "app-write" if self.accepted and self.answer["crashed"]:
-                return known.without(body["member"])
-            case "app-reset":
+            case app.Tell(member) if known.members.get(member) == NEW:
+                return replace(known, told=known.told | {member})
+            case app.Commit(member) if self.accepted and self.answer["crashed"]:
+                return known.without(member)
+            case app.Wipe():
                 return replace(known, members=dict.fromkeys(known.members, OLD), told=frozenset())
             case _:
                 return known

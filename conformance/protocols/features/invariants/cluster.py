@@ -4,7 +4,7 @@ Each invariant reads answers, and none compares them with a model. What is final
 node, up to the next step that may write it, and not while a validated request waits for its write.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -15,6 +15,7 @@ from kipcheck.conformance.core.values.history import History, Op, Refused, Repli
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
+from kipcheck.conformance.protocols.features.ops import cluster as ops
 
 PLACE = 20
 
@@ -105,24 +106,27 @@ class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         return self.before.contents
 
     def known_after(self) -> Known:
-        known, body = self.before, self.request.body
-        number: int = body.get("broker", -1)
-        if self.verb in ("start-broker", "stop-broker") or (self.verb == "broker-watch" and not self.accepted):
-            known = known.without(number)
-        if self.verb == "start-broker" and self.accepted:
-            old = body.get("before_migration", False)
-            brokers = {**known.brokers, number: {} if old else spans(body["supported"])}
-            static = {**known.static, number: 0 if old else body.get("static", 1)}
-            known = replace(known, brokers=brokers, old=known.old | {number} if old else known.old, static=static)
-            known = known.reads(number, known.contents)
-        elif self.verb == "broker-watch" and self.accepted and number in known.brokers:
-            known = known.reads(number, known.contents)
-        elif self.verb == "broker-features" and self.accepted:
-            known = replace(known, answered={**known.answered, number: spans(self.answer["finalized"])})
-        elif self.verb == "elect-controller" and number in known.brokers:
-            known = replace(known, elected=number)
-        if self.verb == "lose-update" and not body["arrives"]:
-            return known
+        known = self.before
+        match ops.OPERATIONS.event_of(self.request):
+            case ops.StartBroker(number, supported, old, static):
+                known = known.without(number)
+                if self.accepted:
+                    brokers = {**known.brokers, number: {} if old else spans_of(supported)}
+                    at = {**known.static, number: 0 if old else static}
+                    known = replace(known, brokers=brokers, old=known.old | {number} if old else known.old, static=at)
+                    known = known.reads(number, known.contents)
+            case ops.StopBroker(number):
+                known = known.without(number)
+            case ops.Watch(number) if not self.accepted:
+                known = known.without(number)
+            case ops.Watch(number) if number in known.brokers:
+                known = known.reads(number, known.contents)
+            case ops.AskFeatures(number) if self.accepted:
+                known = replace(known, answered={**known.answered, number: spans(self.answer["finalized"])})
+            case ops.Elect(number) if number in known.brokers:
+                known = replace(known, elected=number)
+            case ops.LoseUpdate(arrives=False):
+                return known
         if self.verb in WRITERS:
             waits = self.verb == "validate-features" and self.accepted and "results" not in self.answer
             known = replace(known, contents=None, waiting=known.elected if waits else None)
@@ -138,6 +142,10 @@ def trace(history: History) -> tuple[ClusterStep, ...]:
 
 def spans(found: Any) -> Spans:
     return {each["feature"]: Span(each["low"], each["high"]) for each in found}
+
+
+def spans_of(declared: Iterable[ops.Supported]) -> Spans:
+    return {each.feature: Span(each.low, each.high) for each in declared}
 
 
 def contents_of(op: Op) -> Contents:
@@ -420,14 +428,16 @@ def deposed_writes_nothing(history: History) -> Iterator[Violation]:
 def _arrivals(history: History) -> Iterator[tuple[ClusterStep, Contents, str]]:
     """Brokers that read a known node, as they start or are notified, and the feature that they do not support."""
     for step in trace(history):
-        if step.contents is None or step.verb not in ("start-broker", "broker-watch"):
+        if step.contents is None:
             continue
-        number, body = step.op.step["broker"], step.op.step.body
-        starts = step.verb == "start-broker"
-        if (body.get("before_migration", False) if starts else number in step.before.old) or not step.contents.enabled:
-            continue
-        if starts or number in step.brokers:
-            own = spans(body["supported"]) if starts else step.brokers[number]
+        match ops.OPERATIONS.event_of(step.request):
+            case ops.StartBroker(_, supported, False):
+                own: Spans | None = spans_of(supported)
+            case ops.Watch(number) if number not in step.before.old:
+                own = step.brokers.get(number)
+            case _:
+                own = None
+        if own is not None and step.contents.enabled:
             wrong = (name for name, span in step.contents.finalized.items()
                      if name not in own or not own[name].low <= span.high <= own[name].high)  # fmt: skip
             yield step, step.contents, next(wrong, "")

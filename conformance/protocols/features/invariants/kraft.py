@@ -7,7 +7,7 @@ request.
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from kipcheck.conformance.core.files.releases_table import span, table
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
@@ -19,6 +19,7 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.ops import kraft as ops
 
 PLACE = 30
 
@@ -105,24 +106,26 @@ class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         return frozenset(name for name, kind in asked.items() if kind in DOWNGRADES and self.request["version"] == 0)
 
     def known_after(self) -> Known:
-        before, body = self.before, self.request.body
-        match self.verb:
-            case "kraft-format":
-                others = {each["feature"]: each["level"] for each in body["levels"] if each["level"]}
-                return Known(quorum=(*body["controllers"],), stated={**others, METADATA: body["level"]})
-            case "kraft-update":
+        before = self.before
+        match ops.OPERATIONS.event_of(self.request):
+            case ops.Format(level, levels, controllers):
+                stated = {each.feature: each.level for each in levels if each.level}
+                return Known(quorum=controllers, stated={**stated, METADATA: level})
+            case ops.KraftUpdate():
                 return replace(before, levels=None, stated=before.stated if self.validates else None, epoch=None)
-            case "kraft-levels":
+            case ops.ReadLevels():
                 read = _levels(self.op)
                 return replace(before, levels=read, stated=read, epoch=self.answer.get("epoch"))
-            case "kraft-fail-over":
+            case ops.FailOver():
                 return before
-        known = before.brokers if body["kind"] == "broker" else before.controllers
-        others = {number: each for number, each in known.items() if number != body["node"]}
-        if body["supported"] is not None:
-            declared = {each["feature"]: (each["low"], each["high"]) for each in body["supported"]}
-            others = {**others, body["node"]: declared}
-        return replace(before, brokers=others) if body["kind"] == "broker" else replace(before, controllers=others)
+            case ops.DeclareNode(kind, node, supported):
+                known = before.brokers if kind == "broker" else before.controllers
+                others = {number: declared for number, declared in known.items() if number != node}
+                if supported is not None:
+                    others[node] = {each.feature: (each.low, each.high) for each in supported}
+                return replace(before, brokers=others) if kind == "broker" else replace(before, controllers=others)
+            case unknown:
+                assert_never(unknown)
 
 
 @cached_on_history

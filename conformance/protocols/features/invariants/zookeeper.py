@@ -1,6 +1,6 @@
 """Invariants of controllers of feature versions with ZooKeeper, as released. Each reads answers, not the model."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -12,6 +12,8 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
+from kipcheck.conformance.protocols.features.ops import zookeeper as ops
+from kipcheck.conformance.protocols.features.ops.cluster import Supported
 
 PLACE = 40
 
@@ -47,6 +49,10 @@ def spans(found: Any) -> Spans:
     return {each["feature"]: (each["low"], each["high"]) for each in found}
 
 
+def spans_of(declared: Iterable[Supported]) -> Spans:
+    return {each.feature: (each.low, each.high) for each in declared}
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     inter_broker: str | None = None
@@ -72,31 +78,29 @@ class Known:
 @dataclass(frozen=True, slots=True)
 class ZkStep(AnsweredStep[Step, Mapping[str, Any], Known]):
     def known_after(self) -> Known:
-        known, body = self.before, self.request.body
-        match self.verb:
-            case "zk-controller":
-                began, own = body["inter_broker"] if self.accepted else None, known.declared.get(0, {})
+        known = self.before
+        match ops.OPERATIONS.event_of(self.request):
+            case ops.StartController(inter_broker):
+                began, own = inter_broker if self.accepted else None, known.declared.get(0, {})
                 found = known.node
                 if found is not None and not found.exists and began != BELOW:
                     found = Node(True, True, 0, own)
                 return replace(known.with_declared(known.declared, found), inter_broker=began, node=None, own=own)
-            case "zk-delete-node":
+            case ops.DeleteNode():
                 return replace(known, node=Node(False))
-            case "zk-node" if self.accepted:
+            case ops.ReadZkNode() if self.accepted:
                 return replace(known, node=node_of(self.answer))
-            case "zk-write-node":
-                node = Node(True, not body.get("disabled", False), None, spans(body.get("features", ())), 1)
-                began = known.inter_broker if self.accepted else None
-                return replace(known, node=node, inter_broker=began)
-            case "zk-declare":
-                declared = {**known.declared, body["broker"]: spans(body.get("supported", ()))}
-                return known.with_declared(declared, known.node)
-            case "zk-update":
+            case ops.WriteNode(features, disabled):
+                node = Node(True, not disabled, None, spans_of(features), 1)
+                return replace(known, node=node, inter_broker=known.inter_broker if self.accepted else None)
+            case ops.DeclareFeatures(broker, supported):
+                return known.with_declared({**known.declared, broker: spans_of(supported)}, known.node)
+            case ops.ZkUpdate():
                 return replace(known, node=None)
-            case "zk-read":
-                return replace(known, caches={each: at for each, at in known.caches.items() if each != body["broker"]})
-            case "zk-features" if self.accepted:
-                return replace(known, caches={**known.caches, body["broker"]: self.answer["epoch"]})
+            case ops.ReadFeature(broker):
+                return replace(known, caches={each: at for each, at in known.caches.items() if each != broker})
+            case ops.AskZkFeatures(broker) if self.accepted:
+                return replace(known, caches={**known.caches, broker: self.answer["epoch"]})
             case _:
                 return known
 

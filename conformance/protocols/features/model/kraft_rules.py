@@ -80,6 +80,10 @@ class Rules:
         """What a node of this release declares."""
         return ((name, each) for name, each in self.supported.items() if each != DISABLED)
 
+    def declares_only(self, supported: Mapping[str, tuple[int, int]]) -> bool:
+        """Whether a node of this release declares exactly these levels."""
+        return dict(self.declares()) == supported
+
     @staticmethod
     def changes_metadata(low: int, high: int) -> bool:
         """Whether a step between these levels of metadata.version changes a record."""

@@ -1,6 +1,6 @@
 """Invariants of a classic group coordinator's answers: each request gets the answer that its requirement owes.
 
-What is owed follows from what clients can know (``group_observer``), and not from the answers of a model. Where clients
+What is owed follows from what clients can know (``observer``), and not from the answers of a model. Where clients
 cannot know the state of the group there is no verdict.
 """
 

@@ -1,6 +1,6 @@
 """Invariants of a classic group coordinator: which JoinGroups start a join phase, who stays, and when it ends.
 
-They follow from what clients can know (``group_observer``); where that is not certain there is no verdict.
+They follow from what clients can know (``observer``); where that is not certain there is no verdict.
 """
 
 from collections.abc import Iterator

@@ -17,21 +17,21 @@ from kipcheck.conformance.protocols.group.model.messages import Join
 from kipcheck.conformance.protocols.member.invariants import PROTOCOLS, member_invariant
 from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
 from kipcheck.conformance.protocols.member.invariants.view import Round, View, is_incompatible, protocol_of
-from kipcheck.conformance.protocols.member.model.client import Open
-from kipcheck.conformance.protocols.member.model.messages import (
+from kipcheck.conformance.protocols.member.model.messages import UserEvent
+from kipcheck.conformance.protocols.member.ops import (
+    ACTIONS,
     Close,
     Given,
     Lost,
     Metric,
+    Open,
     Poll,
     Raised,
     Reads,
     Request,
     Revoked,
     Unsubscribe,
-    UserEvent,
 )
-from kipcheck.conformance.protocols.member.ops import ACTIONS
 
 PLACE = 10
 
@@ -95,12 +95,9 @@ def outcome(step: MemberStep) -> str:
 
 
 @impact(
-    "A rebalance callback is called at a time when the user does not expect it",
-    "wrong data",
-    "callbacks",
-    "double-processing",
-    links=("KAFKA-7194",),
-)
+    "A rebalance callback is called at a time when the user does not expect it", "wrong data", "callbacks",
+    "double-processing", links=("KAFKA-7194",),
+)  # fmt: skip
 @of_callbacks("member/callbacks-in-their-time", "grp-61", applies_to=every, needs=on("member-poll"))
 def callbacks_in_their_time(history: History) -> Iterator[Violation]:
     """Callbacks are called only in polls, before the join that they prepare, and when the user leaves the group."""
@@ -120,12 +117,9 @@ def callbacks_in_their_time(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A rebalance callback names partitions that the consumer does not own, or owns already",
-    "wrong data",
-    "callbacks",
-    "wrong-data",
-    links=("KIP-429",),
-)
+    "A rebalance callback names partitions that the consumer does not own, or owns already", "wrong data", "callbacks",
+    "wrong-data", links=("KIP-429",),
+)  # fmt: skip
 @of_callbacks("member/gives-up-what-it-owns", "grp-61", applies_to=every, needs=on("member-poll"))
 def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
     """Only partitions that a consumer owns are revoked or lost, and only partitions that it lacks are added."""
@@ -150,13 +144,9 @@ def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "An assignment is lost, or partitions are added without one",
-    "stuck group",
-    "ownership",
-    "double-processing",
-    "unread-partition",
-    links=("KAFKA-7961",),
-)
+    "An assignment is lost, or partitions are added without one", "stuck group", "ownership", "double-processing",
+    "unread-partition", links=("KAFKA-7961",),
+)  # fmt: skip
 @of_ownership("member/owns-what-it-was-given", "grp-61", applies_to=every, needs=on("member-poll"))
 def owns_what_it_was_given(history: History) -> Iterator[Violation]:
     """After an assignment a consumer owns exactly the partitions that were assigned to it."""
@@ -192,12 +182,9 @@ def owns_what_it_was_given(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer adopts an assignment that does not match its subscription",
-    "wrong data",
-    "ownership",
-    "double-processing",
-    links=("KAFKA-7961",),
-)
+    "A consumer adopts an assignment that does not match its subscription", "wrong data", "ownership",
+    "double-processing", links=("KAFKA-7961",),
+)  # fmt: skip
 @of_ownership(
     "member/takes-what-fits", "grp-79", grade=Grade.SHOULD, applies_to=on("member-poll")
 )  # fmt: skip
@@ -220,13 +207,9 @@ def takes_what_fits(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer reads other partitions than its callbacks reported",
-    "double processing",
-    "ownership",
-    "double-processing",
-    "unread-partition",
-    links=("KAFKA-14196",),
-)
+    "A consumer reads other partitions than its callbacks reported", "double processing", "ownership",
+    "double-processing", "unread-partition", links=("KAFKA-14196",),
+)  # fmt: skip
 @of_ownership("member/reads-what-it-owns", "grp-61", applies_to=every, needs=on("member-poll"))
 def reads_what_it_owns(history: History) -> Iterator[Violation]:
     """At the end of a poll a consumer reads exactly the partitions that it owns according to its callbacks."""
@@ -249,20 +232,13 @@ def reads_what_it_owns(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer joins while it still reads its partitions",
-    "double processing",
-    "ownership",
-    "double-processing",
+    "A consumer joins while it still reads its partitions", "double processing", "ownership", "double-processing",
     links=("KIP-429",),
-)
+)  # fmt: skip
 @member_invariant(
-    "member/gives-up-first",
-    "grp-60",
-    "429-17",
-    "429-20",
-    checks=("member/callbacks", "member/draft"),
+    "member/gives-up-first", "grp-60", "429-17", "429-20", checks=("member/callbacks", "member/draft"),
     applies_to=on("member-poll"),
-)
+)  # fmt: skip
 def gives_up_first(history: History) -> Iterator[Violation]:
     """An eager consumer gives up all partitions before it joins."""
     for each in member_steps(history):
@@ -282,20 +258,13 @@ def kept_at_join(step: MemberStep) -> frozenset[Partition]:
 
 
 @impact(
-    "A cooperative consumer gives up partitions without need, or keeps what it must give up",
-    "double processing",
-    "stickiness",
-    "needless-move",
-    links=("KIP-429",),
-)
+    "A cooperative consumer gives up partitions without need, or keeps what it must give up", "double processing",
+    "stickiness", "needless-move", links=("KIP-429",),
+)  # fmt: skip
 @member_invariant(
-    "member/keeps-what-it-may",
-    "429-15",
-    "429-17",
-    "429-20",
-    checks=("member/ownership", "member/draft"),
+    "member/keeps-what-it-may", "429-15", "429-17", "429-20", checks=("member/ownership", "member/draft"),
     applies_to=on("member-poll"),
-)
+)  # fmt: skip
 def keeps_what_it_may(history: History) -> Iterator[Violation]:
     """Before it joins a cooperative member gives up no partition of a topic that it still subscribes to."""
     for each, _, due, revoked in _before_cooperative_joins(history):
@@ -305,12 +274,9 @@ def keeps_what_it_may(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer keeps partitions of topics that it no longer subscribes to",
-    "double processing",
-    "stickiness",
-    "needless-move",
-    links=("KIP-429",),
-)
+    "A consumer keeps partitions of topics that it no longer subscribes to", "double processing", "stickiness",
+    "needless-move", links=("KIP-429",),
+)  # fmt: skip
 @of_ownership(
     "member/gives-up-unsubscribed", "grp-79", grade=Grade.SHOULD, applies_to=on("member-poll")
 )  # fmt: skip
@@ -336,13 +302,9 @@ def _before_cooperative_joins(
 
 
 @impact(
-    "A consumer that was removed from its group goes on with its partitions",
-    "double processing",
-    "callbacks",
-    "double-processing",
-    "wrong-data",
-    links=("KAFKA-12983", "KIP-429"),
-)
+    "A consumer that was removed from its group goes on with its partitions", "double processing", "callbacks",
+    "double-processing", "wrong-data", links=("KAFKA-12983", "KIP-429"),
+)  # fmt: skip
 @of_callbacks("member/lost-when-out", "grp-63", applies_to=every, needs=on("member-poll"))
 def lost_when_out(history: History) -> Iterator[Violation]:
     """A consumer that was removed from its group loses what it owned; a member of the group loses nothing."""
@@ -378,12 +340,9 @@ def _leaving(history: History) -> Iterator[MemberStep]:
 
 
 @impact(
-    "A consumer leaves its group without a callback",
-    "double processing",
-    "callbacks",
-    "double-processing",
+    "A consumer leaves its group without a callback", "double processing", "callbacks", "double-processing",
     links=("KAFKA-8972",),
-)
+)  # fmt: skip
 @of_callbacks("member/leaves-with-callbacks", "grp-81", "grp-63", applies_to=every, needs=on("member-poll"))
 def leaves_with_callbacks(history: History) -> Iterator[Violation]:
     """A consumer that leaves first gives up all: as lost if it is out of the group, else as revoked."""
@@ -401,12 +360,9 @@ def leaves_with_callbacks(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer that leaves in a rebalance reports its partitions as revoked instead of lost",
-    "trivia",
-    "callbacks",
-    "double-processing",
-    links=("KIP-429",),
-)
+    "A consumer that leaves in a rebalance reports its partitions as revoked instead of lost", "trivia", "callbacks",
+    "double-processing", links=("KIP-429",),
+)  # fmt: skip
 @of_callbacks("member/leaves-amid-a-rebalance", "grp-82", grade=Grade.INFO, applies_to=every, needs=on("member-poll"))
 def leaves_amid_a_rebalance(history: History) -> Iterator[Violation]:
     """What a consumer owns when it leaves during a rebalance is lost, as in Kafka's consumer, and not revoked."""
@@ -421,12 +377,9 @@ def leaves_amid_a_rebalance(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A cooperative consumer does not revoke the partitions that were taken from it",
-    "double processing",
-    "ownership",
-    "double-processing",
-    links=("KIP-429",),
-)
+    "A cooperative consumer does not revoke the partitions that were taken from it", "double processing", "ownership",
+    "double-processing", links=("KIP-429",),
+)  # fmt: skip
 @of_ownership("member/revokes-what-it-lost", "429-15", applies_to=on("member-poll"))
 def revokes_what_it_lost(history: History) -> Iterator[Violation]:
     """A cooperative member revokes exactly what it owned and was not assigned again, before it adds the rest."""
@@ -443,12 +396,9 @@ def revokes_what_it_lost(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "Revoked partitions get no new owner, because the consumer does not join again",
-    "stuck group",
-    "ownership",
-    "unread-partition",
-    links=("KIP-429",),
-)
+    "Revoked partitions get no new owner, because the consumer does not join again", "stuck group", "ownership",
+    "unread-partition", links=("KIP-429",),
+)  # fmt: skip
 @of_ownership("member/rejoins-after-revoking", "429-15", applies_to=on("member-poll"))
 def rejoins_after_revoking(history: History) -> Iterator[Violation]:
     """A cooperative member that revoked what it was not assigned again joins again, in the next poll at the latest."""
@@ -463,12 +413,9 @@ def rejoins_after_revoking(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "The number of incompatible rebalances is reported incorrectly",
-    "trivia",
-    "answers",
-    "misled-operator",
+    "The number of incompatible rebalances is reported incorrectly", "trivia", "answers", "misled-operator",
     links=("KIP-429",),
-)
+)  # fmt: skip
 @of_draft("member/counts-incompatible", "429-03", applies_to=on("member-poll"))
 def counts_incompatible(history: History) -> Iterator[Violation]:
     """num.incompatible.rebalance rises by one with every assignment that carries the error, and at no other time."""
@@ -483,12 +430,9 @@ def counts_incompatible(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A member subscribes in another version than the draft asks for",
-    "double processing",
-    "versions",
-    "double-processing",
-    links=("KIP-429",),
-)
+    "A member subscribes in another version than the draft asks for", "double processing", "versions",
+    "double-processing", links=("KIP-429",),
+)  # fmt: skip
 @of_draft("member/drafted-subscription", "429-17", applies_to=on("member-poll"))
 def drafted_subscription(history: History) -> Iterator[Violation]:
     """As drafted, an eager member sends version 0 and a cooperative one version 1, in JoinGroup v5 as well."""
@@ -510,12 +454,9 @@ def drafted_subscription(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer starts with assignors that have no rebalance protocol in common",
-    "stuck group",
-    "guards",
-    "stuck-upgrade",
-    links=("KIP-429",),
-)
+    "A consumer starts with assignors that have no rebalance protocol in common", "stuck group", "guards",
+    "stuck-upgrade", links=("KIP-429",),
+)  # fmt: skip
 @member_invariant(
     "member/finds-a-protocol", "429-20", "429-17", checks=(PROTOCOLS, "member/draft"), applies_to=on("member-open")
 )

@@ -6,36 +6,25 @@ from functools import partial
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Heartbeat, Joined, Leave, Sync
+from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.group.ops import Elapse
+from kipcheck.conformance.protocols.member import ops
 from kipcheck.conformance.protocols.member.invariants import member_invariant
 from kipcheck.conformance.protocols.member.invariants.callbacks import every, on, violation
 from kipcheck.conformance.protocols.member.invariants.requests import ANSWERED
 from kipcheck.conformance.protocols.member.invariants.trace import SILENTLY, MemberStep, member_steps
 from kipcheck.conformance.protocols.member.invariants.view import Round
-from kipcheck.conformance.protocols.member.model.client import (
-    HEARTBEAT_MS,
-    INCREMENTAL,
-    POLL_MS,
-    SESSION_MS,
-    AnswerReceived,
-    Elapse,
-)
-from kipcheck.conformance.protocols.member.model.messages import (
-    COMMIT_FAILED,
-    REBALANCING,
-    Close,
-    CommitEnded,
-    CommitOffsets,
-    Disconnected,
-    Unsubscribe,
-)
+from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS, POLL_MS, SESSION_MS
+from kipcheck.conformance.protocols.member.model.messages import COMMIT_FAILED, REBALANCING
 
 PLACE = 30
 
 of_duties = partial(member_invariant, checks=("member/duties",))
 of_errors = partial(member_invariant, checks=("member/errors",))
 
-RETRIED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+RETRIED = frozenset(
+    {group.Error.COORDINATOR_LOAD_IN_PROGRESS, group.Error.COORDINATOR_NOT_AVAILABLE, group.Error.NOT_COORDINATOR}
+)
 
 
 # The duties in a round
@@ -44,53 +33,46 @@ RETRIED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_A
 def _cannot_lead(step: MemberStep) -> bool:
     """May the leader's assignor fail? One of the user's own may, and the draft says nothing about it."""
     joined = step.received.joined
-    return joined is not None and joined.leader == joined.member and joined.protocol == INCREMENTAL
+    return joined is not None and joined.leader == joined.member and joined.protocol == ops.INCREMENTAL
 
 
 @impact(
-    "A consumer that joined does not ask for its assignment",
-    "stuck group",
-    "answers",
-    "stuck-group",
+    "A consumer that joined does not ask for its assignment", "stuck group", "answers", "stuck-group",
     links=("KIP-814",),
-)
+)  # fmt: skip
 @of_duties("member/syncs", "grp-67", applies_to=on(ANSWERED))
 def syncs(history: History) -> Iterator[Violation]:
     """After a successful JoinGroup a consumer sends one SyncGroup, and at no other time."""
     for each in member_steps(history):
-        sent = [action for action in each.actions if isinstance(action, Sync)]
+        sent = [action for action in each.actions if isinstance(action, group.Sync)]
         due = each.before.round is Round.JOINING and each.received.round is Round.SYNCING
-        answer = each.event.answer if isinstance(each.event, AnswerReceived) else None
-        joined = isinstance(answer, Joined) and answer.error is Error.NONE and each.before.join is not None
+        answer = each.event.answer if isinstance(each.event, ops.AnswerReceived) else None
+        joined = isinstance(answer, group.Joined) and answer.error is group.Error.NONE and each.before.join is not None
         if sent and not joined:
             yield violation(each, f"it sends SyncGroup after {each.name}", "no SyncGroup", "undue", each.name)
         elif len(sent) > 1:
             yield violation(each, f"it sends {len(sent)} SyncGroup requests", "one SyncGroup", "several")
         elif due and not sent and not each.received.loose and not _cannot_lead(each):
-            role = "leader" if isinstance(answer, Joined) and answer.leader == answer.member else "follower"
+            role = "leader" if isinstance(answer, group.Joined) and answer.leader == answer.member else "follower"
             yield violation(each, "it joined, and sends no SyncGroup", "one SyncGroup", "none", role)
 
 
 @impact(
-    "The leader omits members from its assignment, or assigns to strangers",
-    "stuck group",
-    "answers",
-    "unread-partition",
-    "stuck-group",
-    links=("KIP-814",),
-)
+    "The leader omits members from its assignment, or assigns to strangers", "stuck group", "answers",
+    "unread-partition", "stuck-group", links=("KIP-814",),
+)  # fmt: skip
 @of_duties("member/leads", "grp-67", applies_to=on(ANSWERED))
 def leads(history: History) -> Iterator[Violation]:
     """The leader assigns to every member, and to no others, unless it has to skip that; followers assign nothing."""
     for each in member_steps(history):
-        joined = each.event.answer if isinstance(each.event, AnswerReceived) else None
-        if not isinstance(joined, Joined) or joined.error is not Error.NONE:
+        joined = each.event.answer if isinstance(each.event, ops.AnswerReceived) else None
+        if not isinstance(joined, group.Joined) or joined.error is not group.Error.NONE:
             continue
         leader = joined.leader == joined.member and not joined.skip_assignment
         role = "the leader" if leader else "to skip the assignment" if joined.leader == joined.member else "no leader"
         wanted = {id for id, _, _ in joined.members} if leader else set()
         for action in each.actions:
-            if not isinstance(action, Sync):
+            if not isinstance(action, group.Sync):
                 continue
             named = [id for id, _ in action.assignments]
             if sorted(named) != sorted(wanted):
@@ -105,12 +87,9 @@ def leads(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer stops its heartbeats, and is removed from its group",
-    "stuck group",
-    "gating",
-    "stuck-group",
+    "A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group",
     links=("KAFKA-10134", "KIP-62"),
-)
+)  # fmt: skip
 @of_duties("member/beats", "grp-69", applies_to=on("member-elapse"))
 def beats(history: History) -> Iterator[Violation]:
     """In a stable group a consumer sends a heartbeat whenever the heartbeat interval has passed."""
@@ -122,7 +101,7 @@ def beats(history: History) -> Iterator[Violation]:
         now_ms = each.received.now_ms
         soon = now_ms - max(view.alive_ms, 0) < SESSION_MS and now_ms - view.polled_ms < POLL_MS
         soon = soon and view.taking_ended != SILENTLY  # It may not have adopted it.
-        if soon and not any(isinstance(action, Heartbeat) for action in each.actions):
+        if soon and not any(isinstance(action, group.Heartbeat) for action in each.actions):
             adopted = "before the assignment is adopted" if view.taking is not None else "assigned"
             yield violation(each, f"{each.event.ms} ms passed without a heartbeat", "a heartbeat", "none", adopted)
 
@@ -132,7 +111,7 @@ def beats(history: History) -> Iterator[Violation]:
 def beats_in_time(history: History) -> Iterator[Violation]:
     """Between two heartbeats, of which the first did not fail, at least the heartbeat interval passes."""
     for each in member_steps(history):
-        sent = sum(isinstance(action, Heartbeat) for action in each.actions)
+        sent = sum(isinstance(action, group.Heartbeat) for action in each.actions)
         before_ms = each.received.beat_from_ms
         if not sent or each.received.loose or each.received.waits is not False:
             continue
@@ -149,26 +128,22 @@ def beats_in_time(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A member leaves its group without a request, or a static member with one",
-    "stuck group",
-    "gating",
-    "unread-partition",
-    "needless-move",
-    links=("KAFKA-20985", "KIP-345"),
-)
+    "A member leaves its group without a request, or a static member with one", "stuck group", "gating",
+    "unread-partition", "needless-move", links=("KAFKA-20985", "KIP-345"),
+)  # fmt: skip
 @of_duties("member/leaves", "grp-69", applies_to=every, needs=on("member-poll"))
 def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that closes sends LeaveGroup; none sends it amid its membership, and a static one never."""
     for each in member_steps(history):
-        view, sent = each.before, [action for action in each.actions if isinstance(action, Leave)]
+        view, sent = each.before, [action for action in each.actions if isinstance(action, group.Leave)]
         static = each.rules.static and view.is_static
         if sent and static:
             yield violation(each, "a static member sends LeaveGroup", "no LeaveGroup", "static", each.name)
-        elif sent and not isinstance(each.event, Close | Unsubscribe):
+        elif sent and not isinstance(each.event, ops.Close | ops.Unsubscribe):
             if each.received.now_ms - view.polled_ms < POLL_MS:
                 why = f"it sends LeaveGroup after {each.name}, and max.poll.interval.ms has not passed"
                 yield violation(each, why, "no LeaveGroup", "undue", each.name)
-        elif not sent and isinstance(each.event, Close) and _leaves_with_request(each):
+        elif not sent and isinstance(each.event, ops.Close) and _leaves_with_request(each):
             yield violation(each, "a member of the group closes without LeaveGroup", "a LeaveGroup", "none")
 
 
@@ -179,8 +154,8 @@ def leaves(history: History) -> Iterator[Violation]:
 def leaves_when_unsubscribed(history: History) -> Iterator[Violation]:
     """A dynamic member that unsubscribes sends LeaveGroup."""
     for each in member_steps(history):
-        sent = any(isinstance(action, Leave) for action in each.actions)
-        if not sent and isinstance(each.event, Unsubscribe) and _leaves_with_request(each):
+        sent = any(isinstance(action, group.Leave) for action in each.actions)
+        if not sent and isinstance(each.event, ops.Unsubscribe) and _leaves_with_request(each):
             yield violation(each, "a member of the group unsubscribes without LeaveGroup", "a LeaveGroup", "none")
 
 
@@ -192,13 +167,9 @@ def _leaves_with_request(step: MemberStep) -> bool:
 
 
 @impact(
-    "A consumer that is not polled any more keeps its partitions",
-    "stuck group",
-    "gating",
-    "unread-partition",
-    "stuck-group",
-    links=("KIP-62",),
-)
+    "A consumer that is not polled any more keeps its partitions", "stuck group", "gating", "unread-partition",
+    "stuck-group", links=("KIP-62",),
+)  # fmt: skip
 @of_duties("member/leaves-unpolled", "grp-78", applies_to=on("member-elapse"))
 def leaves_unpolled(history: History) -> Iterator[Violation]:
     """A member that is not polled for max.poll.interval.ms leaves; a static one stops sending heartbeats."""
@@ -211,13 +182,13 @@ def leaves_unpolled(history: History) -> Iterator[Violation]:
         if received.unanswered or unpolled_ms - each.event.ms < POLL_MS:
             continue
         static = each.rules.static and view.is_static
-        if any(isinstance(action, Heartbeat) for action in each.actions):
+        if any(isinstance(action, group.Heartbeat) for action in each.actions):
             why = "it is not polled, and sends heartbeats"
             yield violation(each, why, "no heartbeat", "beats", "static" if static else "dynamic")
         # One interval is left for a consumer that looks at the time when a heartbeat is due.
         elif unpolled_ms >= POLL_MS + HEARTBEAT_MS and not static and view.beat is None:
             why = f"it is not polled for {unpolled_ms} ms, and did not leave"
-            if not any(isinstance(action, Leave) for action in each.actions):
+            if not any(isinstance(action, group.Leave) for action in each.actions):
                 yield violation(each, why, "a LeaveGroup", "stays")
 
 
@@ -231,17 +202,17 @@ def leaves_unpolled(history: History) -> Iterator[Violation]:
 def commit_is_known(history: History) -> Iterator[Violation]:
     """A commit is done only if the coordinator says so, and failed only if that is known: a lost answer is neither."""
     for each in member_steps(history):
-        answer = each.event.answer if isinstance(each.event, AnswerReceived) else None
-        done = answer.error if isinstance(answer, Committed) and each.before.commit is not None else None
+        answer = each.event.answer if isinstance(each.event, ops.AnswerReceived) else None
+        done = answer.error if isinstance(answer, group.Committed) and each.before.commit is not None else None
         for action in each.actions:
-            if not isinstance(action, CommitEnded):
+            if not isinstance(action, ops.CommitEnded):
                 continue
             error = action.exception or action.error
             if not each.received.commits:
                 yield violation(each, f"a commit ended with {action.error}, and none is pending", "nothing", "unasked")
-            elif action.error == Error.NONE.name and done is not Error.NONE:
+            elif action.error == group.Error.NONE.name and done is not group.Error.NONE:
                 yield violation(each, f"a commit ended as done after {each.name}", "not done", "done", each.name)
-            elif isinstance(each.event, Disconnected):
+            elif isinstance(each.event, ops.Disconnected):
                 why = f"a commit without an answer ended with {action.error}"
                 yield violation(each, why, "sent again", "lost", error)
             elif done in RETRIED:
@@ -250,7 +221,7 @@ def commit_is_known(history: History) -> Iterator[Violation]:
             elif done is None and action.error not in (COMMIT_FAILED, REBALANCING):
                 why = f"a commit ended with {action.error} after {each.name}"
                 yield violation(each, why, "not yet", "unanswered", each.name, error)
-            elif done is Error.NONE and action.error != Error.NONE.name:
+            elif done is group.Error.NONE and action.error != group.Error.NONE.name:
                 yield violation(each, f"a commit was done, and ended with {action.error}", "done", "failed", error)
 
 
@@ -259,16 +230,16 @@ def commit_is_known(history: History) -> Iterator[Violation]:
 def commit_ends(history: History) -> Iterator[Violation]:
     """A commit's end is reported to the user; after a lost answer or retriable error it is sent again."""
     for each in member_steps(history):
-        ended = any(isinstance(action, CommitEnded) for action in each.actions)
-        sent = any(isinstance(action, Commit) for action in each.actions)
+        ended = any(isinstance(action, ops.CommitEnded) for action in each.actions)
+        sent = any(isinstance(action, group.Commit) for action in each.actions)
         view = each.before
-        committed = isinstance(each.event, AnswerReceived) and isinstance(each.event.answer, Committed)
+        committed = isinstance(each.event, ops.AnswerReceived) and isinstance(each.event.answer, group.Committed)
         if committed and view.commit is not None:
-            assert isinstance(each.event, AnswerReceived)
+            assert isinstance(each.event, ops.AnswerReceived)
             if not ended and each.event.answer.error not in RETRIED:
                 why = f"after {each.name} the commit does not end"
                 yield violation(each, why, "the end of the commit", "untold", each.name)
-        elif isinstance(each.event, CommitOffsets) and view.opened is not None and not view.commits:
+        elif isinstance(each.event, ops.CommitOffsets) and view.opened is not None and not view.commits:
             if not ended and not sent and view.waits is False and not view.loose:
                 why = "a commit was neither sent nor ended"
                 yield violation(each, why, "an OffsetCommit", "unsent", view.round.value)

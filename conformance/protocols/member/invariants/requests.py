@@ -9,22 +9,13 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.group.model.messages import (
-    NO_GENERATION,
-    Commit,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Sync,
-)
+from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.member import ops
 from kipcheck.conformance.protocols.member.invariants import REQUESTS, member_invariant
 from kipcheck.conformance.protocols.member.invariants.callbacks import every, joins, on, outcome, promptly, violation
 from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
 from kipcheck.conformance.protocols.member.invariants.view import NO_IDENTITY, Identity
-from kipcheck.conformance.protocols.member.model.client import POLL_MS, SESSION_MS, AnswerReceived
-from kipcheck.conformance.protocols.member.model.messages import Given, Metric, Poll, Raised
+from kipcheck.conformance.protocols.member.model.client import POLL_MS, SESSION_MS
 
 PLACE = 20
 
@@ -39,13 +30,9 @@ CONSUMER = "consumer"
 
 
 @impact(
-    "A request has an outdated member id or generation, and is refused or fences the member",
-    "stuck group",
-    "epochs",
-    "stuck-group",
-    "needless-move",
-    links=("KAFKA-13891",),
-)
+    "A request has an outdated member id or generation, and is refused or fences the member", "stuck group", "epochs",
+    "stuck-group", "needless-move", links=("KAFKA-13891",),
+)  # fmt: skip
 @of_errors("member/speaks-as-it-was-told", "grp-64", applies_to=every, needs=on("member-poll"))
 def uses_its_identity(history: History) -> Iterator[Violation]:
     """Each request carries the member id and generation of the last response, unless a later error reset them."""
@@ -56,16 +43,16 @@ def uses_its_identity(history: History) -> Iterator[Violation]:
         known = view.identities
         for action in each.actions:
             match action:
-                case Join(member=member):
+                case group.Join(member=member):
                     carried, right = Identity(member), {Identity(one.member) for one in known}
-                case Sync(member=member, generation=generation):
+                case group.Sync(member=member, generation=generation):
                     carried, right = Identity(member, generation), {*known}
-                case Heartbeat(member=member, generation=generation):
+                case group.Heartbeat(member=member, generation=generation):
                     carried, right = Identity(member, generation), {*known, *each.before.identities}
-                case Commit(member=member, generation=generation):
+                case group.Commit(member=member, generation=generation):
                     carried = Identity(member, generation)
                     right = {*known, *each.before.identities} if view.topics else {NO_IDENTITY, *each.before.identities}
-                case Leave(members=members):
+                case group.Leave(members=members):
                     carried = Identity(members[0][0] if members else "")
                     right = {Identity(one.member) for one in each.before.identities}
                 case _:
@@ -78,32 +65,29 @@ def uses_its_identity(history: History) -> Iterator[Violation]:
 
 
 def _wanted(action: object, who: Identity) -> Identity:
-    return Identity(who.member) if isinstance(action, Join | Leave) else who
+    return Identity(who.member) if isinstance(action, group.Join | group.Leave) else who
 
 
 def _difference(carried: Identity, wanted: Identity) -> str:
     """In shapes: which part is wrong, and how, without ids and numbers."""
     if carried.member != wanted.member:
         return "no id" if not carried.member else "an id" if not wanted.member else "another id"
-    if carried.generation == NO_GENERATION:
+    if carried.generation == group.NO_GENERATION:
         return "no generation"
-    if wanted.generation == NO_GENERATION:
+    if wanted.generation == group.NO_GENERATION:
         return "a generation"
     return "an older generation" if carried.generation < wanted.generation else "a later generation"
 
 
 def describe_identity(identity: Identity) -> str:
     id = f"member id {identity.member}" if identity.member else "an empty member id"
-    return id if identity.generation == NO_GENERATION else f"{id} and generation {identity.generation}"
+    return id if identity.generation == group.NO_GENERATION else f"{id} and generation {identity.generation}"
 
 
 @impact(
-    "A consumer gives up its member id, and leaves a member behind that no process serves",
-    "trivia",
-    "epochs",
-    "needless-move",
-    links=("KAFKA-13419",),
-)
+    "A consumer gives up its member id, and leaves a member behind that no process serves", "trivia", "epochs",
+    "needless-move", links=("KAFKA-13419",),
+)  # fmt: skip
 @of_errors("member/keeps-its-id", "grp-83", grade=Grade.SHOULD, applies_to=on("member-poll"))
 def keeps_its_id(history: History) -> Iterator[Violation]:
     """After ILLEGAL_GENERATION a consumer joins again with its member id, unless it dropped an assignment as well."""
@@ -114,7 +98,7 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
         if was_fenced or view.loose or "ILLEGAL_GENERATION" not in view.who_since or each.before.taking is not None:
             continue
         for action in each.actions:
-            if isinstance(action, Join) and view.who.member and not action.member:
+            if isinstance(action, group.Join) and view.who.member and not action.member:
                 why = f"JoinGroup carries no member id after {view.who_since}, which says nothing about the id"
                 yield violation(each, why, describe_identity(Identity(view.who.member)), "no id", view.who_since)
 
@@ -123,24 +107,18 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A subscription claims partitions that the member does not own, or omits some",
-    "double processing",
-    "claims",
-    "double-processing",
-    links=("KAFKA-12984",),
-)
+    "A subscription claims partitions that the member does not own, or omits some", "double processing", "claims",
+    "double-processing", links=("KAFKA-12984",),
+)  # fmt: skip
 @member_invariant(
-    "member/tells-what-it-holds",
-    "grp-62",
-    "429-17",
-    checks=("member/ownership", "member/draft"),
+    "member/tells-what-it-holds", "grp-62", "429-17", checks=("member/ownership", "member/draft"),
     applies_to=on("member-poll"),
-)
+)  # fmt: skip
 def subscription_is_true(history: History) -> Iterator[Violation]:
     """A subscription names the subscribed topics, the owned partitions and the generation in which they are owned."""
     for each in member_steps(history):
         for action in each.actions:
-            if not isinstance(action, Join):
+            if not isinstance(action, group.Join):
                 continue
             for name, blob in action.protocols:
                 if isinstance(blob, Subscription):
@@ -178,9 +156,9 @@ def _untrue(step: MemberStep, assignor: str, subscription: Subscription) -> Iter
 def owned_at_join(step: MemberStep) -> frozenset[tuple[str, int]]:
     owned = set(step.before.owned)
     for action in step.actions:
-        if isinstance(action, Join):
+        if isinstance(action, group.Join):
             break
-        if isinstance(action, Given):
+        if isinstance(action, ops.Given):
             owned |= {*action.partitions}
         elif type(action).__name__ in ("Revoked", "Lost"):
             owned -= {*action.partitions}  # type: ignore[union-attr]
@@ -196,13 +174,9 @@ def _sent(step: MemberStep, name: str) -> Iterator[Mapping[str, Any]]:
 
 
 @impact(
-    "A group uses other timeouts than the user configured",
-    "stuck group",
-    "gating",
-    "stuck-group",
-    "needless-move",
+    "A group uses other timeouts than the user configured", "stuck group", "gating", "stuck-group", "needless-move",
     links=("KIP-62",),
-)
+)  # fmt: skip
 @of_requests("member/names-its-timeouts", "grp-84", applies_to=on("member-poll"))
 def names_its_timeouts(history: History) -> Iterator[Violation]:
     """JoinGroup carries session.timeout.ms, and from version 1 on max.poll.interval.ms as rebalance timeout."""
@@ -216,12 +190,9 @@ def names_its_timeouts(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A static member is not fenced, or is taken for a dynamic one",
-    "double processing",
-    "epochs",
-    "double-processing",
+    "A static member is not fenced, or is taken for a dynamic one", "double processing", "epochs", "double-processing",
     links=("KIP-345",),
-)
+)  # fmt: skip
 @of_requests("member/names-its-instance", "grp-85", applies_to=every, needs=on("member-poll"))
 def names_its_instance(history: History) -> Iterator[Violation]:
     """Every request of a static member carries its group.instance.id, and no request of a dynamic one any."""
@@ -230,9 +201,9 @@ def names_its_instance(history: History) -> Iterator[Violation]:
             continue
         wanted = each.before.opened.instance
         for action in each.actions:
-            if not isinstance(action, Join | Sync | Heartbeat | Commit):
+            if not isinstance(action, group.Join | group.Sync | group.Heartbeat | group.Commit):
                 continue
-            if isinstance(action, Commit) and action.generation == NO_GENERATION:
+            if isinstance(action, group.Commit) and action.generation == group.NO_GENERATION:
                 continue  # It is not sent as a member.
             if action.instance != wanted:
                 kind = type(action).__name__
@@ -264,7 +235,7 @@ def offers_in_order(history: History) -> Iterator[Violation]:
     for each in member_steps(history):
         opened = each.before.opened
         for action in each.actions:
-            if not isinstance(action, Join) or opened is None:
+            if not isinstance(action, group.Join) or opened is None:
                 continue
             offered, wanted = tuple(name for name, _ in action.protocols), opened.assignors
             if action.protocol_type != CONSUMER:
@@ -283,7 +254,7 @@ def commits_what_it_was_given(history: History) -> Iterator[Violation]:
             continue
         wanted = {(topic, number): offset for topic, number, offset in each.received.offsets}
         for action in each.actions:
-            if isinstance(action, Commit):
+            if isinstance(action, group.Commit):
                 sent = {(topic, number): offset for topic, number, offset in action.offsets}
                 if sent != wanted:
                     what = "offsets" if sent.keys() == wanted.keys() else "partitions"
@@ -300,13 +271,9 @@ def _offsets(found: Mapping[tuple[str, int], int]) -> str:
 
 
 @impact(
-    "A poll raises an error that the user cannot cause, or hides a fatal one",
-    "stuck group",
-    "error-codes",
-    "stuck-group",
-    "misled-operator",
-    links=("KIP-345",),
-)
+    "A poll raises an error that the user cannot cause, or hides a fatal one", "stuck group", "error-codes",
+    "stuck-group", "misled-operator", links=("KIP-345",),
+)  # fmt: skip
 @of_errors("member/raises-what-is-fatal", "grp-65", applies_to=every, needs=on("member-poll"))
 def raises_what_is_fatal(history: History) -> Iterator[Violation]:
     """The next poll raises an error that the consumer cannot recover from, once; it raises no other error."""
@@ -314,7 +281,7 @@ def raises_what_is_fatal(history: History) -> Iterator[Violation]:
     for each in member_steps(history):
         view = each.received
         if each.polls and view.topics and not view.may_raise and not view.loose:
-            raised = [action for action in each.actions if isinstance(action, Raised)]
+            raised = [action for action in each.actions if isinstance(action, ops.Raised)]
             if not view.raises and raised:
                 why = f"the poll raised {raised[0].error}"
                 shape = ("nothing", raised[0].exception or raised[0].error, f"after {last}", view.round.value)
@@ -332,20 +299,13 @@ def raises_what_is_fatal(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "A consumer does not join when a rebalance requires it",
-    "stuck group",
-    "gating",
-    "stuck-group",
+    "A consumer does not join when a rebalance requires it", "stuck group", "gating", "stuck-group",
     links=("KAFKA-13214",),
-)
+)  # fmt: skip
 @member_invariant(
-    "member/joins-when-due",
-    "grp-66",
-    "429-03",
-    checks=("member/errors", "member/draft"),
-    applies_to=every,
+    "member/joins-when-due", "grp-66", "429-03", checks=("member/errors", "member/draft"), applies_to=every,
     needs=on("member-poll"),
-)
+)  # fmt: skip
 def joins_when_due(history: History) -> Iterator[Violation]:
     """A poll joins if a rebalance, an error, a lost answer or a new subscription requires it, and nothing else does."""
     for each in member_steps(history):
@@ -358,7 +318,7 @@ def joins_when_due(history: History) -> Iterator[Violation]:
             continue
         # The back-off of the draft's error comes first; what a poll adopts or drops may come first; and a revocation
         # has a requirement of its own.
-        busy = any(isinstance(action, Metric | Given | Raised) for action in each.actions)
+        busy = any(isinstance(action, ops.Metric | ops.Given | ops.Raised) for action in each.actions)
         if busy or view.revoked or (view.dropped and not each.before.dropped):
             continue
         if view.must_join and each.assigned is None and not joins(each):
@@ -379,10 +339,10 @@ def joins_only_when_due(history: History) -> Iterator[Violation]:
             shape = _needless(each)
             if shape:
                 yield violation(each, "it joins without a reason to", "no JoinGroup", "undue", *shape)
-        answer = each.event.answer if isinstance(each.event, AnswerReceived) else None
-        if isinstance(answer, Joined) and answer.error is Error.NONE and not loose:
+        answer = each.event.answer if isinstance(each.event, ops.AnswerReceived) else None
+        if isinstance(answer, group.Joined) and answer.error is group.Error.NONE and not loose:
             left = each.before.join is not None and each.before.join.left
-            if left and any(isinstance(action, Sync) for action in each.actions):
+            if left and any(isinstance(action, group.Sync) for action in each.actions):
                 yield violation(each, "it sends SyncGroup for a group that it left", "no SyncGroup", "left")
 
 
@@ -404,6 +364,6 @@ def _needless(step: MemberStep) -> tuple[str, ...]:
 def backs_off(history: History) -> Iterator[Violation]:
     """After an assignment with the draft's error no JoinGroup is sent before the back-off ends."""
     for each in member_steps(history):
-        counted = each.before.backs_off is False and each.after.backs_off is True and isinstance(each.event, Poll)
+        counted = each.before.backs_off is False and each.after.backs_off is True and isinstance(each.event, ops.Poll)
         if (each.received.backs_off or counted) and joins(each):
             yield violation(each, "it joins before its back-off ends", "no JoinGroup", "joins", "counted" * counted)

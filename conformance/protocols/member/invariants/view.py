@@ -10,9 +10,9 @@ from typing import Final, NamedTuple, TypeAlias
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned
 from kipcheck.conformance.protocols.group.model.messages import NO_GENERATION, Blob, Joined
-from kipcheck.conformance.protocols.member.model.client import BACKOFF_MS, OFFERED, Open
-from kipcheck.conformance.protocols.member.model.messages import Request
+from kipcheck.conformance.protocols.member.model.client import BACKOFF_MS, OFFERED
 from kipcheck.conformance.protocols.member.model.rules import Rules
+from kipcheck.conformance.protocols.member.ops import Open, Request
 
 SOONEST_MS: Final = BACKOFF_MS * 8 // 10
 LATEST_MS: Final = BACKOFF_MS * 12 // 10

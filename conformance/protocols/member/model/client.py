@@ -33,23 +33,6 @@ from kipcheck.conformance.protocols.member.ops import (
     Unsubscribe,
 )
 
-__all__ = [
-    "BACKOFF_MS",
-    "HEARTBEAT_MS",
-    "INCREMENTAL",
-    "OFFERED",
-    "POLL_MS",
-    "SESSION_MS",
-    "Action",
-    "AnswerReceived",
-    "Client",
-    "ClientState",
-    "Elapse",
-    "Event",
-    "Open",
-    "Unfit",
-]
-
 OFFERED: Final[Mapping[str, Assignor]] = {
     **ASSIGNORS,
     INCREMENTAL: Assignor(INCREMENTAL, (COOPERATIVE,), roundrobin),

@@ -20,50 +20,11 @@ from kipcheck.conformance.protocols.assignment.model.membership import (
     Partitions,
     Subscription,
 )
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    NO_GENERATION,
-    Beat,
-    Blob,
-    Commit,
-    Committed,
-    Error,
-    Fired,
-    Join,
-    Joined,
-    Left,
-    Sync,
-    Synced,
-    Timer,
-)
+from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.member import ops
+from kipcheck.conformance.protocols.member.model import messages
 from kipcheck.conformance.protocols.member.model.leader_duty import AssignmentFailed, led
 from kipcheck.conformance.protocols.member.model.membership import Liveness
-from kipcheck.conformance.protocols.member.model.messages import (
-    COMMIT_FAILED,
-    HEARTBEAT,
-    ILLEGAL_STATE,
-    POLLED,
-    REBALANCING,
-    SESSION,
-    TIMERS,
-    Action,
-    Close,
-    CommitEnded,
-    CommitOffsets,
-    Disconnected,
-    Event,
-    Given,
-    Lost,
-    Metadata,
-    Metric,
-    Poll,
-    Raised,
-    Reads,
-    Restart,
-    Revoked,
-    Subscribe,
-    Unsubscribe,
-)
 from kipcheck.conformance.protocols.member.model.rules import Config
 from kipcheck.conformance.protocols.member.model.state import NO_IDENTITY, Asked, Identity, Pause, Phase, State, Step
 
@@ -82,10 +43,11 @@ class Reaction(Enum):
     """The next poll raises it."""
 
 
-REJOIN_ERRORS: Final = frozenset(
-    {Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS, Error.MEMBER_ID_REQUIRED}
-)
-COORDINATOR_ERRORS: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+REJOIN_ERRORS: Final = frozenset({
+    group.Error.UNKNOWN_MEMBER_ID, group.Error.ILLEGAL_GENERATION, group.Error.REBALANCE_IN_PROGRESS,
+    group.Error.MEMBER_ID_REQUIRED,
+})  # fmt: skip
+COORDINATOR_ERRORS: Final = frozenset({group.Error.COORDINATOR_NOT_AVAILABLE, group.Error.NOT_COORDINATOR})
 
 
 class Consumer(Liveness):
@@ -98,51 +60,51 @@ class Consumer(Liveness):
     def initial(self) -> State:
         return State(topics_known=self.config.topics)
 
-    def step(self, state: State, event: Event, /) -> Step:
+    def step(self, state: State, event: messages.Event, /) -> Step:
         after, actions = self._step(state, event)
         return Transition(after, (*actions, *self._timers(state, event, after)))
 
-    def _step(self, state: State, event: Event) -> Step:
+    def _step(self, state: State, event: messages.Event) -> Step:
         match event:
-            case Restart():
+            case messages.Restart():
                 return Transition(self.initial())
             case _ if state.phase is Phase.CLOSED:
                 return Transition(state)
-            case Subscribe(topics):
+            case ops.Subscribe(topics):
                 return Transition(replace(state, topics=tuple(sorted(set(topics)))))
-            case Unsubscribe():
+            case ops.Unsubscribe():
                 after, actions = self.leave(state)
                 return Transition(replace(after, topics=()), actions)
-            case Poll():
+            case ops.Poll():
                 return self.poll(state)
-            case CommitOffsets(offsets):
+            case ops.CommitOffsets(offsets):
                 return Transition(state) if state.commit else self.send_commit(replace(state, commit=offsets))
-            case Close():
+            case ops.Close():
                 after, actions = self.leave(state)
                 return Transition(replace(after, phase=Phase.CLOSED, pause=Pause.NO), actions)
-            case Metadata(topics):
+            case ops.Metadata(topics):
                 return Transition(replace(state, topics_known=topics))
-            case Disconnected():
+            case ops.Disconnected():
                 return Transition(self.disconnected(state))
-            case Joined():
+            case group.Joined():
                 return (
                     self.joined(replace(state, asked=Asked.NOTHING), event)
                     if state.asked is Asked.JOIN
                     else Transition(state)
                 )
-            case Synced():
+            case group.Synced():
                 return Transition(
                     self.synced(replace(state, asked=Asked.NOTHING), event) if state.asked is Asked.SYNC else state
                 )
-            case Beat():
+            case group.Beat():
                 return Transition(
                     state if state.beat_as is None else self.heartbeat_answered(state, state.beat_as, event.error)
                 )
-            case Left():
+            case group.Left():
                 return Transition(replace(state, leaving=False))
-            case Committed():
+            case group.Committed():
                 return Transition(state) if state.commit_as is None else self.committed(state, event.error)
-            case Fired(timer):
+            case group.Fired(timer):
                 return self.fired(state, timer)
             case _:
                 assert_never(event)
@@ -165,8 +127,8 @@ class Consumer(Liveness):
 
     def poll(self, state: State) -> Step:
         if not state.topics:
-            return Transition(state, (Raised(ILLEGAL_STATE),))
-        actions: list[Action] = []
+            return Transition(state, (ops.Raised(messages.ILLEGAL_STATE),))
+        actions: list[messages.Action] = []
         while not state.trouble and state.pause is Pause.NO and state.asked is Asked.NOTHING and self.must_join(state):
             if state.result is not None:
                 state, done = self.complete(state, state.result)
@@ -177,8 +139,8 @@ class Consumer(Liveness):
                 state, done = self.send_join(state)
             actions += done
         if state.trouble:
-            return Transition(replace(state, trouble=""), (*actions, Raised(state.trouble)))
-        return Transition(state, (*actions, Reads(self.readable(state))))
+            return Transition(replace(state, trouble=""), (*actions, ops.Raised(state.trouble)))
+        return Transition(state, (*actions, ops.Reads(self.readable(state))))
 
     def wants_poll(self, state: State) -> bool:
         """Whether a poll would do more than fetch records."""
@@ -210,15 +172,15 @@ class Consumer(Liveness):
         if self.is_out(state) and self.rules.incremental:
             return self.lose(state) if state.owned else Transition(state)
         if self.protocol == EAGER:
-            return Transition(replace(state, owned=()), (Revoked(state.owned),))
+            return Transition(replace(state, owned=()), (ops.Revoked(state.owned),))
         dropped = tuple(each for each in state.owned if each[0] not in state.topics)
         if not dropped:
             return Transition(state)
         kept = tuple(each for each in state.owned if each not in dropped)
-        return Transition(replace(state, owned=kept), (Revoked(dropped),))
+        return Transition(replace(state, owned=kept), (ops.Revoked(dropped),))
 
     def lose(self, state: State) -> Step:
-        return Transition(replace(state, owned=()), (Lost(state.owned),))
+        return Transition(replace(state, owned=()), (ops.Lost(state.owned),))
 
     def send_join(self, state: State) -> Step:
         state = replace(
@@ -226,9 +188,9 @@ class Consumer(Liveness):
         )
         return Transition(state, (self.join_of(state),))
 
-    def join_of(self, state: State) -> Join:
+    def join_of(self, state: State) -> group.Join:
         config = self.config
-        return Join(
+        return group.Join(
             self.rules.join,
             state.identity.member,
             self.instance,
@@ -251,23 +213,23 @@ class Consumer(Liveness):
             state.topics,
             version,
             state.owned if version >= 1 else (),
-            state.identity.generation if version >= 2 else NO_GENERATION,
+            state.identity.generation if version >= 2 else group.NO_GENERATION,
             self.config.rack if version >= 3 else None,
             state.given if assignor == STICKY else (),
             state.given_in
             if assignor == STICKY or (assignor == COOPERATIVE_STICKY and self.rules.dates_data)
-            else NO_GENERATION,
+            else group.NO_GENERATION,
         )
 
     # Answers to a join
 
-    def joined(self, state: State, answer: Joined) -> Step:
-        if answer.error is not Error.NONE:
+    def joined(self, state: State, answer: group.Joined) -> Step:
+        if answer.error is not group.Error.NONE:
             return Transition(self.join_failed(state, answer))
         if state.phase is not Phase.PREPARING:  # The member left since it sent the request.
             return Transition(replace(state, rejoin=True))
         if answer.protocol_type not in (None, CONSUMER):
-            return Transition(self.failed(state, Reaction.RAISE, Error.INCONSISTENT_GROUP_PROTOCOL.name))
+            return Transition(self.failed(state, Reaction.RAISE, group.Error.INCONSISTENT_GROUP_PROTOCOL.name))
         state = replace(
             state,
             phase=Phase.COMPLETING,
@@ -277,7 +239,7 @@ class Consumer(Liveness):
             return self.send_sync(state, ())
         return self.led(state, answer)
 
-    def led(self, state: State, answer: Joined) -> Step:
+    def led(self, state: State, answer: group.Joined) -> Step:
         """Assigns partitions as the leader, and sends them in a SyncGroup."""
         try:
             topics, assignments = led(self.config, self.protocol, state.topics_known, answer)
@@ -290,24 +252,24 @@ class Consumer(Liveness):
         known = {each.name: each.partitions for each in state.topics_known}
         return tuple((name, known.get(name, 0)) for name in sorted(topics))
 
-    def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
+    def send_sync(self, state: State, assignments: tuple[tuple[str, group.Blob], ...]) -> Step:
         member, generation, protocol = state.identity
         protocol_fields = (CONSUMER, protocol) if self.rules.sync >= 5 else (None, None)
-        sync = Sync(self.rules.sync, member, self.instance, generation, assignments, *protocol_fields)
+        sync = group.Sync(self.rules.sync, member, self.instance, generation, assignments, *protocol_fields)
         return Transition(replace(state, asked=Asked.SYNC, asked_as=state.identity), (sync,))
 
-    def join_failed(self, state: State, answer: Joined) -> State:
+    def join_failed(self, state: State, answer: group.Joined) -> State:
         error = answer.error
-        if error is Error.MEMBER_ID_REQUIRED:
+        if error is group.Error.MEMBER_ID_REQUIRED:
             state = replace(state, identity=Identity(answer.member))
-        elif error is Error.UNKNOWN_MEMBER_ID and self.unchanged(state, state.asked_as):
+        elif error is group.Error.UNKNOWN_MEMBER_ID and self.unchanged(state, state.asked_as):
             state = self.reset(state, keeps_id=False)
         return self.failed(state, self.reaction_to_join(error), error.name)
 
-    def reaction_to_join(self, error: Error) -> Reaction:
-        if error in REJOIN_ERRORS - {Error.ILLEGAL_GENERATION}:
+    def reaction_to_join(self, error: group.Error) -> Reaction:
+        if error in REJOIN_ERRORS - {group.Error.ILLEGAL_GENERATION}:
             return Reaction.AGAIN
-        if error is Error.COORDINATOR_LOAD_IN_PROGRESS:
+        if error is group.Error.COORDINATOR_LOAD_IN_PROGRESS:
             return Reaction.BACK_OFF
         return Reaction.SEARCH if error in COORDINATOR_ERRORS else Reaction.RAISE
 
@@ -326,46 +288,48 @@ class Consumer(Liveness):
 
     # Answers to a sync
 
-    def synced(self, state: State, answer: Synced) -> State:
-        if answer.error is not Error.NONE:
+    def synced(self, state: State, answer: group.Synced) -> State:
+        if answer.error is not group.Error.NONE:
             return self.sync_failed(state, answer.error)
-        if state.phase is not Phase.COMPLETING or state.identity.generation == NO_GENERATION:
+        if state.phase is not Phase.COMPLETING or state.identity.generation == group.NO_GENERATION:
             return replace(state, rejoin=True)  # It lost its membership since, or left.
         if answer.protocol_type not in (None, CONSUMER) or answer.protocol not in (None, state.identity.protocol):
-            return self.failed(state, Reaction.RAISE, Error.INCONSISTENT_GROUP_PROTOCOL.name)
+            return self.failed(state, Reaction.RAISE, group.Error.INCONSISTENT_GROUP_PROTOCOL.name)
         return replace(state, phase=Phase.STABLE, rejoin=False, result=answer.assignment)
 
-    def sync_failed(self, state: State, error: Error) -> State:
-        if error is Error.REBALANCE_IN_PROGRESS and self.rules.resets_on_27:
+    def sync_failed(self, state: State, error: group.Error) -> State:
+        if error is group.Error.REBALANCE_IN_PROGRESS and self.rules.resets_on_27:
             state = self.reset(state, keeps_id=True)
-        elif error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION) and self.unchanged(state, state.asked_as):
+        elif error in (group.Error.UNKNOWN_MEMBER_ID, group.Error.ILLEGAL_GENERATION) and self.unchanged(
+            state, state.asked_as
+        ):
             state = self.reset(state, self.keeps_id(error))
         return self.failed(state, self.reaction_to_sync(error), error.name)
 
-    def reaction_to_sync(self, error: Error) -> Reaction:
-        if error in REJOIN_ERRORS - {Error.MEMBER_ID_REQUIRED}:
+    def reaction_to_sync(self, error: group.Error) -> Reaction:
+        if error in REJOIN_ERRORS - {group.Error.MEMBER_ID_REQUIRED}:
             return Reaction.AGAIN
         return Reaction.SEARCH if error in COORDINATOR_ERRORS else Reaction.RAISE
 
     # After a sync
 
-    def complete(self, state: State, blob: Blob) -> Step:
+    def complete(self, state: State, blob: group.Blob) -> Step:
         """Applies the assignment, and calls the callbacks."""
         if state.phase is not Phase.STABLE:  # It lost its membership before the user polled.
             return Transition(replace(self.reset(state, keeps_id=False), result=None))
-        if blob == EMPTY or not isinstance(blob, Assigned):  # Every poll fails again.
-            return Transition(replace(state, trouble=ILLEGAL_STATE))
+        if blob == group.EMPTY or not isinstance(blob, Assigned):  # Every poll fails again.
+            return Transition(replace(state, trouble=messages.ILLEGAL_STATE))
         state = replace(state, result=None, prepared=False, watched=state.watched if state.leads else None)
         if self.is_incompatible(blob):
             return self.incompatible(state)
         assigned = tuple(sorted({*blob.partitions}))
         if not self.is_covered(state, assigned):
             return Transition(replace(state, rejoin=True))
-        actions: list[Action] = []
+        actions: list[messages.Action] = []
         if self.protocol == COOPERATIVE and (revoked := self.given_up(state, assigned)):
-            actions.append(Revoked(revoked))
+            actions.append(ops.Revoked(revoked))
             state = replace(state, rejoin=self.rejoins_after_revoking())
-        actions.append(Given(self.new(state, assigned)))
+        actions.append(ops.Given(self.new(state, assigned)))
         state = replace(state, owned=assigned, given=assigned, given_in=state.identity.generation)
         return Transition(state, tuple(actions))
 
@@ -381,7 +345,7 @@ class Consumer(Liveness):
     def incompatible(self, state: State) -> Step:
         """The draft's reaction to an assignment with an error: count it, back off, join again (429-03)."""
         state = replace(state, incompatible=state.incompatible + 1, rejoin=True)
-        return Transition(self.back_off(state), (Metric(state.incompatible),))
+        return Transition(self.back_off(state), (ops.Metric(state.incompatible),))
 
     def is_covered(self, state: State, partitions: Partitions) -> bool:
         """Whether the member still subscribes to all of these partitions."""
@@ -402,47 +366,47 @@ class Consumer(Liveness):
         else:
             return self.commit_ended(state, self.out_of_group(state))
         member, generation, _ = identity
-        commit = Commit(self.rules.commit, member, instance, generation, state.commit)
+        commit = group.Commit(self.rules.commit, member, instance, generation, state.commit)
         return Transition(replace(state, commit_as=identity), (commit,))
 
     def out_of_group(self, state: State) -> str:
         amid = state.phase in (Phase.PREPARING, Phase.COMPLETING)
-        return REBALANCING if amid and self.rules.tells_rebalance else COMMIT_FAILED
+        return messages.REBALANCING if amid and self.rules.tells_rebalance else messages.COMMIT_FAILED
 
     def commit_ended(self, state: State, error: str) -> Step:
-        return Transition(replace(state, commit=()), (CommitEnded(error),))
+        return Transition(replace(state, commit=()), (ops.CommitEnded(error),))
 
-    def committed(self, state: State, error: Error) -> Step:
+    def committed(self, state: State, error: group.Error) -> Step:
         then, state = state.commit_as or NO_IDENTITY, replace(state, commit_as=None)
         unchanged = self.unchanged(state, then)
         stale = not unchanged and state.phase is Phase.PREPARING
         match error:
-            case Error.COORDINATOR_LOAD_IN_PROGRESS:
+            case group.Error.COORDINATOR_LOAD_IN_PROGRESS:
                 return Transition(self.back_off(state))
-            case Error.COORDINATOR_NOT_AVAILABLE | Error.NOT_COORDINATOR:
+            case group.Error.COORDINATOR_NOT_AVAILABLE | group.Error.NOT_COORDINATOR:
                 return Transition(self.search(state))
-            case Error.REBALANCE_IN_PROGRESS:
-                protocol_fields = REBALANCING if self.rules.tells_rebalance else COMMIT_FAILED
+            case group.Error.REBALANCE_IN_PROGRESS:
+                protocol_fields = messages.REBALANCING if self.rules.tells_rebalance else messages.COMMIT_FAILED
                 return self.commit_ended(replace(state, rejoin=True), protocol_fields)
-            case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
+            case group.Error.UNKNOWN_MEMBER_ID | group.Error.ILLEGAL_GENERATION:
                 if stale:
-                    return self.commit_ended(state, REBALANCING)
-                return self.commit_ended(self.reset(state, self.keeps_id(error)), COMMIT_FAILED)
-            case Error.FENCED_INSTANCE_ID if not unchanged:
-                return self.commit_ended(state, REBALANCING if stale else COMMIT_FAILED)
+                    return self.commit_ended(state, messages.REBALANCING)
+                return self.commit_ended(self.reset(state, self.keeps_id(error)), messages.COMMIT_FAILED)
+            case group.Error.FENCED_INSTANCE_ID if not unchanged:
+                return self.commit_ended(state, messages.REBALANCING if stale else messages.COMMIT_FAILED)
         return self.commit_ended(state, error.name)
 
     # Timers and disconnects
 
-    def fired(self, state: State, timer: Timer) -> Step:
+    def fired(self, state: State, timer: group.Timer) -> Step:
         if timer not in self.armed(state):
             return Transition(state)
         match timer.kind:
-            case HEARTBEAT.kind:
+            case messages.HEARTBEAT.kind:
                 return self.beat(state)
-            case SESSION.kind:
+            case messages.SESSION.kind:
                 return Transition(self.search(state))
-            case POLLED.kind:
+            case messages.POLLED.kind:
                 return self.send_leave(state)
         state = replace(state, pause=Pause.NO)
         return self.send_commit(state) if state.commit and state.commit_as is None else Transition(state)
@@ -454,15 +418,15 @@ class Consumer(Liveness):
 
     # Enabled events
 
-    def enabled(self, state: State, /) -> Iterable[Event]:
+    def enabled(self, state: State, /) -> Iterable[messages.Event]:
         """Calls of the user, timers and disconnects. ``protocols.member.strategies.events`` generates the answers."""
         if state.phase is Phase.CLOSED:
             return
-        yield Poll()
+        yield ops.Poll()
         if state.topics:
-            yield Unsubscribe()
+            yield ops.Unsubscribe()
             if not state.commit:
-                yield CommitOffsets(tuple((*each, 1) for each in state.owned))
-        yield Close()
-        yield Disconnected()
-        yield from (Fired(each) for each in TIMERS if each in self.armed(state))
+                yield ops.CommitOffsets(tuple((*each, 1) for each in state.owned))
+        yield ops.Close()
+        yield ops.Disconnected()
+        yield from (group.Fired(each) for each in messages.TIMERS if each in self.armed(state))

@@ -25,9 +25,9 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Sync,
     Synced,
 )
-from kipcheck.conformance.protocols.member.model.client import BACKOFF_MS, AnswerReceived, Elapse, Event, Open
+from kipcheck.conformance.protocols.group.ops import Elapse
+from kipcheck.conformance.protocols.member.model.client import BACKOFF_MS
 from kipcheck.conformance.protocols.member.model.consumer import CONSUMER
-from kipcheck.conformance.protocols.member.model.messages import Answer, Disconnected, Poll, Request
 from kipcheck.conformance.protocols.member.model.possible import (
     ANSWER_TO,
     Scene,
@@ -37,6 +37,7 @@ from kipcheck.conformance.protocols.member.model.possible import (
     is_remembered,
     oldest_generation,
 )
+from kipcheck.conformance.protocols.member.ops import Answer, AnswerReceived, Disconnected, Event, Open, Poll, Request
 
 GENERATIONS: Final = 60
 """The newest generation: more than a conversation has rebalances, unless some are skipped."""

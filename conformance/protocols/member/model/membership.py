@@ -4,31 +4,11 @@ from collections.abc import Iterator
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.replacing import replace
-from kipcheck.conformance.protocols.group.model.messages import (
-    NO_GENERATION,
-    Arm,
-    Beat,
-    Disarm,
-    Error,
-    Fired,
-    Heartbeat,
-    Leave,
-    Timer,
-)
-from kipcheck.conformance.protocols.member.model.messages import (
-    HEARTBEAT,
-    POLLED,
-    RETRY,
-    SESSION,
-    TIMERS,
-    Action,
-    Event,
-    Lost,
-    Poll,
-    Revoked,
-)
+from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.member.model import messages
 from kipcheck.conformance.protocols.member.model.rules import Config
 from kipcheck.conformance.protocols.member.model.state import NO_IDENTITY, Identity, Pause, Phase, State, Step
+from kipcheck.conformance.protocols.member.ops import Lost, Poll, Revoked
 
 
 class Liveness:
@@ -48,7 +28,7 @@ class Liveness:
 
     def is_out(self, state: State) -> bool:
         """Whether the member lost its membership, so that its partitions may have other owners."""
-        return state.identity.generation == NO_GENERATION or not state.identity.member
+        return state.identity.generation == group.NO_GENERATION or not state.identity.member
 
     def reset(self, state: State, keeps_id: bool) -> State:
         return replace(
@@ -59,8 +39,8 @@ class Liveness:
             prepared=state.prepared and not self.rules.prepares_again,
         )
 
-    def keeps_id(self, error: Error) -> bool:
-        return error is Error.ILLEGAL_GENERATION and self.rules.keeps_id
+    def keeps_id(self, error: group.Error) -> bool:
+        return error is group.Error.ILLEGAL_GENERATION and self.rules.keeps_id
 
     def unchanged(self, state: State, then: Identity) -> bool:
         """Whether an error concerns the member's current identity."""
@@ -68,7 +48,7 @@ class Liveness:
 
     def leave(self, state: State) -> Step:
         """Leaves the group, because the user unsubscribes or closes."""
-        actions: tuple[Action, ...] = ()
+        actions: tuple[messages.Action, ...] = ()
         if state.owned and self.rules.incremental:
             amid = state.phase in (Phase.PREPARING, Phase.COMPLETING)
             actions = (Lost(state.owned) if amid or self.is_out(state) else Revoked(state.owned),)
@@ -78,7 +58,7 @@ class Liveness:
     def send_leave(self, state: State) -> Step:
         member = state.identity.member
         sends = self.sends_leave(state)
-        actions = (Leave(self.rules.leave, ((member, None),)),) if sends else ()
+        actions = (group.Leave(self.rules.leave, ((member, None),)),) if sends else ()
         return Transition(replace(self.reset(state, keeps_id=False), leaving=state.leaving or sends), actions)
 
     def sends_leave(self, state: State) -> bool:
@@ -95,27 +75,27 @@ class Liveness:
         if state.beat_as is not None or state.pause is Pause.SEARCH:
             return Transition(state)
         member, generation, _ = state.identity
-        heartbeat = Heartbeat(self.rules.heartbeat, member, self.instance, generation)
+        heartbeat = group.Heartbeat(self.rules.heartbeat, member, self.instance, generation)
         return Transition(replace(state, beat_as=state.identity), (heartbeat,))
 
-    def heartbeat_answered(self, state: State, then: Identity, error: Error) -> State:
+    def heartbeat_answered(self, state: State, then: Identity, error: group.Error) -> State:
         state = replace(state, beat_as=None)
         match error:
-            case Error.REBALANCE_IN_PROGRESS:
+            case group.Error.REBALANCE_IN_PROGRESS:
                 news = state.phase is Phase.STABLE or not self.rules.phased
                 return replace(state, rejoin=state.rejoin or news)
-            case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
+            case group.Error.UNKNOWN_MEMBER_ID | group.Error.ILLEGAL_GENERATION:
                 return self.reset(state, self.keeps_id(error)) if self.unchanged(state, then) else state
-            case Error.FENCED_INSTANCE_ID:
+            case group.Error.FENCED_INSTANCE_ID:
                 return self.fenced(state) if self.unchanged(state, then) else state
-            case Error.COORDINATOR_NOT_AVAILABLE | Error.NOT_COORDINATOR:
+            case group.Error.COORDINATOR_NOT_AVAILABLE | group.Error.NOT_COORDINATOR:
                 return self.search(state)
         return state
 
     def fenced(self, state: State) -> State:
         """Another process has its instance id: the next poll raises the error."""
         state = self.reset(state, keeps_id=False) if self.rules.compares else replace(state, phase=Phase.UNJOINED)
-        return replace(state, trouble=Error.FENCED_INSTANCE_ID.name)
+        return replace(state, trouble=group.Error.FENCED_INSTANCE_ID.name)
 
     # Time
 
@@ -125,36 +105,39 @@ class Liveness:
     def search(self, state: State) -> State:
         return replace(state, pause=Pause.SEARCH)
 
-    def armed(self, state: State) -> frozenset[Timer]:
-        beating = (HEARTBEAT, SESSION, POLLED) if self.is_beating(state) else ()
-        return frozenset(beating if state.pause is Pause.NO else (*beating, RETRY))
+    def armed(self, state: State) -> frozenset[group.Timer]:
+        beating = (messages.HEARTBEAT, messages.SESSION, messages.POLLED) if self.is_beating(state) else ()
+        return frozenset(beating if state.pause is Pause.NO else (*beating, messages.RETRY))
 
-    def _timers(self, before: State, event: Event, after: State) -> Iterator[Action]:
+    def _timers(self, before: State, event: messages.Event, after: State) -> Iterator[messages.Action]:
         had, has = self.armed(before), self.armed(after)
-        gone = event.timer if isinstance(event, Fired) else None
-        for timer in TIMERS:
+        gone = event.timer if isinstance(event, group.Fired) else None
+        for timer in messages.TIMERS:
             if timer in has and (timer not in had or timer == gone or self.is_refreshed(timer, before, event, after)):
-                yield Arm(timer, self.lasts(timer))
+                yield group.Arm(timer, self.lasts(timer))
             elif timer in had - has and timer != gone:
-                yield Disarm(timer)
+                yield group.Disarm(timer)
 
-    def is_refreshed(self, timer: Timer, before: State, event: Event, after: State) -> bool:
+    def is_refreshed(self, timer: group.Timer, before: State, event: messages.Event, after: State) -> bool:
         """Whether an armed timer restarts."""
-        if timer == SESSION:
-            alive = isinstance(event, Beat) and event.error in (Error.NONE, Error.REBALANCE_IN_PROGRESS)
-            return (alive and before.beat_as is not None) or event == Fired(RETRY)
-        if timer == POLLED:
+        if timer == messages.SESSION:
+            alive = isinstance(event, group.Beat) and event.error in (
+                group.Error.NONE,
+                group.Error.REBALANCE_IN_PROGRESS,
+            )
+            return (alive and before.beat_as is not None) or event == group.Fired(messages.RETRY)
+        if timer == messages.POLLED:
             return isinstance(event, Poll)
-        return timer == RETRY and before.pause is not after.pause
+        return timer == messages.RETRY and before.pause is not after.pause
 
-    def lasts(self, timer: Timer) -> int:
+    def lasts(self, timer: group.Timer) -> int:
         """Duration of a timer in milliseconds."""
         config = self.config
         match timer.kind:
-            case HEARTBEAT.kind:
+            case messages.HEARTBEAT.kind:
                 return config.heartbeat_ms
-            case SESSION.kind:
+            case messages.SESSION.kind:
                 return self.session_ms
-            case POLLED.kind:
+            case messages.POLLED.kind:
                 return config.poll_ms
         return config.backoff_ms

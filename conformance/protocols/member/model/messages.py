@@ -5,57 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
 from kipcheck.conformance.protocols.group.model.messages import Arm, Disarm, Fired, Timer
-from kipcheck.conformance.protocols.member.ops import (
-    Answer,
-    Close,
-    CommitEnded,
-    CommitOffsets,
-    Disconnected,
-    Given,
-    Lost,
-    Metadata,
-    Metric,
-    ObservedEvent,
-    Poll,
-    Raised,
-    Reads,
-    Request,
-    Revoked,
-    Subscribe,
-    Unsubscribe,
-)
-
-__all__ = [
-    "COMMIT_FAILED",
-    "HEARTBEAT",
-    "ILLEGAL_STATE",
-    "POLLED",
-    "REBALANCING",
-    "RETRY",
-    "SESSION",
-    "TIMERS",
-    "Action",
-    "Answer",
-    "Close",
-    "CommitEnded",
-    "CommitOffsets",
-    "Disconnected",
-    "Event",
-    "Given",
-    "Lost",
-    "Metadata",
-    "Metric",
-    "Noted",
-    "Poll",
-    "Raised",
-    "Reads",
-    "Request",
-    "Restart",
-    "Revoked",
-    "Subscribe",
-    "Unsubscribe",
-    "UserEvent",
-]
+from kipcheck.conformance.protocols.member import ops
 
 HEARTBEAT: Final = Timer("heartbeat")
 """The next heartbeat is due."""
@@ -80,7 +30,16 @@ class Restart:
 
 
 Event: TypeAlias = (
-    Subscribe | Unsubscribe | Poll | CommitOffsets | Close | Metadata | Disconnected | Restart | Answer | Fired
+    ops.Subscribe
+    | ops.Unsubscribe
+    | ops.Poll
+    | ops.CommitOffsets
+    | ops.Close
+    | ops.Metadata
+    | ops.Disconnected
+    | Restart
+    | ops.Answer
+    | Fired
 )
 
 
@@ -92,5 +51,5 @@ class Noted:
     what: Hashable
 
 
-UserEvent: TypeAlias = ObservedEvent | Noted
-Action: TypeAlias = Request | UserEvent | Arm | Disarm
+UserEvent: TypeAlias = ops.ObservedEvent | Noted
+Action: TypeAlias = ops.Request | UserEvent | Arm | Disarm

@@ -12,42 +12,11 @@ from typing import Final, NamedTuple, TypeAlias, final
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    Beat,
-    Blob,
-    Commit,
-    Committed,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Sync,
-    Synced,
-)
-from kipcheck.conformance.protocols.member.model.client import (
-    Action,
-    AnswerReceived,
-    Client,
-    ClientState,
-    Elapse,
-    Event,
-    Open,
-)
+from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.group.ops import Elapse
+from kipcheck.conformance.protocols.member import ops
+from kipcheck.conformance.protocols.member.model.client import Action, Client, ClientState
 from kipcheck.conformance.protocols.member.model.consumer import CONSUMER
-from kipcheck.conformance.protocols.member.model.messages import (
-    Answer,
-    Close,
-    CommitEnded,
-    CommitOffsets,
-    Disconnected,
-    Poll,
-    Request,
-    Subscribe,
-    Unsubscribe,
-)
 
 REQUEST_MS: Final = 30_000
 """request.timeout.ms: the default of kafka-clients and of kafka-python."""
@@ -131,20 +100,9 @@ REMEMBERS: Final = Rule(
     "GroupCoordinator.validateCurrentMember; GroupMetadata.remove",
 )
 RULES: Final = (
-    CALLS_A_CONSUMER,
-    ONE_CALL,
-    ANSWERS_REQUESTS,
-    IN_ORDER,
-    ENDS_IN_TIME,
-    OFFERED_PROTOCOL,
-    SENT_INSTANCES,
-    KEEPS_ID,
-    GENERATIONS_GROW,
-    LEADER_KNOWS,
-    FITTING_ERROR,
-    RELAYS,
-    REMEMBERS,
-)
+    CALLS_A_CONSUMER, ONE_CALL, ANSWERS_REQUESTS, IN_ORDER, ENDS_IN_TIME, OFFERED_PROTOCOL, SENT_INSTANCES, KEEPS_ID,
+    GENERATIONS_GROW, LEADER_KNOWS, FITTING_ERROR, RELAYS, REMEMBERS,
+)  # fmt: skip
 
 
 class Fault(NamedTuple):
@@ -158,50 +116,48 @@ class Fault(NamedTuple):
 
 
 Broken: TypeAlias = tuple[Rule, str]
-ANSWER_TO: Final[dict[type[Request], type[Answer]]] = {
-    Join: Joined,
-    Sync: Synced,
-    Heartbeat: Beat,
-    Leave: Left,
-    Commit: Committed,
+ANSWER_TO: Final[dict[type[ops.Request], type[ops.Answer]]] = {
+    group.Join: group.Joined,
+    group.Sync: group.Synced,
+    group.Heartbeat: group.Beat,
+    group.Leave: group.Left,
+    group.Commit: group.Committed,
 }
-_ANYWHERE: Final = frozenset(
-    {
-        Error.UNKNOWN_SERVER_ERROR,
-        Error.COORDINATOR_NOT_AVAILABLE,
-        Error.NOT_COORDINATOR,
-        Error.GROUP_AUTHORIZATION_FAILED,
-        Error.UNKNOWN_MEMBER_ID,
-        Error.FENCED_INSTANCE_ID,
-    }
-)
-_OF_MEMBERS: Final = frozenset({Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS})
-_ENDS_MEMBERSHIP: Final = frozenset({Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID})
-_OF_THE_GENERATION: Final = frozenset({Error.NONE, Error.REBALANCE_IN_PROGRESS})
+_ANYWHERE: Final = frozenset({
+    group.Error.UNKNOWN_SERVER_ERROR, group.Error.COORDINATOR_NOT_AVAILABLE, group.Error.NOT_COORDINATOR,
+    group.Error.GROUP_AUTHORIZATION_FAILED, group.Error.UNKNOWN_MEMBER_ID, group.Error.FENCED_INSTANCE_ID,
+})  # fmt: skip
+_OF_MEMBERS: Final = frozenset({group.Error.ILLEGAL_GENERATION, group.Error.REBALANCE_IN_PROGRESS})
+_ENDS_MEMBERSHIP: Final = frozenset({group.Error.UNKNOWN_MEMBER_ID, group.Error.FENCED_INSTANCE_ID})
+_OF_THE_GENERATION: Final = frozenset({group.Error.NONE, group.Error.REBALANCE_IN_PROGRESS})
 """Answers to a member of the present generation."""
-ERRORS: Final[dict[type[Request], frozenset[Error]]] = {
-    Join: _ANYWHERE
+ERRORS: Final[dict[type[ops.Request], frozenset[group.Error]]] = {
+    group.Join: _ANYWHERE
     | {
-        Error.COORDINATOR_LOAD_IN_PROGRESS,
-        Error.MEMBER_ID_REQUIRED,
-        Error.GROUP_MAX_SIZE_REACHED,
-        Error.INCONSISTENT_GROUP_PROTOCOL,
-        Error.INVALID_SESSION_TIMEOUT,
-        Error.REBALANCE_IN_PROGRESS,
+        group.Error.COORDINATOR_LOAD_IN_PROGRESS,
+        group.Error.MEMBER_ID_REQUIRED,
+        group.Error.GROUP_MAX_SIZE_REACHED,
+        group.Error.INCONSISTENT_GROUP_PROTOCOL,
+        group.Error.INVALID_SESSION_TIMEOUT,
+        group.Error.REBALANCE_IN_PROGRESS,
     },
-    Sync: _ANYWHERE | _OF_MEMBERS | {Error.INCONSISTENT_GROUP_PROTOCOL},
-    Heartbeat: _ANYWHERE | _OF_MEMBERS,
-    Leave: _ANYWHERE | {Error.COORDINATOR_LOAD_IN_PROGRESS},
-    Commit: _ANYWHERE
+    group.Sync: _ANYWHERE | _OF_MEMBERS | {group.Error.INCONSISTENT_GROUP_PROTOCOL},
+    group.Heartbeat: _ANYWHERE | _OF_MEMBERS,
+    group.Leave: _ANYWHERE | {group.Error.COORDINATOR_LOAD_IN_PROGRESS},
+    group.Commit: _ANYWHERE
     | _OF_MEMBERS
-    | {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.OFFSET_METADATA_TOO_LARGE, Error.INVALID_COMMIT_OFFSET_SIZE},
+    | {
+        group.Error.COORDINATOR_LOAD_IN_PROGRESS,
+        group.Error.OFFSET_METADATA_TOO_LARGE,
+        group.Error.INVALID_COMMIT_OFFSET_SIZE,
+    },
 }
 """The errors that a coordinator has for a request with a valid group id. To a SyncGroup it reports loading as
 REBALANCE_IN_PROGRESS, to a Heartbeat as success."""
 
 
 class Pending(NamedTuple):
-    request: Request
+    request: ops.Request
     sent_ms: int
     blocks: bool = False
     """Whether the user's call waits for the answer."""
@@ -210,7 +166,7 @@ class Pending(NamedTuple):
     def ends_ms(self) -> int:
         """When its timeout has passed."""
         request = self.request
-        if isinstance(request, Join):
+        if isinstance(request, group.Join):
             return self.sent_ms + max(REQUEST_MS, request.patience_ms + JOIN_LAPSE_MS)
         return self.sent_ms + REQUEST_MS
 
@@ -221,7 +177,7 @@ class Situation:
     """What user, network and coordinator know of a conversation so far."""
 
     now_ms: int = 0
-    opened: Open | None = None
+    opened: ops.Open | None = None
     """None: there is no consumer."""
     pending: tuple[Pending, ...] = ()
     """Requests without an answer, the oldest first."""
@@ -236,52 +192,52 @@ class Situation:
     former: int = 0
     """The newest generation that is known to be over."""
 
-    def begun(self, event: Event) -> "Situation":
+    def begun(self, event: ops.Event) -> "Situation":
         """After the event, without the actions that it causes."""
         match event:
-            case Open():
+            case ops.Open():
                 return replace(self, opened=event, pending=(), commits=False)
-            case CommitOffsets() if self.opened is not None:
+            case ops.CommitOffsets() if self.opened is not None:
                 return replace(self, commits=True)
-            case Disconnected():
+            case ops.Disconnected():
                 return replace(self, pending=())
             case Elapse(ms):
                 return replace(self, now_ms=self.now_ms + ms)
-            case AnswerReceived(answer):
+            case ops.AnswerReceived(answer):
                 return self._answered(answer)
         return self
 
-    def _answered(self, answer: Answer) -> "Situation":
+    def _answered(self, answer: ops.Answer) -> "Situation":
         kinds = [ANSWER_TO[type(each.request)] for each in self.pending]
         if type(answer) not in kinds:
             return self
         at = kinds.index(type(answer))
         asked = self.pending[at].request
         after = replace(self, pending=(*self.pending[:at], *self.pending[at + 1 :]))
-        if isinstance(asked, Leave) or answer.error in _ENDS_MEMBERSHIP:
+        if isinstance(asked, group.Leave) or answer.error in _ENDS_MEMBERSHIP:
             after = replace(after, gone=after.gone | members_of(asked))
-        if answer.error is Error.ILLEGAL_GENERATION and not isinstance(asked, Join | Leave):
+        if answer.error is group.Error.ILLEGAL_GENERATION and not isinstance(asked, group.Join | group.Leave):
             after = replace(after, former=max(after.former, asked.generation))
-        if isinstance(answer, Joined) and answer.member:
+        if isinstance(answer, group.Joined) and answer.member:
             after = replace(after, gone=after.gone - {answer.member})
-        if isinstance(answer, Joined) and answer.error is Error.NONE:
+        if isinstance(answer, group.Joined) and answer.error is group.Error.NONE:
             newest = max(answer.generation, after.generation)
             return replace(after, generation=newest, former=newest - 1, protocol=answer.protocol)
         return after
 
-    def acted(self, event: Event, actions: Iterable[object], sent_ms: int) -> "Situation":
+    def acted(self, event: ops.Event, actions: Iterable[object], sent_ms: int) -> "Situation":
         """After the consumer's actions, whose requests were sent at ``sent_ms``."""
-        if isinstance(event, Close):
+        if isinstance(event, ops.Close):
             return replace(self, opened=None, pending=(), commits=False)
-        unsubscribes = isinstance(event, Unsubscribe)
+        unsubscribes = isinstance(event, ops.Unsubscribe)
         sent = tuple(
             [
-                Pending(each, sent_ms, blocks=unsubscribes and isinstance(each, Leave))
+                Pending(each, sent_ms, blocks=unsubscribes and isinstance(each, group.Leave))
                 for each in actions
-                if isinstance(each, Request)
+                if isinstance(each, ops.Request)
             ]
         )
-        ends = any(isinstance(each, CommitEnded) for each in actions)
+        ends = any(isinstance(each, ops.CommitEnded) for each in actions)
         if not sent and not ends:
             return self
         return replace(self, pending=(*self.pending, *sent), commits=self.commits and not ends)
@@ -290,17 +246,17 @@ class Situation:
 # The rules
 
 
-def broken_before(situation: Situation, event: Event) -> Iterator[Broken]:
+def broken_before(situation: Situation, event: ops.Event) -> Iterator[Broken]:
     """The rules that an event breaks in this situation, except ``ENDS_IN_TIME``."""
     match event:
-        case Open() | Subscribe() | Unsubscribe() | Poll() | CommitOffsets() | Close():
+        case ops.Open() | ops.Subscribe() | ops.Unsubscribe() | ops.Poll() | ops.CommitOffsets() | ops.Close():
             if situation.commits:
                 yield ONE_CALL, "the commit before it has not ended"
             if any(each.blocks for each in situation.pending):
                 yield ONE_CALL, "the unsubscribe before it waits for the answer to LeaveGroup"
-            if situation.opened is None and not isinstance(event, Open):
+            if situation.opened is None and not isinstance(event, ops.Open):
                 yield CALLS_A_CONSUMER, "there is no consumer"
-        case AnswerReceived(answer):
+        case ops.AnswerReceived(answer):
             yield from _answer(situation, answer)
 
 
@@ -313,7 +269,7 @@ def broken_after(situation: Situation) -> Iterator[Broken]:
             yield ENDS_IN_TIME, f"{name} is pending for {waits} ms, and ends after {lasts} ms"
 
 
-def _answer(situation: Situation, answer: Answer) -> Iterator[Broken]:
+def _answer(situation: Situation, answer: ops.Answer) -> Iterator[Broken]:
     asked = next((each.request for each in situation.pending if ANSWER_TO[type(each.request)] is type(answer)), None)
     if asked is None:
         yield ANSWERS_REQUESTS, f"no request is pending that {type(answer).__name__} answers"
@@ -323,59 +279,59 @@ def _answer(situation: Situation, answer: Answer) -> Iterator[Broken]:
         yield IN_ORDER, f"{type(oldest).__name__} was sent before {type(asked).__name__}, and is pending"
     if not is_remembered(situation, asked, answer.error):
         yield REMEMBERS, f"{_request_text(asked)} is of a former member or generation, and gets {answer.error.name}"
-    if answer.error is not Error.NONE:
+    if answer.error is not group.Error.NONE:
         yield from _error(asked, answer)
-    elif isinstance(answer, Joined) and isinstance(asked, Join):
+    elif isinstance(answer, group.Joined) and isinstance(asked, group.Join):
         yield from _joined(situation, asked, answer)
-    elif isinstance(answer, Synced) and isinstance(asked, Sync):
+    elif isinstance(answer, group.Synced) and isinstance(asked, group.Sync):
         yield from _synced(situation, asked, answer)
 
 
-def _error(asked: Request, answer: Answer) -> Iterator[Broken]:
+def _error(asked: ops.Request, answer: ops.Answer) -> Iterator[Broken]:
     error, name = answer.error, type(asked).__name__
     if not can_have(asked, error):
-        rule = SENT_INSTANCES if error is Error.FENCED_INSTANCE_ID else FITTING_ERROR
+        rule = SENT_INSTANCES if error is group.Error.FENCED_INSTANCE_ID else FITTING_ERROR
         yield rule, f"{_request_text(asked)} never gets {error.name}"
-    if isinstance(asked, Join) and isinstance(answer, Joined):
-        if error is not Error.MEMBER_ID_REQUIRED and answer.member not in ("", asked.member):
+    if isinstance(asked, group.Join) and isinstance(answer, group.Joined):
+        if error is not group.Error.MEMBER_ID_REQUIRED and answer.member not in ("", asked.member):
             yield KEEPS_ID, f"{error.name} gives {name} another member id"
-        elif error is Error.MEMBER_ID_REQUIRED and not answer.member:
+        elif error is group.Error.MEMBER_ID_REQUIRED and not answer.member:
             yield KEEPS_ID, "MEMBER_ID_REQUIRED gives no member id"
 
 
-def can_have(asked: Request, error: Error) -> bool:
+def can_have(asked: ops.Request, error: group.Error) -> bool:
     """Whether a coordinator has this error for the request."""
-    if error is Error.NONE:
+    if error is group.Error.NONE:
         return True
     if error not in ERRORS[type(asked)]:
         return False
-    if error is Error.FENCED_INSTANCE_ID:
+    if error is group.Error.FENCED_INSTANCE_ID:
         return instance_of(asked) is not None
-    if error is Error.MEMBER_ID_REQUIRED and isinstance(asked, Join):
+    if error is group.Error.MEMBER_ID_REQUIRED and isinstance(asked, group.Join):
         return asked.version >= 4 and not asked.member and asked.instance is None
-    return not (isinstance(asked, Commit) and not asked.member and error in _OF_MEMBERS)
+    return not (isinstance(asked, group.Commit) and not asked.member and error in _OF_MEMBERS)
 
 
-def members_of(request: Request) -> frozenset[str]:
+def members_of(request: ops.Request) -> frozenset[str]:
     """The member ids in a request."""
-    ids = (id for id, _ in request.members) if isinstance(request, Leave) else (request.member,)
+    ids = (id for id, _ in request.members) if isinstance(request, group.Leave) else (request.member,)
     return frozenset(filter(None, ids))
 
 
-def is_remembered(situation: Situation, asked: Request, error: Error) -> bool:
+def is_remembered(situation: Situation, asked: ops.Request, error: group.Error) -> bool:
     """Whether a coordinator can answer so after its former answers. To a LeaveGroup it can answer anything."""
-    if isinstance(asked, Leave) or not asked.member:
+    if isinstance(asked, group.Leave) or not asked.member:
         return True
     if asked.member in situation.gone:
-        return error not in _OF_THE_GENERATION | {Error.ILLEGAL_GENERATION}
-    if isinstance(asked, Join):
+        return error not in _OF_THE_GENERATION | {group.Error.ILLEGAL_GENERATION}
+    if isinstance(asked, group.Join):
         return True
     return asked.generation > situation.former or error not in _OF_THE_GENERATION
 
 
-def _request_text(request: Request) -> str:
+def _request_text(request: ops.Request) -> str:
     name = type(request).__name__
-    if isinstance(request, Leave):
+    if isinstance(request, group.Leave):
         return name
     about = "with" if request.member else "without"
     return (
@@ -383,14 +339,14 @@ def _request_text(request: Request) -> str:
     )
 
 
-def instance_of(request: Request) -> str | None:
+def instance_of(request: ops.Request) -> str | None:
     """The instance id in a request."""
-    if isinstance(request, Leave):
+    if isinstance(request, group.Leave):
         return next((instance for _, instance in request.members if instance is not None), None)
     return request.instance
 
 
-def _joined(situation: Situation, asked: Join, answer: Joined) -> Iterator[Broken]:
+def _joined(situation: Situation, asked: group.Join, answer: group.Joined) -> Iterator[Broken]:
     offered = dict(asked.protocols)
     if answer.protocol not in offered:
         yield OFFERED_PROTOCOL, f"the member did not offer {answer.protocol!r}"
@@ -403,13 +359,13 @@ def _joined(situation: Situation, asked: Join, answer: Joined) -> Iterator[Broke
     yield from ((LEADER_KNOWS, why) for why in _members(asked, answer, offered.get(answer.protocol or "")))
 
 
-def oldest_generation(situation: Situation, asked: Join) -> int:
+def oldest_generation(situation: Situation, asked: group.Join) -> int:
     """The oldest generation that the member can get: a stable group goes on for a static member that returns."""
     returns = asked.instance is not None and not asked.member and situation.generation > 0
     return situation.generation + (0 if returns else 1)
 
 
-def _members(asked: Join, answer: Joined, sent: Blob | None) -> Iterator[str]:
+def _members(asked: group.Join, answer: group.Joined, sent: group.Blob | None) -> Iterator[str]:
     """What is wrong with leader and members."""
     if answer.leader != answer.member:
         if answer.members or answer.skip_assignment or not answer.leader:
@@ -433,20 +389,20 @@ def _members(asked: Join, answer: Joined, sent: Blob | None) -> Iterator[str]:
         yield "a dynamic leader has to assign"
 
 
-def _is_same(sent: Subscription, blob: Blob) -> bool:
+def _is_same(sent: Subscription, blob: group.Blob) -> bool:
     """Whether topics and owned partitions are those that were sent."""
     if not isinstance(blob, Subscription):
         return False
     return {*sent.topics} == {*blob.topics} and {*sent.owned} == {*blob.owned}
 
 
-def _synced(situation: Situation, asked: Sync, answer: Synced) -> Iterator[Broken]:
+def _synced(situation: Situation, asked: group.Sync, answer: group.Synced) -> Iterator[Broken]:
     chosen = situation.protocol if asked.protocol is None else asked.protocol
     if answer.protocol not in (None, chosen):
         yield OFFERED_PROTOCOL, f"the group's protocol is {chosen!r}, not {answer.protocol!r}"
     if answer.protocol_type not in (None, CONSUMER):
         yield OFFERED_PROTOCOL, f"the group's type is {CONSUMER!r}, not {answer.protocol_type!r}"
-    if asked.assignments and answer.assignment != dict(asked.assignments).get(asked.member, EMPTY):
+    if asked.assignments and answer.assignment != dict(asked.assignments).get(asked.member, group.EMPTY):
         yield RELAYS, f"{asked.member} sent another assignment for itself"
 
 
@@ -478,14 +434,14 @@ class Stage:
     def initial(self) -> Scene:
         return self._initial
 
-    def step(self, scene: Scene, event: Event, /) -> Transition[Scene, Action]:
+    def step(self, scene: Scene, event: ops.Event, /) -> Transition[Scene, Action]:
         return self._kept(scene, event)
 
-    def _step(self, scene: Scene, event: Event) -> Transition[Scene, Action]:
+    def _step(self, scene: Scene, event: ops.Event) -> Transition[Scene, Action]:
         situation = scene.situation.begun(event)
         if not isinstance(event, Elapse):
             seat, actions = self.client.step(scene.seat, event)
-            if isinstance(event, Open) and seat.opened is None:
+            if isinstance(event, ops.Open) and seat.opened is None:
                 situation = replace(situation, opened=None)
             return Transition(Scene(seat, situation.acted(event, actions, situation.now_ms)), actions)
         seat, done, until = scene.seat, list[Action](), scene.seat.clock.now_ms + event.ms
@@ -497,7 +453,7 @@ class Stage:
             if due == until:
                 return Transition(Scene(seat, situation), tuple(done))
 
-    def broken(self, scene: Scene, event: Event) -> Iterator[Broken]:
+    def broken(self, scene: Scene, event: ops.Event) -> Iterator[Broken]:
         """The rules that the event breaks."""
         yield from broken_before(scene.situation, event)
         if isinstance(event, Elapse):
@@ -505,7 +461,7 @@ class Stage:
 
 
 def conversation_faults(
-    client: Client, events: Sequence[Event], answers: Sequence[Sequence[object] | None] | None = None
+    client: Client, events: Sequence[ops.Event], answers: Sequence[Sequence[object] | None] | None = None
 ) -> Iterator[Fault]:
     """The steps that cannot happen.
 
@@ -523,14 +479,14 @@ def conversation_faults(
             elif not actions:
                 yield Fault(at, rule, why, idle=True)
         sent_ms, situation = situation.now_ms, situation.begun(event)
-        if isinstance(event, Open) and actions is None:
+        if isinstance(event, ops.Open) and actions is None:
             situation = replace(situation, opened=None)
         # Within a wait the time of a request is not known: it counts as sent at the beginning.
         situation = situation.acted(event, actions or (), sent_ms)
         yield from (Fault(at, *each) for each in (broken_after(situation) if isinstance(event, Elapse) else ()))
 
 
-def _foreseen_faults(stage: Stage, events: Iterable[Event]) -> Iterator[Fault]:
+def _foreseen_faults(stage: Stage, events: Iterable[ops.Event]) -> Iterator[Fault]:
     scene = stage.initial()
     for at, event in enumerate(events):
         yield from (Fault(at, *each) for each in stage.broken(scene, event))

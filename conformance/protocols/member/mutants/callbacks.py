@@ -9,9 +9,9 @@ from kipcheck.conformance.protocols.assignment.model.membership import EAGER, Pa
 from kipcheck.conformance.protocols.declare.mutant import Least, mutant
 from kipcheck.conformance.protocols.group.model.messages import Blob, Timer
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.messages import POLLED, Given, Lost, Revoked
+from kipcheck.conformance.protocols.member.model.messages import POLLED
 from kipcheck.conformance.protocols.member.model.state import Phase, State, Step
-from kipcheck.conformance.protocols.member.ops import MEMBER
+from kipcheck.conformance.protocols.member.ops import MEMBER, Given, Lost, Revoked
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
 
 PLACE = 10
@@ -64,10 +64,7 @@ class RevokesAfterItJoined(Consumer):
         return Transition(after, (*(each for each in actions if each not in late), *late))
 
 
-@callbacks(
-    "gives-up-what-it-owns",
-    f"{COOPERATIVE}; joined 2 {BY}; synced t:0; poll",
-)
+@callbacks("gives-up-what-it-owns", f"{COOPERATIVE}; joined 2 {BY}; synced t:0; poll")
 class GivesAgain(Consumer):
     """The assigned callback gets the whole assignment instead of the new partitions."""
 
@@ -110,10 +107,7 @@ class LosesAtEachRebalance(Consumer):
         return self.lose(state) if state.owned and self.protocol == EAGER else super().prepare(state)
 
 
-@callbacks(
-    "lost-when-out",
-    f"{COOPERATIVE}; joined UNKNOWN_MEMBER_ID; poll",
-)
+@callbacks("lost-when-out", f"{COOPERATIVE}; joined UNKNOWN_MEMBER_ID; poll")
 class PreparesOnce(Consumer):
     """A member that is removed during a rebalance joins again with its previous partitions (KAFKA-12983)."""
 
@@ -129,10 +123,7 @@ class ClosesInSilence(Consumer):
         return self.send_leave(replace(state, owned=()))
 
 
-@callbacks(
-    "leaves-amid-a-rebalance",
-    f"{COOPERATIVE}; close",
-)
+@callbacks("leaves-amid-a-rebalance", f"{COOPERATIVE}; close")
 class RevokesWhileItJoins(Consumer):
     """A consumer that leaves during a rebalance gets its partitions revoked instead of lost."""
 
@@ -188,10 +179,7 @@ class ReadsOn(Consumer):
         return tuple(sorted({*state.owned, *state.given}))
 
 
-@ownership(
-    "reads-what-it-owns",
-    COOPERATIVE,
-)
+@ownership("reads-what-it-owns", COOPERATIVE)
 class PausesWhileItJoins(Consumer):
     """A cooperative member stops reading its partitions while it joins."""
 
@@ -199,10 +187,7 @@ class PausesWhileItJoins(Consumer):
         return () if state.phase is Phase.PREPARING else state.owned
 
 
-@ownership(
-    "keeps-what-it-may",
-    COOPERATIVE,
-)
+@ownership("keeps-what-it-may", COOPERATIVE)
 class StopsTheWorld(Consumer):
     """A cooperative member revokes all partitions before it joins, like an eager one."""
 
@@ -224,10 +209,7 @@ class KeepsWhatItDropped(Consumer):
         return Transition(state) if cooperates else super().prepare(state)
 
 
-@ownership(
-    "keeps-what-it-may",
-    COOPERATIVE,
-)
+@ownership("keeps-what-it-may", COOPERATIVE)
 class PrefersEager(Consumer):
     """The lowest protocol that all assignors support is used, not the highest."""
 
@@ -237,10 +219,7 @@ class PrefersEager(Consumer):
         return EAGER if both else chosen
 
 
-@ownership(
-    "revokes-what-it-lost",
-    f"{COOPERATIVE}; joined 2 {BY}; synced; poll",
-)
+@ownership("revokes-what-it-lost", f"{COOPERATIVE}; joined 2 {BY}; synced; poll")
 class GivesUpInSilence(Consumer):
     """Partitions that were not assigned again are removed without a callback."""
 
@@ -248,10 +227,7 @@ class GivesUpInSilence(Consumer):
         return ()
 
 
-@ownership(
-    "revokes-what-it-lost",
-    f"{COOPERATIVE.replace('t:0', 't:0 t:1')}; joined 2 {BY}; synced t:0; poll",
-)
+@ownership("revokes-what-it-lost", f"{COOPERATIVE.replace('t:0', 't:0 t:1')}; joined 2 {BY}; synced t:0; poll")
 class RevokesTooMuch(Consumer):
     """A member that has to revoke a partition revokes all."""
 
@@ -259,10 +235,7 @@ class RevokesTooMuch(Consumer):
         return state.owned if super().given_up(state, assigned) else ()
 
 
-@ownership(
-    "rejoins-after-revoking",
-    f"{COOPERATIVE}; joined 2 {BY}; synced; poll; poll",
-)
+@ownership("rejoins-after-revoking", f"{COOPERATIVE}; joined 2 {BY}; synced; poll; poll")
 class NeverComesBack(Consumer):
     """A member that revoked partitions does not join again."""
 

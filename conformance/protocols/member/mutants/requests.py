@@ -7,34 +7,16 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    Blob,
-    Commit,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Sync,
-    Timer,
-)
+from kipcheck.conformance.protocols.group.model import messages as group
 from kipcheck.conformance.protocols.member.model.consumer import COORDINATOR_ERRORS, Consumer, Reaction
-from kipcheck.conformance.protocols.member.model.messages import (
-    HEARTBEAT,
-    POLLED,
-    Action,
-    CommitEnded,
-    Disconnected,
-    Event,
-    Unsubscribe,
-)
+from kipcheck.conformance.protocols.member.model.messages import HEARTBEAT, POLLED, Action, Event
 from kipcheck.conformance.protocols.member.model.state import Identity, Phase, State, Step
 from kipcheck.conformance.protocols.member.mutants.callbacks import duties, errors, ownership
+from kipcheck.conformance.protocols.member.ops import CommitEnded, Disconnected, Unsubscribe
 
 PLACE = 20
 
-PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, *COORDINATOR_ERRORS)
+PASSING = (group.Error.COORDINATOR_LOAD_IN_PROGRESS, *COORDINATOR_ERRORS)
 
 
 # Errors
@@ -44,7 +26,7 @@ PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, *COORDINATOR_ERRORS)
 class ForgetsItsNewId(Consumer):
     """The member id in a MEMBER_ID_REQUIRED response is ignored."""
 
-    def join_failed(self, state: State, answer: Joined) -> State:
+    def join_failed(self, state: State, answer: group.Joined) -> State:
         return super().join_failed(state, replace(answer, member=""))
 
 
@@ -60,7 +42,7 @@ class KeepsADeadId(Consumer):
 class ForgetsTooMuch(Consumer):
     """ILLEGAL_GENERATION also resets the member id (KAFKA-13419)."""
 
-    def keeps_id(self, error: Error) -> bool:
+    def keeps_id(self, error: group.Error) -> bool:
         return False
 
 
@@ -68,8 +50,8 @@ class ForgetsTooMuch(Consumer):
 class StartsAnewAtEachRebalance(Consumer):
     """REBALANCE_IN_PROGRESS in response to SyncGroup resets member id and generation (KAFKA-13891)."""
 
-    def sync_failed(self, state: State, error: Error) -> State:
-        if error is Error.REBALANCE_IN_PROGRESS:
+    def sync_failed(self, state: State, error: group.Error) -> State:
+        if error is group.Error.REBALANCE_IN_PROGRESS:
             state = replace(state, identity=Identity())
         return super().sync_failed(state, error)
 
@@ -78,15 +60,15 @@ class StartsAnewAtEachRebalance(Consumer):
 class TriesForEver(Consumer):
     """FENCED_INSTANCE_ID is treated as a retriable error."""
 
-    def reaction_to_join(self, error: Error) -> Reaction:
-        return Reaction.BACK_OFF if error is Error.FENCED_INSTANCE_ID else super().reaction_to_join(error)
+    def reaction_to_join(self, error: group.Error) -> Reaction:
+        return Reaction.BACK_OFF if error is group.Error.FENCED_INSTANCE_ID else super().reaction_to_join(error)
 
 
 @errors("raises-what-is-fatal", "open range; subscribe t; poll; joined 1; synced NOT_COORDINATOR; poll")
 class GivesUpAtOnce(Consumer):
     """An error that requires another coordinator is raised to the user."""
 
-    def reaction_to_sync(self, error: Error) -> Reaction:
+    def reaction_to_sync(self, error: group.Error) -> Reaction:
         found = super().reaction_to_sync(error)
         return Reaction.RAISE if found is Reaction.SEARCH else found
 
@@ -95,8 +77,8 @@ class GivesUpAtOnce(Consumer):
 class ReadsNothingAsNone(Consumer):
     """An assignment without bytes is read as one without partitions."""
 
-    def complete(self, state: State, blob: Blob) -> Step:
-        return super().complete(state, Assigned() if blob == EMPTY else blob)
+    def complete(self, state: State, blob: group.Blob) -> Step:
+        return super().complete(state, Assigned() if blob == group.EMPTY else blob)
 
 
 @errors(
@@ -106,8 +88,10 @@ class ReadsNothingAsNone(Consumer):
 class SleepsThroughRebalances(Consumer):
     """REBALANCE_IN_PROGRESS in response to a heartbeat is ignored."""
 
-    def heartbeat_answered(self, state: State, then: Identity, error: Error) -> State:
-        return super().heartbeat_answered(state, then, Error.NONE if error is Error.REBALANCE_IN_PROGRESS else error)
+    def heartbeat_answered(self, state: State, then: Identity, error: group.Error) -> State:
+        return super().heartbeat_answered(
+            state, then, group.Error.NONE if error is group.Error.REBALANCE_IN_PROGRESS else error
+        )
 
 
 @errors("joins-when-due", "open range; subscribe t; poll; joined 1; subscribe t,u; synced; poll; poll")
@@ -122,7 +106,7 @@ class ForgetsNewTopics(Consumer):
 class JoinsForEver(Consumer):
     """A consumer joins again after each assignment."""
 
-    def complete(self, state: State, blob: Blob) -> Step:
+    def complete(self, state: State, blob: group.Blob) -> Step:
         after, actions = super().complete(state, blob)
         return Transition(replace(after, rejoin=True), actions)
 
@@ -143,15 +127,15 @@ class CallsLostDone(Consumer):
         after, actions = super().step(state, event)
         if not isinstance(event, Disconnected) or state.commit_as is None:
             return Transition(after, actions)
-        return Transition(replace(after, commit=()), (*actions, CommitEnded(Error.NONE.name)))
+        return Transition(replace(after, commit=()), (*actions, CommitEnded(group.Error.NONE.name)))
 
 
 @errors("commit-is-known", "open range; commit t:0=1; committed NOT_COORDINATOR")
 class CallsPassingFailed(Consumer):
     """A commit fails on a retriable error."""
 
-    def committed(self, state: State, error: Error) -> Step:
-        return super().committed(state, Error.UNKNOWN_SERVER_ERROR if error in PASSING else error)
+    def committed(self, state: State, error: group.Error) -> Step:
+        return super().committed(state, group.Error.UNKNOWN_SERVER_ERROR if error in PASSING else error)
 
 
 @errors("commit-ends", "open range; commit t:0=1; disconnected; elapse 200")
@@ -170,7 +154,7 @@ class ForgetsCommits(Consumer):
 class SyncsAsLeaderOnly(Consumer):
     """A follower does not send SyncGroup."""
 
-    def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
+    def send_sync(self, state: State, assignments: tuple[tuple[str, group.Blob], ...]) -> Step:
         after, actions = super().send_sync(state, assignments)
         return Transition(after, actions if assignments else ())
 
@@ -179,7 +163,7 @@ class SyncsAsLeaderOnly(Consumer):
 class AnswersALateJoin(Consumer):
     """A JoinGroup response that arrives after the consumer left is followed by SyncGroup."""
 
-    def joined(self, state: State, answer: Joined) -> Step:
+    def joined(self, state: State, answer: group.Joined) -> Step:
         return super().joined(replace(state, phase=Phase.PREPARING), answer)
 
 
@@ -187,7 +171,7 @@ class AnswersALateJoin(Consumer):
 class AssignsUnasked(Consumer):
     """A leader assigns although the response says to skip the assignment (KIP-814)."""
 
-    def led(self, state: State, answer: Joined) -> Step:
+    def led(self, state: State, answer: group.Joined) -> Step:
         return super().led(state, replace(answer, skip_assignment=False))
 
 
@@ -195,7 +179,7 @@ class AssignsUnasked(Consumer):
 class ForgetsAMember(Consumer):
     """The leader's SyncGroup lacks the last member."""
 
-    def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
+    def send_sync(self, state: State, assignments: tuple[tuple[str, group.Blob], ...]) -> Step:
         return super().send_sync(state, assignments[:-1])
 
 
@@ -231,14 +215,14 @@ class UnsubscribesInSilence(Consumer):
         after, actions = super().step(state, event)
         if not isinstance(event, Unsubscribe):
             return Transition(after, actions)
-        return Transition(after, tuple(each for each in actions if not isinstance(each, Leave)))
+        return Transition(after, tuple(each for each in actions if not isinstance(each, group.Leave)))
 
 
 @duties("leaves-unpolled", ...)
 class NeedsNoPoll(Consumer):
     """A member that is not polled stays in its group as long as its heartbeats are answered."""
 
-    def fired(self, state: State, timer: Timer) -> Step:
+    def fired(self, state: State, timer: group.Timer) -> Step:
         return Transition(state) if timer == POLLED else super().fired(state, timer)
 
 
@@ -246,7 +230,7 @@ class NeedsNoPoll(Consumer):
 class StaticMembersNeedNoPoll(Consumer):
     """A static member that is not polled continues to send heartbeats, since it sends no LeaveGroup."""
 
-    def fired(self, state: State, timer: Timer) -> Step:
+    def fired(self, state: State, timer: group.Timer) -> Step:
         static = self.instance is not None
         return Transition(state) if timer == POLLED and static else super().fired(state, timer)
 
@@ -255,17 +239,17 @@ class StaticMembersNeedNoPoll(Consumer):
 class LeavesInSilenceUnpolled(Consumer):
     """A member that is not polled stops its heartbeats, and its coordinator has to wait for the end of its session."""
 
-    def fired(self, state: State, timer: Timer) -> Step:
+    def fired(self, state: State, timer: group.Timer) -> Step:
         after, actions = super().fired(state, timer)
         silent = timer == POLLED and state.phase is Phase.STABLE
-        return Transition(after, tuple(each for each in actions if not (silent and isinstance(each, Leave))))
+        return Transition(after, tuple(each for each in actions if not (silent and isinstance(each, group.Leave))))
 
 
 @duties("beats-in-time", ...)
 class BeatsTooOften(Consumer):
     """Heartbeats are sent three times as often as configured."""
 
-    def lasts(self, timer: Timer) -> int:
+    def lasts(self, timer: group.Timer) -> int:
         return super().lasts(timer) // 3 if timer == HEARTBEAT else super().lasts(timer)
 
 
@@ -276,7 +260,7 @@ class BeatsTooOften(Consumer):
 class JoinsWithTheSessionTimeout(Consumer):
     """The session timeout is the rebalance timeout too, as before KIP-62."""
 
-    def join_of(self, state: State) -> Join:
+    def join_of(self, state: State) -> group.Join:
         found = super().join_of(state)
         return replace(found, rebalance_ms=found.session_ms)
 
@@ -296,7 +280,7 @@ class BeatsWithoutItsInstance(Consumer):
 
     def beat(self, state: State) -> Step:
         after, actions = super().beat(state)
-        bare = tuple(replace(each, instance=None) if isinstance(each, Heartbeat) else each for each in actions)
+        bare = tuple(replace(each, instance=None) if isinstance(each, group.Heartbeat) else each for each in actions)
         return Transition(after, bare)
 
 
@@ -307,7 +291,7 @@ class CommitsWithoutItsInstance(Consumer):
     def send_commit(self, state: State) -> Step:
         after, actions = super().send_commit(state)
         return Transition(
-            after, tuple(replace(each, instance=None) if isinstance(each, Commit) else each for each in actions)
+            after, tuple(replace(each, instance=None) if isinstance(each, group.Commit) else each for each in actions)
         )
 
 
@@ -315,10 +299,11 @@ class CommitsWithoutItsInstance(Consumer):
 class SyncsWithoutAName(Consumer):
     """SyncGroup names neither protocol type nor protocol."""
 
-    def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
+    def send_sync(self, state: State, assignments: tuple[tuple[str, group.Blob], ...]) -> Step:
         after, actions = super().send_sync(state, assignments)
         bare = (
-            replace(each, protocol=None, protocol_type=None) if isinstance(each, Sync) else each for each in actions
+            replace(each, protocol=None, protocol_type=None) if isinstance(each, group.Sync) else each
+            for each in actions
         )
         return Transition(after, tuple(bare))
 
@@ -327,7 +312,7 @@ class SyncsWithoutAName(Consumer):
 class OffersTheLastFirst(Consumer):
     """The assignors are offered in the reverse of their order."""
 
-    def join_of(self, state: State) -> Join:
+    def join_of(self, state: State) -> group.Join:
         found = super().join_of(state)
         return replace(found, protocols=found.protocols[::-1])
 
@@ -342,6 +327,6 @@ class CommitsTheNext(Consumer):
 
 
 def _next(action: Action) -> Action:
-    if not isinstance(action, Commit):
+    if not isinstance(action, group.Commit):
         return action
     return replace(action, offsets=tuple((topic, number, to + 1) for topic, number, to in action.offsets))

@@ -19,36 +19,12 @@ from kipcheck.conformance.protocols.assignment.model.membership import (
     Subscription,
 )
 from kipcheck.conformance.protocols.assignment.model.mixed_group import INCOMPATIBLE
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    NO_GENERATION,
-    Beat,
-    Blob,
-    Commit,
-    Committed,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Sync,
-    Synced,
-)
-from kipcheck.conformance.protocols.member.model.client import OFFERED, AnswerReceived, Client, Elapse, Event, Open
+from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.group.ops import Elapse
+from kipcheck.conformance.protocols.member import ops
+from kipcheck.conformance.protocols.member.model.client import OFFERED, Client
 from kipcheck.conformance.protocols.member.model.consumer import CONSUMER, Consumer
 from kipcheck.conformance.protocols.member.model.conversation_repair import GENERATIONS, possible_event
-from kipcheck.conformance.protocols.member.model.messages import (
-    Answer,
-    Close,
-    CommitOffsets,
-    Disconnected,
-    Metadata,
-    Poll,
-    Request,
-    Subscribe,
-    Unsubscribe,
-)
 from kipcheck.conformance.protocols.member.model.possible import (
     Scene,
     Situation,
@@ -59,7 +35,6 @@ from kipcheck.conformance.protocols.member.model.possible import (
 )
 from kipcheck.conformance.protocols.member.model.rules import Rules, rules_of
 from kipcheck.conformance.protocols.member.model.state import Pause, Phase, State
-from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, OPERATIONS
 from kipcheck.conformance.protocols.member.strategies.episodes import EPISODES, Episode, Move
 from kipcheck.conformance.protocols.member.strategies.events import (
     BEAT_ERRORS,
@@ -161,10 +136,10 @@ class MemberView:
         beating = self.consumer.is_beating(state)
         if not blocked:
             usual = 12 if wants_poll else 1 if state.pause is Pause.NO else 2
-            yield 0.2 if self.is_absent else usual, "member-poll", Poll
+            yield 0.2 if self.is_absent else usual, "member-poll", ops.Poll
         if self.situation.pending:
             asked = self.situation.pending[0].request
-            yield self.weight(asked), ANSWER_VERB, lambda: AnswerReceived(self.answer(asked))
+            yield self.weight(asked), ops.ANSWER_VERB, lambda: ops.AnswerReceived(self.answer(asked))
         if state.pause is not Pause.NO:
             yield 12, "member-elapse", lambda: Elapse(BACK_OFF)
         if beating and state.beat_as is None:
@@ -185,14 +160,14 @@ class MemberView:
         idle = self.consumer.is_beating(state) and state.result is None and bool(state.owned)
         return self.profile.absent and idle and not self.situation.commits
 
-    def weight(self, asked: Request) -> float:
+    def weight(self, asked: ops.Request) -> float:
         """That of the answer to the oldest request, behind which others may be pending."""
         match asked:
-            case Join() | Sync():
+            case group.Join() | group.Sync():
                 return 12 if self.state.pause is not Pause.SEARCH else 1
-            case Heartbeat() if len(self.situation.pending) == 1:
+            case group.Heartbeat() if len(self.situation.pending) == 1:
                 return 0.5 if self.profile.late else 5
-            case Leave() if len(self.situation.pending) == 1:
+            case group.Leave() if len(self.situation.pending) == 1:
                 return 2
         return 5
 
@@ -200,80 +175,82 @@ class MemberView:
         """``blocked``: a blocking call of the user lasts."""
         state = self.state
         yield 0.5, "member-elapse", lambda: Elapse(self.random.choice(ELAPSES))
-        yield 3 if state.commit_as is not None else 1, "member-disconnected", Disconnected
-        yield 0.5, "member-metadata", lambda: Metadata(self.cluster())
+        yield 3 if state.commit_as is not None else 1, "member-disconnected", ops.Disconnected
+        yield 0.5, "member-metadata", lambda: ops.Metadata(self.cluster())
         if blocked:
             return
-        yield 0.6, "member-subscribe", lambda: Subscribe(self.random.choice(SUBSCRIPTIONS))
+        yield 0.6, "member-subscribe", lambda: ops.Subscribe(self.random.choice(SUBSCRIPTIONS))
         yield 3 if state.phase is Phase.STABLE else 1, "member-commit", self.commit
-        yield 0.5, "member-unsubscribe", Unsubscribe
+        yield 0.5, "member-unsubscribe", ops.Unsubscribe
         joins = state.phase in (Phase.PREPARING, Phase.COMPLETING)
-        yield 2 if joins and state.given else 0.5, "member-close", Close
+        yield 2 if joins and state.given else 0.5, "member-close", ops.Close
         yield 0.1, "member-open", self.open
 
-    def answer(self, asked: Request) -> Answer:
+    def answer(self, asked: ops.Request) -> ops.Answer:
         match asked:
-            case Join():
+            case group.Join():
                 return self.joined(asked)
-            case Sync():
+            case group.Sync():
                 return self.synced(asked)
-            case Heartbeat():
+            case group.Heartbeat():
                 return self.beat(asked)
-            case Leave():
-                return Left(0, self.error(asked, LEAVE_ERRORS, 2))
-            case Commit():
-                return Committed(0, self.error(asked, COMMIT_ERRORS, 3))
+            case group.Leave():
+                return group.Left(0, self.error(asked, LEAVE_ERRORS, 2))
+            case group.Commit():
+                return group.Committed(0, self.error(asked, COMMIT_ERRORS, 3))
 
-    def beat(self, asked: Heartbeat) -> Beat:
+    def beat(self, asked: group.Heartbeat) -> group.Beat:
         """In half of the cases the group rebalances, not while the user does not poll."""
         if self.is_absent and self.random.random() < 0.9:
-            return Beat(0, Error.NONE)
+            return group.Beat(0, group.Error.NONE)
         error = self.error(asked, BEAT_ERRORS, 2)
-        calls = error is Error.NONE and self.state.phase is Phase.STABLE and self.random.random() < 0.5
-        return Beat(0, Error.REBALANCE_IN_PROGRESS if calls else error)
+        calls = error is group.Error.NONE and self.state.phase is Phase.STABLE and self.random.random() < 0.5
+        return group.Beat(0, group.Error.REBALANCE_IN_PROGRESS if calls else error)
 
-    def open(self) -> Open:
+    def open(self) -> ops.Open:
         profile = self.profile
         topics = tuple((each.name, each.partitions) for each in self.cluster())
         rack = RACK if self.rules.subscription >= 3 and self.random.random() < 0.2 else None
         # Assignors without a common protocol are refused, each time.
         other = self.random.random() < 0.3
         assignors = self.random.choice(known_lists(self.rules)) if other else profile.assignors
-        return Open(assignors, topics, profile.instance, rack, profile.protocol)
+        return ops.Open(assignors, topics, profile.instance, rack, profile.protocol)
 
     def cluster(self) -> tuple[Topic, ...]:
         return tuple(Topic(name, self.random.choice(SIZES)) for name in TOPICS)
 
-    def commit(self) -> CommitOffsets:
+    def commit(self) -> ops.CommitOffsets:
         partition = self.random.choice(self.state.owned or (("t", 0),))
-        return CommitOffsets(((*partition, self.random.randint(0, 9)),))
+        return ops.CommitOffsets(((*partition, self.random.randint(0, 9)),))
 
-    def error(self, asked: Request, errors: tuple[str, ...], times: float = 1) -> Error:
+    def error(self, asked: ops.Request, errors: tuple[str, ...], times: float = 1) -> group.Error:
         """One of the errors that the request can have, or none."""
         if self.random.random() >= self.profile.errors * times:
-            return Error.NONE
-        able = [each for each in known_errors(errors, self.rules) if can_have(asked, Error[each])]
-        known = [each for each in able if is_remembered(self.situation, asked, Error[each])]
+            return group.Error.NONE
+        able = [each for each in known_errors(errors, self.rules) if can_have(asked, group.Error[each])]
+        known = [each for each in able if is_remembered(self.situation, asked, group.Error[each])]
         if len(self.situation.pending) > 1 and self.random.random() < 0.5:
             known = [each for each in known if each in FORMER] or known
-        return Error[self.random.choice(known[:USUAL] if self.random.random() < 0.5 else known)]
+        return group.Error[self.random.choice(known[:USUAL] if self.random.random() < 0.5 else known)]
 
     # Answers
 
-    def joined(self, asked: Join) -> Joined:
+    def joined(self, asked: group.Join) -> group.Joined:
         random, me = self.random, asked.member
         error = self.error(asked, JOIN_ERRORS)
-        if error is Error.MEMBER_ID_REQUIRED or (can_have(asked, Error.MEMBER_ID_REQUIRED) and random.random() < 0.5):
-            return Joined(0, Error.MEMBER_ID_REQUIRED, member=random.choice(ME))
-        if error is not Error.NONE:
-            return Joined(0, error)
+        if error is group.Error.MEMBER_ID_REQUIRED or (
+            can_have(asked, group.Error.MEMBER_ID_REQUIRED) and random.random() < 0.5
+        ):
+            return group.Joined(0, group.Error.MEMBER_ID_REQUIRED, member=random.choice(ME))
+        if error is not group.Error.NONE:
+            return group.Joined(0, error)
         me = me or random.choice(ME)
         leads = random.random() < self.profile.leads
         protocol = random.choice([name for name, _ in asked.protocols])
         oldest, newest = oldest_generation(self.situation, asked), self.situation.generation + 1
-        return Joined(
+        return group.Joined(
             0,
-            Error.NONE,
+            group.Error.NONE,
             min(random.choice((oldest, newest)), GENERATIONS),
             CONSUMER if self.rules.join >= 7 else None,
             protocol,
@@ -283,28 +260,28 @@ class MemberView:
             self.rules.join >= 9 and leads and asked.instance is not None and random.random() < 0.5,
         )
 
-    def others(self) -> Iterator[tuple[str, str | None, Blob]]:
+    def others(self) -> Iterator[tuple[str, str | None, group.Blob]]:
         for other in OTHERS[: self.random.choice((0, 1, 1, 2))]:
             version = self.random.choice((0, self.rules.subscription)) if self.rules.draft else self.rules.subscription
             owned = self.some(0.3) if version else ()
-            generation = self.state.identity.generation if version >= 2 else NO_GENERATION
+            generation = self.state.identity.generation if version >= 2 else group.NO_GENERATION
             yield other, None, Subscription(self.random.choice(SUBSCRIPTIONS), version, owned, generation)
 
-    def synced(self, asked: Sync) -> Synced:
+    def synced(self, asked: group.Sync) -> group.Synced:
         error = self.error(asked, SYNC_ERRORS)
-        if error is not Error.NONE:
-            return Synced(0, error)
-        own = dict(asked.assignments).get(asked.member, EMPTY) if asked.assignments else self.assignment()
+        if error is not group.Error.NONE:
+            return group.Synced(0, error)
+        own = dict(asked.assignments).get(asked.member, group.EMPTY) if asked.assignments else self.assignment()
         if self.rules.sync < 5:
-            return Synced(0, Error.NONE, assignment=own)
-        return Synced(0, Error.NONE, CONSUMER, asked.protocol, own)
+            return group.Synced(0, group.Error.NONE, assignment=own)
+        return group.Synced(0, group.Error.NONE, CONSUMER, asked.protocol, own)
 
-    def assignment(self) -> Blob:
+    def assignment(self) -> group.Blob:
         chance = self.random.random()
         if self.rules.draft and chance < 0.3:
             return Assigned(error=INCOMPATIBLE)
         if chance > 0.97:
-            return EMPTY
+            return group.EMPTY
         kept = {each for each in self.state.owned if self.random.random() < self.profile.stays}
         return Assigned(tuple(sorted({*kept, *self.some(0.5)})))
 
@@ -320,27 +297,27 @@ def likely(client: Client, rules: Rules) -> Callable[[Scene, Swarm, Random], Ste
         profile: Profile = swarm.traits
         seat = scene.seat
         if seat.opened is None or seat.state.phase is Phase.CLOSED:
-            view = MemberView(rules, profile, random, scene, client.consumer(Open()))
-            return OPERATIONS.step_of(view.open())
+            view = MemberView(rules, profile, random, scene, client.consumer(ops.Open()))
+            return ops.OPERATIONS.step_of(view.open())
         view = MemberView(rules, profile, random, scene, client.consumer(seat.opened))
         if not seat.state.topics and not scene.situation.commits:
-            return OPERATIONS.step_of(Subscribe(random.choice(SUBSCRIPTIONS)))
+            return ops.OPERATIONS.step_of(ops.Subscribe(random.choice(SUBSCRIPTIONS)))
         verbs = {*swarm.verbs, *(profile.episode.verbs if profile.episode else ())}
         moves = [(weight, make) for weight, verb, make in view.moves() if verb in verbs]
         (move,) = random.choices([make for _, make in moves], [weight for weight, _ in moves])
-        return OPERATIONS.step_of(move())
+        return ops.OPERATIONS.step_of(move())
 
     return next_step
 
 
 @cache
-def conversations_of(rules: Rules) -> Conversations[Scene, Event]:
+def conversations_of(rules: Rules) -> Conversations[Scene, ops.Event]:
     client = Client(rules)
     stage = Stage(client)
     return Conversations(
         stage,
-        OPERATIONS.step_of,
-        OPERATIONS.event_of,
+        ops.OPERATIONS.step_of,
+        ops.OPERATIONS.event_of,
         declared(rules),
         PROGRESS,
         max_steps=40,
@@ -353,7 +330,7 @@ def conversations_of(rules: Rules) -> Conversations[Scene, Event]:
     )
 
 
-def conversations(edition_name: str) -> Conversations[Scene, Event]:
+def conversations(edition_name: str) -> Conversations[Scene, ops.Event]:
     """Errors: LookupError where the edition specifies no consumer."""
     rules = rules_of(edition(edition_name))
     if rules is None:

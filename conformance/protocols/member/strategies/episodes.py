@@ -7,11 +7,11 @@ from typing import Final, TypeAlias
 
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned
 from kipcheck.conformance.protocols.group.model.messages import Beat, Error, Heartbeat, Leave, Sync, Synced
-from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS, AnswerReceived, Elapse, Event
-from kipcheck.conformance.protocols.member.model.messages import Close, Poll, Unsubscribe
+from kipcheck.conformance.protocols.group.ops import Elapse
+from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS
 from kipcheck.conformance.protocols.member.model.possible import ANSWER_TO, Scene, can_have, is_remembered
 from kipcheck.conformance.protocols.member.model.state import Asked, Phase
-from kipcheck.conformance.protocols.member.ops import ANSWER_VERB
+from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, AnswerReceived, Close, Event, Poll, Unsubscribe
 
 Move: TypeAlias = tuple[float, str, Callable[[], Event]]
 """Weight, verb, and the event."""

@@ -13,10 +13,9 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
     STICKY,
 )
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER
-from kipcheck.conformance.protocols.member.model.client import INCREMENTAL
 from kipcheck.conformance.protocols.member.model.conversation_repair import GENERATIONS
 from kipcheck.conformance.protocols.member.model.rules import Rules
-from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, COORDINATOR, OPERATIONS
+from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, COORDINATOR, INCREMENTAL, OPERATIONS
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, Seq, record
 
@@ -41,38 +40,21 @@ LISTS: tuple[tuple[str, ...], ...] = (
 """Assignors. The assignors of the last list have no protocol in common."""
 SEARCHES = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE")
 JOIN_ERRORS = (
-    "UNKNOWN_MEMBER_ID",
-    "NOT_COORDINATOR",
-    "FENCED_INSTANCE_ID",
-    "COORDINATOR_NOT_AVAILABLE",
-    "COORDINATOR_LOAD_IN_PROGRESS",
-    "MEMBER_ID_REQUIRED",
-    "GROUP_MAX_SIZE_REACHED",
-    "INCONSISTENT_GROUP_PROTOCOL",
-    "INVALID_SESSION_TIMEOUT",
-    "GROUP_AUTHORIZATION_FAILED",
-)
+    "UNKNOWN_MEMBER_ID", "NOT_COORDINATOR", "FENCED_INSTANCE_ID", "COORDINATOR_NOT_AVAILABLE",
+    "COORDINATOR_LOAD_IN_PROGRESS", "MEMBER_ID_REQUIRED", "GROUP_MAX_SIZE_REACHED", "INCONSISTENT_GROUP_PROTOCOL",
+    "INVALID_SESSION_TIMEOUT", "GROUP_AUTHORIZATION_FAILED",
+)  # fmt: skip
 SYNC_ERRORS = (
-    "REBALANCE_IN_PROGRESS",
-    "ILLEGAL_GENERATION",
-    "UNKNOWN_MEMBER_ID",
-    *SEARCHES,
-    "FENCED_INSTANCE_ID",
+    "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", *SEARCHES, "FENCED_INSTANCE_ID",
     "GROUP_AUTHORIZATION_FAILED",
-)
+)  # fmt: skip
 BEAT_ERRORS = ("REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", *SEARCHES, "FENCED_INSTANCE_ID")
 LEAVE_ERRORS = ("UNKNOWN_MEMBER_ID", *SEARCHES)
 COMMIT_ERRORS = (
-    "ILLEGAL_GENERATION",
-    "COORDINATOR_LOAD_IN_PROGRESS",
-    "NOT_COORDINATOR",
-    "REBALANCE_IN_PROGRESS",
-    "UNKNOWN_MEMBER_ID",
-    "COORDINATOR_NOT_AVAILABLE",
-    "FENCED_INSTANCE_ID",
-    "GROUP_AUTHORIZATION_FAILED",
+    "ILLEGAL_GENERATION", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "REBALANCE_IN_PROGRESS",
+    "UNKNOWN_MEMBER_ID", "COORDINATOR_NOT_AVAILABLE", "FENCED_INSTANCE_ID", "GROUP_AUTHORIZATION_FAILED",
     "OFFSET_METADATA_TOO_LARGE",
-)
+)  # fmt: skip
 FENCED = "FENCED_INSTANCE_ID"
 ELAPSES = (200, 3_000, 10_000, 20_000, 60_000, 50)
 """The end of a back-off, of a heartbeat interval, of a session, of a third of the poll interval, of all of it; and less

@@ -11,9 +11,10 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Assignmen
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned, Partitions, Subscription
 from kipcheck.conformance.protocols.group.model.messages import Blob, Joined
 from kipcheck.conformance.protocols.member.model.consumer import Consumer, Reaction
-from kipcheck.conformance.protocols.member.model.messages import Given, Lost, Noted, Revoked
+from kipcheck.conformance.protocols.member.model.messages import Noted
 from kipcheck.conformance.protocols.member.model.rules import Assignor, Config, Rules
 from kipcheck.conformance.protocols.member.model.state import State, Step
+from kipcheck.conformance.protocols.member.ops import Given, Lost, Revoked
 from kipcheck.conformance.protocols.streams.model.members import (
     ENDLESS,
     FUTURE,

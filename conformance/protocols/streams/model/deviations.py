@@ -18,7 +18,7 @@ class Deviation:
     why: str
     """Requirement ids or JIRA issues; empty if neither is known."""
     releases: str
-    """Releases with the deviation, in the grammar of ``core.release``."""
+    """Releases with the deviation, in the grammar of ``releases``."""
     does: str
     foreseen: bool = False
     """Whether it follows from the KIP and the release notes; otherwise it is fitted to the behaviour of releases."""

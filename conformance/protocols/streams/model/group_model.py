@@ -17,7 +17,8 @@ from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Sync
 from kipcheck.conformance.protocols.group.model.rules import Rules as BrokerRules
 from kipcheck.conformance.protocols.group.model.state import Member, State as Group
-from kipcheck.conformance.protocols.member.model.messages import Noted, Poll, UserEvent
+from kipcheck.conformance.protocols.member.model.messages import Noted, UserEvent
+from kipcheck.conformance.protocols.member.ops import Poll
 from kipcheck.conformance.protocols.streams.model.consumer import Adopted, StreamsConsumer, Threw, memory_of
 from kipcheck.conformance.protocols.streams.model.members import (
     FUTURE,

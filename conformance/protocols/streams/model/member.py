@@ -73,7 +73,7 @@ def subscribe(rules: Rules, settings: Settings, memory: Memory) -> tuple[Memory,
 
 
 def _sums(settings: Settings, memory: Memory, cooperates: bool) -> Mapping[TaskId, int]:
-    """Offset sums of stateful tasks, and those in ``memory.sums``. An eager member has suspended its tasks before it
+    """Offset sums of stateful tasks, and the ``sums`` in its memory. An eager member has suspended its tasks before it
     joins, and reports their offsets."""
     running = LATEST_OFFSET if cooperates else 0
     kept = dict.fromkeys(memory.standby, 0) | dict.fromkeys(memory.active, running)

@@ -24,8 +24,9 @@ from kipcheck.conformance.protocols.cluster.model import Cluster
 from kipcheck.conformance.protocols.group.model.coordinator_node import Fire
 from kipcheck.conformance.protocols.group.model.messages import Leave, Phase as GroupPhase
 from kipcheck.conformance.protocols.group.model.state import session
-from kipcheck.conformance.protocols.member.model.messages import Given, Lost, Revoked, UserEvent
+from kipcheck.conformance.protocols.member.model.messages import UserEvent
 from kipcheck.conformance.protocols.member.model.state import Pause, Phase
+from kipcheck.conformance.protocols.member.ops import Given, Lost, Revoked
 from kipcheck.conformance.protocols.upgrade.ops import (
     Crash,
     Ended,

@@ -20,9 +20,10 @@ from kipcheck.conformance.protocols.group.model.messages import Error, Join, Req
 from kipcheck.conformance.protocols.group.model.rules import Rules as BrokerRules
 from kipcheck.conformance.protocols.group.model.state import Member
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.messages import Metric, Raised, UserEvent
+from kipcheck.conformance.protocols.member.model.messages import UserEvent
 from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Config, Rules
 from kipcheck.conformance.protocols.member.model.state import Phase
+from kipcheck.conformance.protocols.member.ops import Metric, Raised
 from kipcheck.conformance.protocols.upgrade.model.probing import Probing, Streams
 from kipcheck.conformance.protocols.upgrade.model.script_runner import (
     Run,

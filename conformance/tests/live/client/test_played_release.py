@@ -155,7 +155,7 @@ def test_reports_and_replays_know_the_release(tmp_path: Path, monkeypatch: pytes
 def run_with(made: LiveClient, out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The ledger of a run of a few scripts."""
     for module in ("run", "replay"):
-        monkeypatch.setattr(f"kipcheck.conformance.engine.{module}.target_of", lambda name: made)
+        monkeypatch.setattr(f"kipcheck.conformance.engine.execution.{module}.target_of", lambda name: made)
     options = Options(targets=("client:old",), checks=("client/groups",), cases=3, out=out, workers=1)
     outcome = run(options)
     assert outcome.ledger is not None, outcome.why

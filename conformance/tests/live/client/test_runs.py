@@ -47,7 +47,8 @@ marker = pathlib.Path(sys.argv.pop(1))
 leaves = marker.exists()
 marker.touch()
 sys.argv[1:1] = [] if leaves else ["Vanishes"]
-runpy.run_module("kipcheck.conformance.live.client." + ("consumer" if leaves else "odd_consumers"), run_name="__main__")
+module = "consumer" if leaves else "defective_consumers"
+runpy.run_module("kipcheck.conformance.live.client." + module, run_name="__main__")
 """
 SELDOM = """
 target = "mine"

@@ -26,6 +26,7 @@ from kipcheck.conformance.live.client.target import served
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.client.events import Closed, Event, Opened, RequestSeen
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, Member
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import observed
@@ -416,11 +417,10 @@ def test_a_version_that_was_not_offered_is_a_broken_law_and_no_failed_start() ->
 
 
 def test_the_advice_for_a_version_that_is_not_served_names_it() -> None:
-    request = {"what": "request", "api": "FindCoordinator", "version": 0}
-    closed = {"what": "closed", "why": "key 11 version 1 is not served"}
-    events: list[dict[str, Any]] = [{"what": "opened"}, request, closed]
+    closed = Closed(0, 1, "key 11 version 1 is not served")
+    events: list[Event] = [Opened(0, 1), RequestSeen(0, 1, "FindCoordinator", 0), closed]
     named = "or use another --edition: JoinGroup, key 11 version 1 is not served by this one"
     assert advice(events) == f"send ApiVersions, and what it offers, {named}"
-    assert unserved(events) == closed["why"] and not unserved(events[:-1])
-    offered: dict[str, Any] = {"what": "request", "api": "ApiVersions", "version": 0}
+    assert unserved(events) == closed.why and not unserved(events[:-1])
+    offered = RequestSeen(0, 1, "ApiVersions", 0)
     assert advice([offered, *events]) == f"send requests and versions that ApiVersions offers, {named}"

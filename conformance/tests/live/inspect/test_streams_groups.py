@@ -8,26 +8,28 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import kafka  # type: ignore[import-untyped]
 import pytest
 from kafka.admin import NewTopic  # type: ignore[import-untyped]
 
-from kipcheck.conformance.cli.inspected_groups import lines, plain
 from kipcheck.conformance.live.connections.connections import Connections
-from kipcheck.conformance.live.inspect.group import ShareGroup, read_share_group
+from kipcheck.conformance.live.inspect.cluster import CONTEXT
+from kipcheck.conformance.live.inspect.group import ShareGroup, StreamsGroup
 from kipcheck.conformance.live.inspect.inspection import Inspected
+from kipcheck.conformance.live.inspect.report import lines, plain
 from kipcheck.conformance.live.inspect.streams_group import (
-    StreamsGroup,
     StreamsMember,
     Subtopology,
     TaskSet,
-    read_streams_group,
 )
 from kipcheck.conformance.live.inspect.verdicts import OF_STREAMS_GROUPS, WITH_ALL_TASKS, judged, topics_of
+from kipcheck.conformance.matrix.group_advice import advice
 from kipcheck.conformance.tests.support.kafka_broker import running
+from kipcheck.conformance.wire.bodies import read_body
 
+Group = TypeVar("Group", StreamsGroup, ShareGroup)
 PLACE: Final = ("127.0.0.1", 9092)
 TOPICS: Final = {"t": [frozenset[str]()] * 3, "u": [frozenset[str]()] * 2, "r": [frozenset[str]()] * 2}
 NEWEST: Final = "4.4.0"
@@ -46,12 +48,12 @@ def active(*names: str) -> TaskSet:
 
 
 def member(id: str, *names: str) -> StreamsMember:
-    return StreamsMember(id, None, "c", "h", None, 4, 1, "p", None, {}, (), (), active(*names), active(*names), False)
+    return StreamsMember(id, None, "c", "h", None, 4, 1, "p", None, (), (), (), active(*names), active(*names), False)
 
 
 def group(*members: StreamsMember) -> StreamsGroup:
     """Subtopology 0 reads topics of 3 and 2 partitions, subtopology 1 what it writes."""
-    topology = (Subtopology("0", ("t", "u"), ("r",), ()), Subtopology("1", ("r",), (), ("s",)))
+    topology = (Subtopology("0", ("t", "u"), ("r",), ()), Subtopology("1", (), (), ("s",), ("r",)))
     return StreamsGroup("g", PLACE, "Stable", 4, 4, 1, topology, "sticky", members)
 
 
@@ -110,6 +112,10 @@ def all_of(active: Sequence[str], standby: Sequence[str] = (), warm_up: Sequence
     return {"activeTasks": tasks(*active), "standbyTasks": tasks(*standby), "warmupTasks": tasks(*warm_up)}
 
 
+def described(kind: type[Group], row: Mapping[str, Any]) -> Group:
+    return read_body(kind, 1, {"groups": [{"groupId": "g", "errorCode": 0, **row}]}, CONTEXT, coordinator=PLACE)
+
+
 ROW: Final[Mapping[str, Any]] = {
     "groupState": "Reconciling", "groupEpoch": 5, "assignmentEpoch": 4, "assignorName": "sticky",
     "topology": {"epoch": 1, "subtopologies": [
@@ -131,9 +137,9 @@ ROW: Final[Mapping[str, Any]] = {
 
 
 def test_all_that_is_described_of_a_streams_group_is_shown() -> None:
-    found = read_streams_group("g", PLACE, ROW)
+    found = described(StreamsGroup, ROW)
     inspected = Inspected(found, judged(found, {"t": TOPICS["t"], "r": TOPICS["r"]}))
-    text = [*lines(inspected)]
+    text = [*lines(inspected, [*advice(inspected)])]
     assert text[:7] == [
         "group g: Reconciling, streams group (KIP-1071), assignor sticky, group epoch 5, assignment epoch 4, "
         + "topology epoch 1, 1 member, coordinator 127.0.0.1:9092",
@@ -148,7 +154,7 @@ def test_all_that_is_described_of_a_streams_group_is_shown() -> None:
     assert "  note: a waits for active tasks 0_1" in text
     assert text[-1] == "  upgrade to be finished: a still use the classic protocol; restart them with " \
                        "group.protocol=streams (KIP-1071)"  # fmt: skip
-    shown = plain(inspected)
+    shown = plain(inspected, [*advice(inspected)])
     assert (shown["type"], shown["epoch"], shown["assignmentEpoch"], shown["topology"]["epoch"]) == ("streams", 5, 4, 1)
     (one,) = shown["members"]
     assert one["assigned"] == {"active": ["0_0"], "standby": ["1_0"], "warmup": []}
@@ -156,7 +162,7 @@ def test_all_that_is_described_of_a_streams_group_is_shown() -> None:
 
 
 def test_a_group_without_a_topology_is_shown() -> None:
-    found = read_streams_group("g", PLACE, {**ROW, "topology": None, "members": [], "groupState": "Empty"})
+    found = described(StreamsGroup, {**ROW, "topology": None, "members": [], "groupState": "Empty"})
     inspected = Inspected(found, judged(found, {}))
     assert len([*lines(inspected)]) == 1 and plain(inspected)["topology"] is None
 
@@ -169,11 +175,11 @@ def test_share_groups_are_shown_and_not_judged() -> None:
              "assignment": {"topicPartitions": [{"topicName": "t", "partitions": [1, 0]}]}},
         ],
     }  # fmt: skip
-    found = read_share_group("s", PLACE, row)
+    found = described(ShareGroup, row)
     assert isinstance(found, ShareGroup) and topics_of(found) == ["t"]
     inspected = Inspected(found, judged(found, TOPICS))
     assert [*lines(inspected)] == [
-        "group s: Stable, share group (KIP-932), assignor simple, group epoch 2, assignment epoch 2, 1 member, "
+        "group g: Stable, share group (KIP-932), assignor simple, group epoch 2, assignment epoch 2, 1 member, "
         + "coordinator 127.0.0.1:9092",
         "  member a (client id c, 10.0.0.1), epoch 2",
         "    subscription: t",

@@ -5,17 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.cli.group_upgrades import advice
-from kipcheck.conformance.live.inspect.cluster import partition_of
+from kipcheck.conformance.live.inspect.cluster import CONTEXT, partition_of
 from kipcheck.conformance.live.inspect.group import (
-    Assignment,
     ConsumerGroup,
     ConsumerMember,
     Group,
     Member,
-    Subscription,
     Unreadable,
-    read_member,
 )
 from kipcheck.conformance.live.inspect.inspection import Inspected
 from kipcheck.conformance.live.inspect.verdicts import (
@@ -27,9 +23,13 @@ from kipcheck.conformance.live.inspect.verdicts import (
     judged,
     topics_of,
 )
+from kipcheck.conformance.matrix.group_advice import advice
 from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
 from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo, SubscriptionInfo, TaskId
 from kipcheck.conformance.tests.support.loops import for_each
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.bodies import read_body
+from kipcheck.conformance.wire.embedded import ASSIGNMENT, SUBSCRIPTION, Assignment
 
 PLACE: Final = ("127.0.0.1", 9092)
 TOPICS: Final = {"t": [frozenset[str]()] * 4, "u": [frozenset[str]()] * 4}
@@ -44,11 +44,21 @@ def u(*numbers: int) -> list[tuple[str, int]]:
     return [("u", each) for each in numbers]
 
 
+def subscription(*topics: str, data: bytes = b"") -> bytes:
+    value = {"topics": [*topics], "userData": data, "ownedPartitions": [], "generationId": -1, "rackId": None}
+    return layout("apache", SUBSCRIPTION, 3).encode(value)
+
+
+def assignment(partitions: Sequence[tuple[str, int]], data: bytes = b"") -> bytes:
+    rows = [{"topic": topic, "partitions": [number]} for topic, number in partitions]
+    return layout("apache", ASSIGNMENT, 3).encode({"assignedPartitions": rows, "userData": data})
+
+
 def classic(protocol: str, shares: Shares, topics: tuple[str, ...] = ("t",), **instances: str) -> Group:
     members = tuple(
         Member(
-            id, instances.get(id), "client", "127.0.0.1", Subscription(3, topics, (), -1, None, b""),
-            None if given is None else Assignment(3, tuple(given), b""),
+            id, instances.get(id), "client", "127.0.0.1", subscription(*topics),
+            b"" if given is None else assignment(given),
         )
         for id, given in shares.items()
     )  # fmt: skip
@@ -114,9 +124,9 @@ def test_a_topic_that_is_gone_is_noted_and_its_rule_not_asked() -> None:
 def streams(shares: Mapping[str, tuple[int, SubscriptionInfo, AssignmentInfo]], leader: str | None = "a") -> Group:
     members = []
     for id, (number, sent, got) in shares.items():
-        subscription = Subscription(3, ("t",), (), -1, None, write_subscription(sent))
-        members.append(Member(id, None, "client", "127.0.0.1", subscription,
-                              Assignment(3, (("t", number),), write_assignment(got))))  # fmt: skip
+        metadata = subscription("t", data=write_subscription(sent))
+        given = assignment([("t", number)], write_assignment(got))
+        members.append(Member(id, None, "client", "127.0.0.1", metadata, given))
     return Group("g", PLACE, "Stable", "consumer", "stream", tuple(members), 7, leader, "" if leader else "no record")
 
 
@@ -151,15 +161,13 @@ def test_each_law_of_streams_is_broken_by_a_group() -> None:
 def test_without_a_leader_the_versions_of_streams_are_not_judged() -> None:
     group = streams({"a": share(0), "b": share(1, gets=7)}, leader=None)
     found = judged(group, {"t": TOPICS["t"][:2]})
-    assert [each.id for each in found.laws] == ["assign/one-owner"]
+    assert [each.id for each in found.laws] == ["client/embeds-strictly", "assign/one-owner"]
     assert found.notes == ("metadata versions and host maps are not judged: who leads is not known (no record)",)
 
 
 def test_user_data_that_cannot_be_read_is_not_judged() -> None:
     group = streams({"a": share(0), "b": share(1)})
-    subscription = group.members[0].subscription
-    assert isinstance(subscription, Subscription)
-    wrong = replace(group.members[0], subscription=replace(subscription, user_data=b"\x00\x00"))
+    wrong = replace(group.members[0], metadata=subscription("t", data=b"\x00\x00"))
     found = judged(replace(group, members=(wrong, *group.members[1:])), TOPICS)
     assert found.unjudged == "a: SubscriptionInfo: user data has 2 bytes, and must have at least 4"
 
@@ -195,13 +203,15 @@ def test_a_group_that_rebalances_is_not_judged(state: str) -> None:
     assert found.unjudged.startswith(f"it is not Stable, but {state}")
 
 
-def row(**changed: Any) -> dict[str, Any]:
-    return {"memberId": "a", "clientId": "c", "clientHost": "/10.0.0.1", "memberMetadata": b"", "memberAssignment": b"",
-            **changed}  # fmt: skip
+def described(protocol_type: str, **changed: Any) -> Member:
+    row = {"memberId": "a", "clientId": "c", "clientHost": "/10.0.0.1", "memberMetadata": b"", "memberAssignment": b"",
+           **changed}  # fmt: skip
+    group = {"groupId": "g", "protocolType": protocol_type, "members": [row]}
+    return read_body(Group, 0, {"groups": [group]}, CONTEXT, coordinator=PLACE).as_written.members[0]
 
 
 def test_bytes_that_are_no_subscription_are_shown_with_the_place() -> None:
-    member = read_member(row(memberMetadata=bytes.fromhex("0001000000")), "consumer")
+    member = described("consumer", memberMetadata=bytes.fromhex("0001000000"))
     assert isinstance(member.subscription, Unreadable)
     assert "ConsumerProtocolSubscription" in member.subscription.why
     found = judged(replace(classic("range", {}), members=(member,)), {})
@@ -230,7 +240,7 @@ def test_what_members_wrote_is_read_by_its_own_version(
     protocol: str, written: bytes, given: bytes, expected: list[str], unjudged: str
 ) -> None:
     """Also where the rest of the group can be judged: Java reads a length below -1 as null."""
-    member = read_member(row(memberMetadata=written, memberAssignment=given), "consumer")
+    member = described("consumer", memberMetadata=written, memberAssignment=given)
     found = judged(replace(classic(protocol, {}), members=(member,)), {"t": []})
     embeds = [each for each in found.broken if each.law.id == "client/embeds-strictly"]
     assert [each.violation.why.partition(" at byte ")[0] for each in embeds] == expected
@@ -240,7 +250,7 @@ def test_what_members_wrote_is_read_by_its_own_version(
 
 def test_a_subscription_that_is_not_described_leaves_the_group_unjudged() -> None:
     """As of brokers of 2.3, whose record of the group the user may not read."""
-    member = read_member(row(memberMetadata=GIVEN, memberAssignment=GIVEN), "consumer")
+    member = described("consumer", memberMetadata=GIVEN, memberAssignment=GIVEN)
     found = judged(replace(classic("range", {}), members=(member,)), {})
     assert found.unjudged == "a: its subscription is not described" and not found.broken
 
@@ -248,13 +258,13 @@ def test_a_subscription_that_is_not_described_leaves_the_group_unjudged() -> Non
 def test_an_assignment_in_place_of_the_subscription_is_not_read_as_one() -> None:
     """As brokers of 2.3 answer."""
     given = bytes.fromhex("0000000000010001740000000100000000ffffffff")
-    member = read_member(row(memberMetadata=given, memberAssignment=given), "consumer")
+    member = described("consumer", memberMetadata=given, memberAssignment=given)
     assert member.subscription is None
-    assert member.assignment == Assignment(0, (("t", 0),), b"", given)
+    assert member.assignment == Assignment(0, (("t", 0),))
 
 
 def test_a_group_of_another_kind_is_not_judged() -> None:
-    member = read_member(row(memberMetadata=b"{}"), "connect")
+    member = described("connect", memberMetadata=b"{}")
     group = replace(classic("range", {}), protocol_type="connect", protocol="sessioned", members=(member,))
     assert judged(group, {}).unjudged == "its protocol type is connect, and not consumer"
 

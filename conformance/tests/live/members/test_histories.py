@@ -12,10 +12,20 @@ from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.core.values.verdict import Result
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.members import session
-from kipcheck.conformance.live.members.consumer_history import ConsumerHistory, Observed, Settled, StepBegun
+from kipcheck.conformance.live.members.consumer_history import ConsumerHistory
+from kipcheck.conformance.live.members.history import Observed, Settled, StepBegun
 from kipcheck.conformance.live.members.processes import Begun, Exited, Killed, Line
 from kipcheck.conformance.live.members.streams_history import StreamsHistory, failure
-from kipcheck.conformance.live.members.traffic import JOIN, SYNC, Answered, Sent
+from kipcheck.conformance.live.members.traffic import Answered, Sent
+from kipcheck.conformance.protocols.group.model.messages import (
+    Error,
+    Join,
+    Joined,
+    Reply,
+    Request,
+    Sync,
+    Synced,
+)
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
 from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo, SubscriptionInfo, TaskId
@@ -76,25 +86,25 @@ class Group:
     def line(self, process: str, what: str, rest: str = "", at: int | None = None) -> None:
         self.seen.append(Line(self.now if at is None else at, process, what, rest))
 
-    def exchange(self, api: str, process: str, request: dict[str, Any], answer: dict[str, Any]) -> None:
-        sent = Sent(self.now, api, process, {"groupId": "g", **request})
+    def exchange(self, process: str, request: Request, answer: Reply) -> None:
+        sent = Sent(self.now, process, "g", request)
         self.seen.append(sent)
-        self.seen.append(Answered(self.now, sent, {"errorCode": 0, **answer}))
+        self.seen.append(Answered(self.now, sent, answer))
 
     def form(self, generation: int, leader: str, *others: str) -> None:
-        members = [{"memberId": f"{each}-id", "metadata": metadata(self.data[each])} for each in (leader, *others)]
+        members = tuple((f"{each}-id", None, metadata(self.data[each])) for each in (leader, *others))
         for each in (*others, leader):
-            asked = [{"name": name, "metadata": metadata(self.data[each])} for name in self.protocols[each]]
-            said = {
-                "generationId": generation, "protocolName": self.protocols[leader][0], "leader": f"{leader}-id",
-                "memberId": f"{each}-id", "members": members if each == leader else [],
-            }  # fmt: skip
-            self.exchange(JOIN, each, {"protocols": asked}, said)
+            offered = tuple((name, metadata(self.data[each])) for name in self.protocols[each])
+            joined = Joined(
+                0, Error.NONE, generation, "consumer", self.protocols[leader][0], f"{leader}-id", f"{each}-id",
+                members if each == leader else (),
+            )  # fmt: skip
+            self.exchange(each, Join(5, "", None, "consumer", offered), joined)
 
     def sync(self, process: str, generation: int, *partitions: int, leads: dict[str, bytes] | None = None) -> None:
-        given = [{"memberId": f"{name}-id", "assignment": data} for name, data in (leads or {}).items()]
-        asked = {"generationId": generation, "assignments": given}
-        self.exchange(SYNC, process, asked, {"assignment": assignment(partitions)})
+        given = tuple((f"{name}-id", data) for name, data in (leads or {}).items())
+        synced = Synced(0, Error.NONE, assignment=assignment(partitions))
+        self.exchange(process, Sync(3, f"{process}-id", None, generation, given), synced)
 
     def rest(self) -> None:
         self.seen.append(Settled(self.now, None))
@@ -127,7 +137,7 @@ def broken(group: Group, text: str = TEXT) -> set[str]:
     """The invariants that the history of the group breaks, up to the last step that was begun."""
     last = max(each.index for each in group.seen if isinstance(each, StepBegun))
     steps = OPERATIONS.parse_shorthand(text)[: last + 1]
-    found = ConsumerHistory(group.seen).found
+    found = ConsumerHistory(group.seen).events
     answers = [
         observed(OPERATIONS.answer_of([each.event for each in found if each.step == at])) for at in range(len(steps))
     ]
@@ -139,10 +149,10 @@ def broken(group: Group, text: str = TEXT) -> set[str]:
 def test_a_hand_over_is_seen_in_the_order_of_time() -> None:
     group = upgraded()
     found = ConsumerHistory(group.seen)
-    kinds = [type(each.event) for each in found.found]
+    kinds = [type(each.event) for each in found.events]
     assert kinds == [Formed, Assigned, Took, Formed, Assigned, Assigned, Gave, Formed, Assigned, Assigned, Took, Rests]
     assert found.is_stable() and found.is_complete()
-    last = found.found[-1].event
+    last = found.events[-1].event
     assert isinstance(last, Rests) and [(each.member, each.version) for each in last.members] == [("a", 1), ("b", 1)]
     assert broken(group) == set()
 
@@ -173,7 +183,7 @@ def test_what_a_killed_or_closing_member_had_is_free() -> None:
         group.rest()
         found = ConsumerHistory(group.seen)
         assert found.is_stable() and found.is_complete()
-        assert [each.event for each in found.found].count(Ended("a")) == 1
+        assert [each.event for each in found.events].count(Ended("a")) == 1
         assert broken(group, TEXT if killed else TEXT.replace("crash", "stop")) == set()
 
 
@@ -183,10 +193,10 @@ def test_a_ghost_and_a_member_that_was_removed_are_named() -> None:
     group.seen.append(Killed(group.now, "a-1"))
     group.begin("a-2")
     group.form(4, "b-1", "a-1", "a-2")
-    last = ConsumerHistory(group.seen).found[-1].event
+    last = ConsumerHistory(group.seen).events[-1].event
     assert isinstance(last, Formed) and {each.member for each in last.members} == {"a", "b", "former a"}
     group.form(5, "a-2")
-    assert ConsumerHistory(group.seen).found[-2].event == PutOut("b")
+    assert ConsumerHistory(group.seen).events[-2].event == PutOut("b")
     group.sync("a-2", 5, 0, 1, 2)
     group.line("a-2", "assigned", "t-0,t-1,t-2")
     assert broken(group) == set(), "what a removed member reads is fenced"
@@ -195,13 +205,13 @@ def test_a_ghost_and_a_member_that_was_removed_are_named() -> None:
 def test_a_refused_member_and_one_that_ends_by_itself_fail_once() -> None:
     group = upgraded()
     group.begin("c-1", RANGE)
-    asked = {"protocols": [{"name": "range", "metadata": metadata()}]}
+    join = Join(5, "", None, "consumer", (("range", metadata()),))
     for _ in range(2):
-        group.exchange(JOIN, "c-1", asked, {"errorCode": 23})
+        group.exchange("c-1", join, Joined(0, Error.INCONSISTENT_GROUP_PROTOCOL))
     group.seen.append(Exited(group.now, "c-1", 1, "org.apache.kafka.X: inconsistent"))
     group.begin("c-2", BOTH)
     group.seen.append(Exited(group.now, "c-2", 1, "a b\norg.apache.kafka.common.config.ConfigException: wrong"))
-    failures = [each.event for each in ConsumerHistory(group.seen).found if isinstance(each.event, Failed)]
+    failures = [each.event for each in ConsumerHistory(group.seen).events if isinstance(each.event, Failed)]
     assert failures == [Failed("c", "INCONSISTENT_GROUP_PROTOCOL"), Failed("c", "ConfigException")]
     assert ConsumerHistory(group.seen).is_stable()
 
@@ -211,7 +221,7 @@ def test_a_group_that_does_not_settle_is_restless() -> None:
     group.begin("a-1")
     assert not ConsumerHistory(group.seen).is_stable()
     group.seen.append(Settled(group.now, 7))
-    assert ConsumerHistory(group.seen).found[-1].event == Restless(7)
+    assert ConsumerHistory(group.seen).events[-1].event == Restless(7)
 
 
 # Streams
@@ -235,7 +245,7 @@ STARTS = {"a-1": Start("a", "2.8.2"), "b-1": Start("b", "3.9.2")}
 
 
 def events(group: Group, kind: type) -> Iterator[Any]:
-    return (each.event for each in StreamsHistory(group.seen, STARTS).found if isinstance(each.event, kind))
+    return (each.event for each in StreamsHistory(group.seen, STARTS).events if isinstance(each.event, kind))
 
 
 def test_subscriptions_assignments_and_tasks_of_applications_are_read() -> None:

@@ -15,6 +15,7 @@ from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.members import consumers, streams
 from kipcheck.conformance.live.members.group import SETTINGS, Cluster, Group, behind_proxy
 from kipcheck.conformance.live.members.processes import Line
+from kipcheck.conformance.live.members.session import Script
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.streams.ops import (
@@ -176,7 +177,7 @@ def test_no_release_has_the_metric_of_the_draft() -> None:
         async with behind_proxy(broker, consumers.SIZES) as cluster:
             for release in ("2.3.1", "2.4.1", BROKER):
                 command = consumers.PROGRAMS["java"](release)
-                script = consumers.Script(Group(cluster), command, command)
+                script = consumers.ConsumersScript(Group(cluster), command, command)
                 steps = tuple(BOUNCE.parse_shorthand("roll a old; settle; stop a"))
                 await script.played(Case("test", EDITION, Role.OPERATOR_TOOL, steps))
                 lines = [
@@ -194,7 +195,7 @@ def test_no_release_has_the_metric_of_the_draft() -> None:
     assert all("join-rate" in found for found in names.values())
 
 
-def limits(operations: Operations[Any, Any], script: consumers.Script | streams.Script, *texts: str) -> list[str]:
+def limits(operations: Operations[Any, Any], script: Script, *texts: str) -> list[str]:
     """Of scripts that are not played."""
     found = []
     for text in texts:
@@ -207,10 +208,10 @@ def limits(operations: Operations[Any, Any], script: consumers.Script | streams.
 
 
 def test_scripts_with_steps_that_processes_cannot_take_are_not_played() -> None:
-    consumer = consumers.Script(Group(Cluster(0)), (), ())
+    consumer = consumers.ConsumersScript(Group(Cluster(0)), (), ())
     texts = ("old-brokers", "roll a old; move a", "roll a old; lose a", "roll a old; expire a", "streams a 6")
     assert limits(BOUNCE, consumer, *texts) == ["draft", "turns", "connections", "timers", "draft"]
-    application = streams.Script(Group(Cluster(0)), Path())
+    application = streams.StreamsScript(Group(Cluster(0)), Path())
     others = ("start a own", "start a 3.9.2 of b", "start a 3.9.2; move a", "start a 3.9.2; lose a; settle",
              "start a 3.9.2; expire a", "start a 3.9.2; shut-down a")  # fmt: skip
     found = limits(STREAMS, application, *others)

@@ -55,7 +55,7 @@ def records(port: int, group: str) -> str:
 
 
 def played(name: str, port: int, group: str) -> "subprocess.Popen[bytes]":
-    module = f"kipcheck.conformance.live.client.{'odd_consumers' if name != 'Consumer' else 'consumer'}"
+    module = f"kipcheck.conformance.live.client.{'defective_consumers' if name != 'Consumer' else 'consumer'}"
     named = [name] if name != "Consumer" else []
     argv = [sys.executable, "-m", module, *named, f"127.0.0.1:{port}", group, "t"]
     return subprocess.Popen(argv)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from kipcheck.conformance.cli.group_assignment import group as read_group
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Op, Refused, Replied
 from kipcheck.conformance.protocols.assignment import strategies as membership
 from kipcheck.conformance.protocols.assignment.checks.known_hard_groups import CLAIMS
+from kipcheck.conformance.protocols.assignment.group_answers import group as read_group
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     ASSIGNORS,
     COOPERATIVE,

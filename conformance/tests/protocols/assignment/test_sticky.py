@@ -1,6 +1,6 @@
 """The sticky assignors: what Kafka 3.9.2 gives, where they do otherwise, and that they come to an end.
 
-What 3.9.2 gives was told by its jar; ``test_assignment_jars`` asks it again.
+The results of 3.9.2 are those of its jar; ``tests/clients/java/test_assignors.py`` compares them.
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.execution.worker import Finding, Unit, judged
 from kipcheck.conformance.engine.findings.failure_records import described
 from kipcheck.conformance.engine.findings.failures import DistinctFailure, united
-from kipcheck.conformance.protocols.client.trace import BY_SCRIPT
+from kipcheck.conformance.protocols.client.terms import BY_SCRIPT
 from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo

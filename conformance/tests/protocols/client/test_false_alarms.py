@@ -701,11 +701,15 @@ def test_a_leader_that_cannot_read_is_not_said_not_to_return() -> None:
 
 def subscribes(ms: int, *topics: str) -> tuple[Any, ...]:
     found = {"version": 0, "topics": [*topics]}
-    return "request", ms, {"api": "JoinGroup", "version": 5, "protocols": [["range", 0]], "subscriptions": [found]}
+    return "request", ms, {"api": "JoinGroup", "version": 5, "protocols": [["range", ""]], "subscriptions": [found]}
 
 
 def beats_with(ms: int, epoch: int, *topics: str) -> tuple[Any, ...]:
-    return "request", ms, {"api": "ConsumerGroupHeartbeat", "member": "m", "generation": epoch, "topics": [*topics]}
+    return (
+        "request",
+        ms,
+        {"api": "ConsumerGroupHeartbeat", "version": 1, "member": "m", "generation": epoch, "topics": [*topics]},
+    )
 
 
 def test_a_subscription_need_not_name_what_the_client_was_not_shown_to_exist() -> None:

@@ -27,7 +27,7 @@ from kipcheck.conformance.protocols.client.model import (
 )
 from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS, Refuse
 from kipcheck.conformance.protocols.client.strategies import SCRIPTS, STOP, refusal, script
-from kipcheck.conformance.protocols.client.trace import FATAL
+from kipcheck.conformance.protocols.client.terms import FATAL
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.targets.protocol import observed
 from kipcheck.conformance.wire.schema import spec

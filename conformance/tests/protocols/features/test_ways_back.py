@@ -7,9 +7,10 @@ import pytest
 from kipcheck.conformance.core.files.releases_table import patches
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
-from kipcheck.conformance.protocols.features.model.roll import FAILS, restarted, roll
-from kipcheck.conformance.protocols.features.model.upgrade_plan import Upgrade, plan, requested
-from kipcheck.conformance.protocols.features.model.ways_back import (
+from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE
+from kipcheck.conformance.protocols.features.upgrades.roll import FAILS, restarted, roll
+from kipcheck.conformance.protocols.features.upgrades.upgrade_plan import Upgrade, plan, requested
+from kipcheck.conformance.protocols.features.upgrades.ways_back import (
     BINARIES,
     INTER_BROKER,
     NONE,
@@ -29,7 +30,6 @@ from kipcheck.conformance.protocols.features.model.ways_back import (
     runs,
     ways,
 )
-from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.golden import ways_back_tables
 

@@ -32,11 +32,19 @@ from kipcheck.conformance.protocols.member.checks import CHECKS as MEMBER_CHECKS
 from kipcheck.conformance.protocols.member.invariants.callbacks import describe
 from kipcheck.conformance.protocols.member.model.client import Client
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.messages import Given, Poll, Revoked, Subscribe
 from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Config, Rules, rules_of
 from kipcheck.conformance.protocols.member.model.state import Phase, State
 from kipcheck.conformance.protocols.member.mutants.callbacks import JoinsWithAll
-from kipcheck.conformance.protocols.member.ops import ACTIONS, MEMBER as MACHINE, OPERATIONS, Answer
+from kipcheck.conformance.protocols.member.ops import (
+    ACTIONS,
+    MEMBER as MACHINE,
+    OPERATIONS,
+    Answer,
+    Given,
+    Poll,
+    Revoked,
+    Subscribe,
+)
 from kipcheck.conformance.protocols.member.play import single_consumer
 from kipcheck.conformance.protocols.member.strategies.conversations import conversations
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter

@@ -4,16 +4,17 @@ import pytest
 
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned, Subscription
 from kipcheck.conformance.protocols.group.model.messages import EMPTY, Commit, Heartbeat, Join, Leave, Sync
-from kipcheck.conformance.protocols.member.model.messages import (
+from kipcheck.conformance.protocols.member.ops import (
+    ACTIONS,
     CommitEnded,
     Given,
     Lost,
     Metric,
     Raised,
     Reads,
+    Request,
     Revoked,
 )
-from kipcheck.conformance.protocols.member.ops import ACTIONS, Request
 
 T0 = (("t", 0),)
 OWNS = Subscription(("t", "u"), 3, T0, 2, "r", T0, 1)

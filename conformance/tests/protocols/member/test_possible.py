@@ -15,14 +15,23 @@ from kipcheck.conformance.engine.execution.judge import judge, possible_part
 from kipcheck.conformance.engine.execution.replay import replay
 from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.group.model.messages import Join, Joined
+from kipcheck.conformance.protocols.group.ops import Elapse
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.member.checks import CHECKS as MEMBER_CHECKS, MEMBER
-from kipcheck.conformance.protocols.member.model.client import AnswerReceived, Client, ClientState, Elapse, Event, Open
+from kipcheck.conformance.protocols.member.model.client import Client, ClientState
 from kipcheck.conformance.protocols.member.model.conversation_repair import mended, possible_event
-from kipcheck.conformance.protocols.member.model.messages import CommitOffsets, Disconnected, Poll, Subscribe
 from kipcheck.conformance.protocols.member.model.possible import RULES, Pending, Situation, Stage
 from kipcheck.conformance.protocols.member.model.rules import rules_of
-from kipcheck.conformance.protocols.member.ops import OPERATIONS
+from kipcheck.conformance.protocols.member.ops import (
+    OPERATIONS,
+    AnswerReceived,
+    CommitOffsets,
+    Disconnected,
+    Event,
+    Open,
+    Poll,
+    Subscribe,
+)
 from kipcheck.conformance.protocols.member.possible_conversations import impossible
 from kipcheck.conformance.protocols.member.strategies.conversations import conversations
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter

@@ -2,8 +2,8 @@
 them: ``kipcheck.conformance.protocols.assignment.model.sticky.deviations`` lists all deviations.
 
 Both terminate whatever the members claim. They follow AbstractStickyAssignor: determine the owners from the claims
-(``claims``), then assign in the constrained case, where all members have the same subscription (``alike``), or in the
-general case (``mixed``), both with racks (``racks``). A final step restores the laws of the suite (``mending``).
+(``claims``), then assign in the constrained case, where all members have the same subscription, or in the general one
+(``constrained``, ``general``), both with racks (``racks``). A final step restores the laws of the suite (``fix_up``).
 """
 
 from collections.abc import Container, Mapping

@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from kipcheck.conformance.core.files.releases_table import judges
-from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, Subscription, streams_subscription
+from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, StreamsGroup, streams_subscription
 from kipcheck.conformance.live.inspect.inspection import Inspected
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
+from kipcheck.conformance.live.inspect.report import newest_of, release_span
 from kipcheck.conformance.matrix.advice import Route, routes
 from kipcheck.conformance.matrix.release_lines import line_of
 from kipcheck.conformance.matrix.scenario_names import BOUNCE, OFFLINE, TWO_BOUNCE
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
-from kipcheck.conformance.protocols.streams.blobs import latest
-from kipcheck.conformance.protocols.streams.model.members import NO_VERSION, STREAM, SubscriptionInfo
+from kipcheck.conformance.protocols.streams.model.members import STREAM, SubscriptionInfo
+from kipcheck.conformance.wire.embedded import Subscription
 
 EAGER = (RANGE, ROUNDROBIN, STICKY)
 
@@ -64,7 +63,7 @@ def _to_cooperative(group: Group) -> Iterator[str]:
 def _of_streams(group: Group) -> Iterator[str]:
     found = [streams_subscription(group, each) for each in group.members]
     infos = [each for each in found if isinstance(each, SubscriptionInfo)]
-    newest = {_latest(each) for each in infos}
+    newest = {newest_of(each) for each in infos}
     common = min(newest)
     held = [each for each in infos if each.used < common]
     if len(newest) > 1:
@@ -96,13 +95,3 @@ def _way(ways: Sequence[Route]) -> str:
     worse = [f"{', '.join(broken)}: broken"] if broken else []
     worse += [f"{', '.join(fragile)}: broken if a member fails"] if fragile else []
     return text + (f" ({'; '.join(worse)})" if worse and way else "")
-
-
-def _latest(info: SubscriptionInfo) -> int:
-    return info.used if info.latest == NO_VERSION else info.latest
-
-
-def release_span(version: int) -> str:
-    """The releases whose latest metadata version this is."""
-    found = [each for each in judges("streams") if latest(each) == version]
-    return "a release that kipcheck does not know" if not found else " to ".join(dict.fromkeys((found[0], found[-1])))

@@ -7,8 +7,8 @@ from itertools import takewhile
 from typing import Any, Final, assert_never
 
 from kipcheck.conformance.core.values.release import Release
-from kipcheck.conformance.protocols.features.model.upgrade_plan import Step, run_together
-from kipcheck.conformance.protocols.features.model.ways_back import By, Played
+from kipcheck.conformance.protocols.features.upgrades.upgrade_plan import Step, run_together
+from kipcheck.conformance.protocols.features.upgrades.ways_back import By, Played
 
 FEATURES: Final = "kafka-features.sh --bootstrap-server HOST:PORT"
 STATUS: Final = "kafka-metadata-quorum.sh --bootstrap-server HOST:PORT describe --status"

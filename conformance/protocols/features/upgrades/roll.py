@@ -12,9 +12,9 @@ from typing import Final, Literal, TypeAlias
 from kipcheck.conformance.core.files.releases_table import named, span, table
 from kipcheck.conformance.core.values.edition import KIP_384
 from kipcheck.conformance.core.values.release import Release, known_release, releases
-from kipcheck.conformance.protocols.features.model import upgrade_plan
 from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST, KRAFT, METADATA, Rules
-from kipcheck.conformance.protocols.features.model.ways_back import (
+from kipcheck.conformance.protocols.features.upgrades import upgrade_plan
+from kipcheck.conformance.protocols.features.upgrades.ways_back import (
     BINARIES,
     INTER_BROKER,
     PINNED,

@@ -15,7 +15,6 @@ from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range
-from kipcheck.conformance.protocols.features.model.ways_back import TOGETHER, By, as_run, by_rule
 from kipcheck.conformance.protocols.features.ops.kraft import (
     SAFE_DOWNGRADE,
     UPGRADE,
@@ -26,6 +25,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     KraftUpdate,
     TypedUpdate,
 )
+from kipcheck.conformance.protocols.features.upgrades.ways_back import TOGETHER, By, as_run, by_rule
 
 NODES: Final[tuple[tuple[Literal["broker", "controller"], int], ...]] = (
     ("broker", 1), ("broker", 2), ("controller", 1),

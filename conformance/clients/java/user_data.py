@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.clients.java.streams_members import Unanswerable, open_jars
 from kipcheck.conformance.core.values.edition import KIP_268, Standing, edition as edition_named
-from kipcheck.conformance.protocols.assignment.group_files import error_line
+from kipcheck.conformance.protocols.assignment.group_files import error_line, read_lines
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
 from kipcheck.conformance.protocols.streams.group_files import Application, Member, application
 from kipcheck.conformance.protocols.streams.model.members import Binary, Endless, Fatal, Memory, Misconfigured
@@ -39,7 +39,7 @@ def subscribed(text: str, target: Target, edition: str) -> Line:
 
 def subscribe_lines(lines: Iterable[str], target: Target, edition: str) -> Iterator[Line]:
     """One result for each line, also for unreadable ones."""
-    return _answers((_read(application, each) for each in lines), target, edition, _subscriptions)
+    return _answers(read_lines(application, lines), target, edition, _subscriptions)
 
 
 def assigned(text: str, target: Target, edition: str) -> Line:
@@ -49,20 +49,13 @@ def assigned(text: str, target: Target, edition: str) -> Line:
 
 def assign_lines(lines: Iterable[str], target: Target, edition: str) -> Iterator[Line]:
     """One result for each line, also for unreadable ones."""
-    return _answers((_read(_group, each) for each in lines), target, edition, _assignments)
+    return _answers(read_lines(_group, lines), target, edition, _assignments)
 
 
 def _group(text: str) -> Application:
     found = application(text)
     found.joining()  # raises if a member has no user data
     return found
-
-
-def _read(reader: Callable[[str], Application], line: str) -> Application | Unreadable:
-    try:
-        return reader(line)
-    except Unreadable as why:
-        return why
 
 
 def _answers(

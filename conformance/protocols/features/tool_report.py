@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kipcheck.conformance.cli.feature_state import HIGHEST, FeatureState
 from kipcheck.conformance.protocols.features.model import tool
 from kipcheck.conformance.protocols.features.model.draft_rules import FEATURE_UPDATE_FAILED, NONE
 from kipcheck.conformance.protocols.features.model.ranges import Range
 from kipcheck.conformance.protocols.features.model.tool import DELETE, Change
+from kipcheck.conformance.protocols.features.state_file import HIGHEST, FeatureState
 from kipcheck.conformance.wire.workbench import Unreadable
 
 ABSENT: Final = "-"

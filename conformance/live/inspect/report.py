@@ -1,13 +1,11 @@
 """What ``kipcheck inspect`` found, as text and as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kipcheck.conformance.cli import inspected_streams_groups
-from kipcheck.conformance.cli.group_upgrades import advice, release_span
 from kipcheck.conformance.core.values.requirement import requirements
+from kipcheck.conformance.live.inspect import streams_report
 from kipcheck.conformance.live.inspect.group import (
-    Assignment,
     ConsumerGroup,
     ConsumerMember,
     Group,
@@ -16,17 +14,17 @@ from kipcheck.conformance.live.inspect.group import (
     OtherGroup,
     Partitions,
     ShareGroup,
-    Subscription,
+    StreamsGroup,
     Unreadable,
     claims,
     streams_assignment,
     streams_subscription,
 )
 from kipcheck.conformance.live.inspect.inspection import Inspected
-from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.live.inspect.verdicts import Broken
 from kipcheck.conformance.protocols.assignment.model.assignment import NO_GENERATION, partition_names
 from kipcheck.conformance.protocols.client.wording import damaged
+from kipcheck.conformance.protocols.streams.blobs import releases_with_latest
 from kipcheck.conformance.protocols.streams.model.members import (
     NO_REBALANCE,
     NO_VERSION,
@@ -34,12 +32,13 @@ from kipcheck.conformance.protocols.streams.model.members import (
     SubscriptionInfo,
     Tasks,
 )
+from kipcheck.conformance.wire.embedded import Assignment, Subscription
 
 # Text
 
 
-def lines(inspected: Inspected) -> Iterator[str]:
-    """One group, for a terminal."""
+def lines(inspected: Inspected, advice: Sequence[str] = ()) -> Iterator[str]:
+    """One group, for a terminal. ``advice``: what the group can be upgraded to, in sentences."""
     group = inspected.group
     if isinstance(group, OtherGroup):
         yield f"group {group.id}: not inspected: {group.why}"
@@ -57,12 +56,12 @@ def lines(inspected: Inspected) -> Iterator[str]:
         yield from _broken(each)
     yield from (f"  note: {each}" for each in found.notes)
     yield from (f"  upgrade {each}" if each.startswith(("to", "from")) else f"  upgrade: {each}"
-                for each in advice(inspected))  # fmt: skip
+                for each in advice)  # fmt: skip
 
 
 def _members(group: Inspectable) -> Iterator[str]:
     if isinstance(group, StreamsGroup | ShareGroup):
-        yield from inspected_streams_groups.lines(group)
+        yield from streams_report.lines(group)
         return
     for member in group.members:
         if isinstance(group, ConsumerGroup):
@@ -77,7 +76,7 @@ def _head(group: Inspectable) -> str:
     count = f"{len(group.members)} member{'s' * (len(group.members) != 1)}"
     at = f"coordinator {group.coordinator[0]}:{group.coordinator[1]}"
     if isinstance(group, StreamsGroup | ShareGroup):
-        return f"group {group.id}: {inspected_streams_groups.head(group)}, {count}, {at}"
+        return f"group {group.id}: {streams_report.head(group)}, {count}, {at}"
     if isinstance(group, ConsumerGroup):
         epochs = f"group epoch {group.epoch}, assignment epoch {group.assignment_epoch}"
         return f"group {group.id}: {group.state}, KIP-848, assignor {group.assignor or '-'}, {epochs}, {count}, {at}"
@@ -121,7 +120,7 @@ def _member(group: Group, member: Member) -> Iterator[str]:
 
 
 def _streams_subscription(info: SubscriptionInfo) -> str:
-    high = info.used if info.latest == NO_VERSION else info.latest
+    high = newest_of(info)
     parts = [f"metadata version {info.used} of {high} ({release_span(high)})", f"process {info.process}"]
     parts += [f"previous tasks {_tasks(info.active)}"] if info.active else []
     parts += [f"standby tasks {_tasks(info.standby)}"] if info.standby else []
@@ -129,6 +128,17 @@ def _streams_subscription(info: SubscriptionInfo) -> str:
     parts += [f"end point {info.end_point}"] if info.end_point else []
     parts += ["tags " + " ".join(f"{key}={value}" for key, value in info.tags)] if info.tags else []
     return ", ".join(parts)
+
+
+def newest_of(info: SubscriptionInfo) -> int:
+    """The newest metadata version that the member supports."""
+    return info.used if info.latest == NO_VERSION else info.latest
+
+
+def release_span(version: int) -> str:
+    """The releases whose latest metadata version this is."""
+    found = releases_with_latest(version)
+    return "a release that kipcheck does not know" if not found else " to ".join(dict.fromkeys((found[0], found[-1])))
 
 
 def _streams_assignment(info: AssignmentInfo) -> str:
@@ -148,7 +158,7 @@ def _tasks(some: Tasks) -> str:
 
 
 def _consumer_member(member: ConsumerMember) -> Iterator[str]:
-    yield inspected_streams_groups.member_head(member)
+    yield streams_report.member_head(member)
     regex = f" and {member.regex}" if member.regex is not None else ""
     yield f"    subscription: {', '.join(member.topics) or 'no topics'}{regex}"
     target = "" if {*member.target} == {*member.assigned} else f"; target {partition_names(member.target)}"
@@ -161,14 +171,14 @@ def _broken(broken: Broken) -> Iterator[str]:
     yield f"    broken: {law.statement}"
     yield from (f"    {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements))
     yield f"    expected {violation.expected or '-'}, observed {violation.observed or '-'}"
-    if broken.damage is not None and broken.damage["hex"]:
+    if broken.damage is not None and broken.damage.hex:
         yield from (f"    {each}" for each in damaged(broken.damage).text().splitlines())
 
 
 # JSON
 
 
-def plain(inspected: Inspected) -> dict[str, Any]:
+def plain(inspected: Inspected, advice: Sequence[str] = ()) -> dict[str, Any]:
     """One group, as ``docs/inspect.md`` describes it."""
     group, found = inspected.group, inspected.judged
     shown: dict[str, Any] = {"group": group.id, "unjudged": found.unjudged or None}
@@ -178,7 +188,7 @@ def plain(inspected: Inspected) -> dict[str, Any]:
         "laws": [each.id for each in found.laws],
         "broken": [_plain_broken(each) for each in found.broken],
         "notes": [*found.notes],
-        "upgrade": [*advice(inspected)],
+        "upgrade": [*advice],
     }
 
 
@@ -186,7 +196,7 @@ def _plain_group(group: Inspectable) -> dict[str, Any]:
     host, port = group.coordinator
     shown: dict[str, Any] = {"coordinator": f"{host}:{port}", "state": group.state}
     if isinstance(group, StreamsGroup | ShareGroup):
-        return shown | inspected_streams_groups.plain(group)
+        return shown | streams_report.plain(group)
     if isinstance(group, ConsumerGroup):
         return shown | {
             "type": "consumer", "epoch": group.epoch, "assignmentEpoch": group.assignment_epoch,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kipcheck.conformance.cli import way_back
-from kipcheck.conformance.protocols.features.model.roll import FAILS, IGNORES, READS, Change, Roll, Step
-from kipcheck.conformance.protocols.features.model.ways_back import INTER_BROKER, By
+from kipcheck.conformance.protocols.features.upgrades import return_commands
+from kipcheck.conformance.protocols.features.upgrades.roll import FAILS, IGNORES, READS, Change, Roll, Step
+from kipcheck.conformance.protocols.features.upgrades.ways_back import INTER_BROKER, By
 
 
 def lines(found: Roll) -> Iterator[str]:
@@ -30,7 +30,7 @@ def lines(found: Roll) -> Iterator[str]:
 
 def _step_lines(found: Roll, number: int, step: Step) -> Iterator[str]:
     if step.raised is not None:
-        yield f"$ {way_back.raising(step.raised)}"
+        yield f"$ {return_commands.raising(step.raised)}"
     elif number == 1 and step.settings:
         yield "with " + ", ".join(f"{name}={value}" for name, value in step.settings.items())
     yield from (_change_text(each, found.old) for each in step.changes)
@@ -48,7 +48,7 @@ def _way_lines(found: Roll, step: Step) -> Iterator[str]:
             yield f"{found.old} runs with it"
         case By.NOT_RUN:
             yield f"UNKNOWN whether {found.old} comes back after this step: not run with these releases"
-    if step.by is not By.NOT_RUN and (shown := way_back.evidence(step.runs, step.raised is not None)):
+    if step.by is not By.NOT_RUN and (shown := return_commands.evidence(step.runs, step.raised is not None)):
         yield shown
 
 
@@ -63,7 +63,7 @@ def _last_lines(found: Roll) -> Iterator[str]:
     else:
         yield f"last step that can be undone: {last or 'none'}; step {last + 1} is the point of no return"
     undone = [each.raised for each in found.steps[: last + 1] if each.raised is not None]
-    yield from way_back.lines(found.old, found.new, undone)
+    yield from return_commands.lines(found.old, found.new, undone)
 
 
 def _change_text(change: Change, old: str) -> str:
@@ -92,8 +92,8 @@ def as_json(found: Roll) -> Mapping[str, Any]:
                     for one in each.changes
                 ],
                 "undone": each.undone,
-                "commands": [] if each.raised is None else [way_back.raising(each.raised)],
-                "way_back": way_back.as_json(each.by, each.raised, found.new, each.runs),
+                "commands": [] if each.raised is None else [return_commands.raising(each.raised)],
+                "way_back": return_commands.as_json(each.by, each.raised, found.new, each.runs),
             }
             for number, each in enumerate(found.steps)
         ],

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kipcheck.conformance.live.inspect.group import ConsumerMember, ShareGroup, ShareMember
+from kipcheck.conformance.live.inspect.group import ConsumerMember, ShareGroup, ShareMember, StreamsGroup
 from kipcheck.conformance.live.inspect.streams_group import (
     Offsets,
-    StreamsGroup,
     StreamsMember,
     Subtopology,
     TaskSet,
@@ -58,15 +57,15 @@ def member_head(member: ConsumerMember | StreamsMember) -> str:
 def _streams_member(member: StreamsMember) -> Iterator[str]:
     yield f"{member_head(member)}, topology epoch {member.topology_epoch}, process {member.process}"
     about = [f"end point {member.end_point}"] if member.end_point is not None else []
-    about += ["tags " + " ".join(f"{key}={value}" for key, value in member.tags.items())] if member.tags else []
+    about += ["tags " + " ".join(f"{key}={value}" for key, value in member.tags)] if member.tags else []
     if about:
         yield f"    {', '.join(about)}"
     target = "" if member.target == member.assigned else f"; target: {_tasks(member.target)}"
     yield f"    {_tasks(member.assigned)}{target}"
-    ends = dict(member.end_offsets)
+    ends = _plain_offsets(member.end_offsets)
     if member.offsets:
-        shown = (f"{task_name(task)}={offset}" + (f" of {ends[task]}" if task in ends else "")
-                 for task, offset in member.offsets)  # fmt: skip
+        shown = (f"{task}={offset}" + (f" of {ends[task]}" if task in ends else "")
+                 for task, offset in _plain_offsets(member.offsets).items())  # fmt: skip
         yield f"    offsets {' '.join(shown)}"
 
 
@@ -115,7 +114,7 @@ def _plain_streams_member(member: StreamsMember) -> dict[str, Any]:
     return {
         "id": member.id, "instance": member.instance, "clientId": member.client_id, "host": member.host,
         "rack": member.rack, "epoch": member.epoch, "topologyEpoch": member.topology_epoch, "process": member.process,
-        "endPoint": member.end_point, "tags": {**member.tags}, "offsets": _plain_offsets(member.offsets),
+        "endPoint": member.end_point, "tags": dict(member.tags), "offsets": _plain_offsets(member.offsets),
         "endOffsets": _plain_offsets(member.end_offsets), "assigned": _plain_tasks(member.assigned),
         "target": _plain_tasks(member.target), "classic": member.is_classic,
     }  # fmt: skip
@@ -129,4 +128,4 @@ def _plain_tasks(found: TaskSet) -> dict[str, list[str]]:
 
 
 def _plain_offsets(found: Offsets) -> dict[str, int]:
-    return {task_name(task): offset for task, offset in found}
+    return {task_name((subtopology, number)): offset for subtopology, number, offset in found}

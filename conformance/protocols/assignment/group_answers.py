@@ -1,4 +1,4 @@
-"""``kipcheck assign``: reads a group from JSON and lets a target's assignor compute its assignment."""
+"""Reads a group from JSON, and lets a target's assignor compute its assignment (``kipcheck assign``)."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.assignment.group_files import (
     number_at,
     object_at,
     partition_at,
+    read_lines,
     refuse,
     shown,
     text_at,
@@ -25,7 +26,6 @@ from kipcheck.conformance.targets.protocol import BATCH, NotPlayed, Session, Tar
 from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.conformance.wire.workbench import Unreadable, object_of
 
-ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 CLASSES: Final = {
     "not-json": "the line or file is not a JSON object",
     "bad-group": "an unknown key, or an invalid value",
@@ -59,14 +59,7 @@ def assign_lines(lines: Iterable[str], target: Target, assignor: str, edition: s
     """One result for each line, also for unreadable ones; the target is started once. Errors: ``Unavailable``,
     ``Broken``.
     """
-    return _lines(map(_readable, lines), target, assignor, edition)
-
-
-def _readable(line: str) -> Group | Unreadable:
-    try:
-        return group(line)
-    except Unreadable as why:
-        return why
+    return _lines(read_lines(group, lines), target, assignor, edition)
 
 
 def _lines(

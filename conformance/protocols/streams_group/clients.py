@@ -1,0 +1,115 @@
+"""The clients of a conversation about a streams group: what they send, and what they observe and remember."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.history import Lost, Observation, Op, Refused, Replied
+from kipcheck.conformance.core.values.kafka_errors import error_name
+from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
+from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING
+from kipcheck.conformance.protocols.streams_group import heartbeat as messages
+from kipcheck.conformance.protocols.streams_group.model import MISSING_INTERNAL_TOPICS, Config
+from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, REBALANCE_MS, Beat, Consume, Describe, Tasks
+from kipcheck.conformance.protocols.streams_group.topology import internal_topics
+from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep
+
+CONSUMER: Final = "consumer"
+"""The member id of the client that does not run the application."""
+STATUSES: Final = (
+    "STALE_TOPOLOGY", "MISSING_SOURCE_TOPICS", "INCORRECTLY_PARTITIONED_TOPICS", "MISSING_INTERNAL_TOPICS",
+    "SHUTDOWN_APPLICATION", "ASSIGNMENT_DELAYED", "MISSING_CLIENT_TAGS",
+)  # fmt: skip
+"""``StreamsGroupHeartbeatResponse.Status``, by code."""
+_UNANSWERED = Lost("")
+
+
+class StreamsClients:
+    def __init__(self, config: Config) -> None:
+        self.known = Group(config=config)
+
+    def sent(self, index: int, step: Step) -> SentRequest | None:
+        """The request of a step; None: time passes."""
+        match OPERATIONS.event_of(step):
+            case Beat() as event:
+                about = GroupStep(Op(index, step, _UNANSWERED), event, {}, self.known)
+                request = messages.heartbeat(event, about.epoch, *about.owned)
+                return SentRequest(event.client, request, messages.HeartbeatAnswer, event.flaw == "group")
+            case Describe():
+                return SentRequest("kipcheck", messages.Describe(), messages.Description)
+            case Consume():
+                joining = consumers.Heartbeat(CONSUMER, 0, rebalance_ms=REBALANCE_MS, topics=("t",), owned=())
+                return SentRequest(CONSUMER, joining, consumers.HeartbeatAnswer)
+            case _:
+                return None
+
+    def owed_topics(self, step: Step, answer: Any) -> Mapping[str, int] | None:
+        """The internal topics that the broker creates after an answer, with their numbers of partitions; None: the
+        answer does not say that it creates any."""
+        event = OPERATIONS.event_of(step)
+        if not isinstance(event, Beat) or answer.error or MISSING_INTERNAL_TOPICS not in statuses(answer):
+            return None
+        topology = self.known.topology if self.known.form == "streams" else event.topology or ()
+        topics = internal_topics(topology)
+        return {name: count for name, count in topics.items() if name not in self.known.created}
+
+    def observed(self, step: Step, answer: Any, created: Mapping[str, int]) -> Observation:
+        """``created``: the internal topics that the broker has created since, with their numbers of partitions."""
+        match answer:
+            case _ if answer.error:
+                return Refused(error_name(answer.error), answer.message or "")
+            case messages.HeartbeatAnswer():
+                return Replied(
+                    (
+                        ("epoch", answer.epoch), ("tasks", _rows(answer.active)), ("standby", _rows(answer.standby)),
+                        ("warmup", _rows(answer.warmup)), ("statuses", statuses(answer)),
+                        ("created", sorted(map(list, created.items()))),
+                    )
+                )  # fmt: skip
+            case messages.Description():
+                return described(answer)
+            case _:
+                return Replied(())
+
+    def learn(self, index: int, step: Step, observation: Observation) -> None:
+        """The clients have observed a step."""
+        if isinstance(observation, Replied | Refused):
+            op = Op(index, step, observation)
+            self.known = GroupStep(op, OPERATIONS.event_of(step), payload(op), self.known).known_after()
+
+    def farewells(self) -> Iterator[messages.Heartbeat | consumers.Heartbeat]:
+        """With which all members leave."""
+        yield from (messages.Heartbeat(each.name, LEAVING) for each in self.known.members)
+        if self.known.form == "consumer":
+            yield consumers.Heartbeat(CONSUMER, LEAVING)
+
+
+def statuses(answer: messages.HeartbeatAnswer) -> list[str]:
+    """The names of the status codes. Sorted."""
+    codes = answer.statuses or ()
+    return sorted(STATUSES[each] if 0 <= each < len(STATUSES) else f"status {each}" for each in codes)
+
+
+def described(answer: messages.Description) -> Replied:
+    members = [
+        {
+            "client": each.id, "epoch": each.epoch, "topology_epoch": each.topology_epoch,
+            "tasks": _rows(each.assigned.active), "target": _rows(each.target.active),
+            "standby": _rows(each.assigned.standby), "standby_target": _rows(each.target.standby),
+        }
+        for each in answer.members
+    ]  # fmt: skip
+    topology = answer.topology or messages.DescribedTopology(-1, ())
+    return Replied(
+        (
+            ("state", answer.state), ("epoch", answer.epoch), ("assignment_epoch", answer.assignment_epoch),
+            ("topology_epoch", topology.epoch), ("topology", [*(topology.subtopologies or ())]),
+            ("members", sorted(members, key=lambda each: str(each["client"]))),
+        )
+    )  # fmt: skip
+
+
+def _rows(tasks: Tasks | None) -> list[list[Any]] | None:
+    return None if tasks is None else [*map(list, tasks)]

@@ -1,0 +1,148 @@
+"""The heartbeats and descriptions of streams groups as messages have them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+
+from kipcheck.conformance.core.operations.field_annotations import wire
+from kipcheck.conformance.core.operations.wire_form import message
+from kipcheck.conformance.protocols.streams_group import topology as topologies
+from kipcheck.conformance.protocols.streams_group.ops import REBALANCE_MS, Beat, Tasks
+
+FLAWED_CHANGELOG: Final = "changelog"
+"""The changelog topic of flaw ``changelog``."""
+Text: TypeAlias = str | None
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    name: Annotated[str, wire("name as internal_topic")]
+    partitions: Annotated[int, wire("partitions")] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Subtopology:
+    id: Annotated[str, wire("subtopologyId")]
+    sources: Annotated[tuple[str, ...], wire("sourceTopics[] as topic")]
+    regexes: Annotated[tuple[str, ...], wire("sourceTopicRegex[]")] = ()
+    changelogs: Annotated[tuple[InternalTopic, ...], wire("stateChangelogTopics[]")] = ()
+    sinks: Annotated[tuple[str, ...], wire("repartitionSinkTopics[] as internal_topic")] = ()
+    repartitioned: Annotated[tuple[InternalTopic, ...], wire("repartitionSourceTopics[]")] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    epoch: Annotated[int, wire("epoch")]
+    subtopologies: Annotated[tuple[Subtopology, ...], wire("subtopologies[]")]
+
+
+@message("StreamsGroupHeartbeatRequest", "groupId = group")
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    member: Annotated[str, wire("memberId")]
+    epoch: Annotated[int, wire("memberEpoch")]
+    process: Annotated[Text, wire("processId")] = None
+    instance: Annotated[Text, wire("instanceId")] = None
+    rack: Annotated[Text, wire("rackId")] = None
+    rebalance_ms: Annotated[int, wire("rebalanceTimeoutMs as timeout")] = -1
+    """-1: omitted."""
+    topology: Annotated[Topology | None, wire("topology")] = None
+    active: Annotated[
+        Tasks | None, wire("activeTasks[].subtopologyId", "activeTasks[].partitions[]", is_sorted=True)
+    ] = None
+    standby: Annotated[
+        Tasks | None, wire("standbyTasks[].subtopologyId", "standbyTasks[].partitions[]", is_sorted=True)
+    ] = None
+    warmup: Annotated[
+        Tasks | None, wire("warmupTasks[].subtopologyId", "warmupTasks[].partitions[]", is_sorted=True)
+    ] = None
+
+
+@message("StreamsGroupHeartbeatResponse")
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswer:
+    error: Annotated[int, wire("errorCode")] = 0
+    message: Annotated[Text, wire("errorMessage")] = None
+    member: Annotated[str, wire("memberId")] = ""
+    epoch: Annotated[int, wire("memberEpoch")] = 0
+    statuses: Annotated[tuple[int, ...] | None, wire("status[].statusCode", is_sorted=True)] = None
+    active: Annotated[
+        Tasks | None, wire("activeTasks[].subtopologyId", "activeTasks[].partitions[]", is_sorted=True)
+    ] = None
+    standby: Annotated[
+        Tasks | None, wire("standbyTasks[].subtopologyId", "standbyTasks[].partitions[]", is_sorted=True)
+    ] = None
+    warmup: Annotated[
+        Tasks | None, wire("warmupTasks[].subtopologyId", "warmupTasks[].partitions[]", is_sorted=True)
+    ] = None
+
+
+@message("StreamsGroupDescribeRequest", "groupIds[0] = group")
+@dataclass(frozen=True, slots=True)
+class Describe:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    active: Annotated[Tasks, wire("activeTasks[].subtopologyId", "activeTasks[].partitions[]", is_sorted=True)]
+    standby: Annotated[Tasks, wire("standbyTasks[].subtopologyId", "standbyTasks[].partitions[]", is_sorted=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTopology:
+    epoch: Annotated[int, wire("epoch")]
+    subtopologies: Annotated[tuple[str, ...] | None, wire("subtopologies[].subtopologyId", is_sorted=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    id: Annotated[str, wire("memberId")]
+    epoch: Annotated[int, wire("memberEpoch")]
+    topology_epoch: Annotated[int, wire("topologyEpoch")]
+    assigned: Annotated[Assignment, wire("assignment")]
+    target: Annotated[Assignment, wire("targetAssignment")]
+
+
+@message("StreamsGroupDescribeResponse", "groups[0].groupId = group")
+@dataclass(frozen=True, slots=True)
+class Description:
+    error: Annotated[int, wire("groups[0].errorCode")]
+    message: Annotated[Text, wire("groups[0].errorMessage")]
+    state: Annotated[str, wire("groups[0].groupState")]
+    epoch: Annotated[int, wire("groups[0].groupEpoch")]
+    assignment_epoch: Annotated[int, wire("groups[0].assignmentEpoch")]
+    topology: Annotated[DescribedTopology | None, wire("groups[0].topology")]
+    members: Annotated[tuple[Member, ...], wire("groups[0].members[]")]
+
+
+def heartbeat(beat: Beat, epoch: int, active: Tasks | None, standby: Tasks | None) -> Heartbeat:
+    """The request of a client. ``epoch``, ``active``, ``standby``: what those of the conversation stand for."""
+    flaw = beat.flaw
+    return Heartbeat(
+        "" if flaw == "member" else beat.client, epoch, beat.client, "" if flaw == "instance" else beat.instance,
+        "" if flaw == "rack" else None, -1 if flaw == "timeout" else REBALANCE_MS,
+        None if beat.topology is None else Topology(beat.topology_epoch, tuple(_subtopologies(beat))),
+        active, None if flaw == "standby" else standby, None if active is None else (),
+    )  # fmt: skip
+
+
+def _subtopologies(beat: Beat) -> list[Subtopology]:
+    names = beat.topology or ()
+    has_repartition, found = topologies.repartitions(names), []
+    repartition = topologies.REPARTITIONED
+    for name in names:
+        reads = name == repartition and has_repartition
+        stores = (InternalTopic("u" if name == topologies.WRONG else topologies.CHANGELOG),)
+        if beat.flaw == "changelog":
+            stores = (InternalTopic(FLAWED_CHANGELOG, 1),)
+        found.append(
+            Subtopology(
+                name,
+                () if reads else (topologies.source(name),),
+                ("x.*",) if beat.flaw == "regex" else (),
+                stores if beat.flaw == "changelog" or name in topologies.STATEFUL else (),
+                (repartition,) if has_repartition and not reads else (),
+                (InternalTopic(repartition),) if reads else (),
+            )
+        )
+    return found
