@@ -22,9 +22,9 @@ from kipcheck.conformance.live.coordinator.settings import LIMITS, LOST, REQUEST
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT as STREAMS_DEFAULT

@@ -19,12 +19,13 @@ from kipcheck.conformance.live.coordinator.settings import Scale, Setting, Topic
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS, ConsumerGroup
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Answered, Beat, Rejected, Says
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Answered, Beat, Rejected
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
-from kipcheck.conformance.protocols.consumer_group.target import machine_of
+from kipcheck.conformance.protocols.consumer_group.target import MACHINE
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.group.model import answers
 from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.wire.bodies import body_of, layout_of, read_body
 
 GROUP: Final = "g"
@@ -40,7 +41,7 @@ class MachineDoor:
     """A coordinator in this process, which reads and writes messages."""
 
     def __init__(self) -> None:
-        self.machine: ConsumerGroup = machine_of(APACHE)
+        self.machine: ConsumerGroup = MACHINE.of(APACHE)
         self.state = self.machine.initial()
 
     async def ask(self, api: str, version: int, client: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def drawn(random: Random) -> tuple[Step, ...]:
 
 
 def without_messages(steps: tuple[Step, ...]) -> list[tuple[str, Any]]:
-    adapter = adapter_of(OPERATIONS, machine_of(APACHE))
+    adapter = adapter_of(OPERATIONS, MACHINE.of(APACHE))
     found = [adapter.answer({"op": step.verb, "case": 1, **step.body}) for step in steps]
     return [
         ("refused", each["class"]) if each["status"] == "rejected" else ("replied", (each["epoch"], each["assignment"]))
