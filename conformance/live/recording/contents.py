@@ -3,7 +3,6 @@
 Those of groups are values of the classes of their machines. Of others, rows are read.
 """
 
-import uuid
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from kipcheck.conformance.core.operations import wire_form
 from kipcheck.conformance.core.operations.field_annotations import wire
-from kipcheck.conformance.core.operations.wire_form import SAME, Context, Value, message
+from kipcheck.conformance.core.operations.wire_form import SAME, Context, message
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.live.recording.bodies import Bodies
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received, form
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
@@ -21,7 +21,7 @@ from kipcheck.conformance.protocols.client.events import AnswerSeen, ListedMembe
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
 from kipcheck.conformance.protocols.group.model import messages as group
 from kipcheck.conformance.wire.bodies import Rows, read_body, values_in
-from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
+from kipcheck.conformance.wire.embedded import assigned, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import next_offset
 
@@ -34,7 +34,6 @@ NAMES: Final = {
     "session_ms": "session_ms", "rebalance_ms": "rebalance_ms", "protocol_type": "type", "protocol": "protocol",
 }  # fmt: skip
 """Field of a request of a group -> that of ``RequestSeen``."""
-NO_USER_DATA: Final = b"\xff\xff\xff\xff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +64,22 @@ READ: Final = {
 """The classes of messages by their names, and the number of a request, which is not in messages."""
 
 
-class Contents:
-    """``topics``: those whose ids have names; a topic with another id has the id as its name."""
+class Contents(Bodies):
+    """A topic with an unknown id has the id as its name."""
 
     def __init__(self, edition: Edition, topics: Topics) -> None:
-        self.edition = edition
-        self.topics = topics
-        same = dict.fromkeys(("error", "blob", "topic", "regex", "session", "timeout"), SAME)
-        self._context = Context({
-            **same, "topic_id": Value(SAME.write, self._name), "number": Value(SAME.write, len)
-        })  # fmt: skip
-
-    def _name(self, id: uuid.UUID) -> str:
-        topic = self.topics.by_id.get(id)
-        return str(id) if topic is None else topic.name
+        super().__init__(edition, topics, SAME, str)
+        self._context = Context(self._values)
 
     def sent(self, request: Received) -> Any:
         """A request; of messages without a class, rows; None: no law reads it."""
-        return self._read(request.message, request.version, request.body) if request.body else None
+        return self._read_message(request.message, request.version, request.body) if request.body else None
 
     def reply(self, request: Received, body: Mapping[str, Any]) -> Any:
         """The answer to a request, likewise."""
-        return self._read(request.response, request.version, body)
+        return self._read_message(request.response, request.version, body)
 
-    def _read(self, name: str, version: int, body: Mapping[str, Any]) -> Any:
+    def _read_message(self, name: str, version: int, body: Mapping[str, Any]) -> Any:
         edition = form(self.edition, name)
         if name in OF_ROWS:
             return values_in(name, version, body, *OF_ROWS[name][1:], context=self._context, edition=edition)
@@ -272,12 +263,5 @@ def subscription(edition: Edition, data: Hashable, entries: Entries | None = Non
 
 
 def assignment(edition: Edition, data: Hashable, entries: Entries | None = None) -> tuple[str, ...] | None:
-    """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read. An assignment that ends
-    before its user data, as pykafka writes it, has partitions. Errors: ``TooManyEntries``, where ``entries`` are those
-    that are accepted."""
-    for end in (b"", NO_USER_DATA):
-        try:
-            return tuple(map(partition_name, read_assignment(as_bytes(data) + end, edition, entries).partitions))
-        except Refused:
-            continue
-    return None
+    """The partitions of an assignment, ``t-0``; None if they cannot be read. Errors: as of ``subscription``."""
+    return _names(assigned(as_bytes(data), edition, entries))
