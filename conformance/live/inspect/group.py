@@ -146,9 +146,9 @@ class Group:
         """Without bytes that are no subscriptions and assignments: of another type, and where brokers of 2.3 describe
         the assignment in place of the subscription (KAFKA-9150)."""
         if self.protocol_type != CONSUMER:
-            return replace(self, members=tuple(replace(each, metadata=b"", share=b"") for each in self.members))
+            return replace(self, members=tuple(replace(member, metadata=b"", share=b"") for member in self.members))
         return replace(self, members=tuple(
-            replace(each, metadata=b"") if each.metadata == each.share else each for each in self.members
+            replace(member, metadata=b"") if member.metadata == member.share else member for member in self.members
         ))  # fmt: skip
 
 
@@ -199,7 +199,7 @@ class StreamsGroup(EpochGroup):
     @property
     def topics(self) -> frozenset[str]:
         """Those that its tasks read."""
-        return frozenset(topic for each in self.subtopologies for topic in each.sources)
+        return frozenset(topic for subtopology in self.subtopologies for topic in subtopology.sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +225,11 @@ def read_record(read: Callable[[bytes], Read], data: bytes) -> Read | Unreadable
 
 def embedded(group: Group) -> Iterator[Place]:
     """What members and the leader wrote, in a group of consumers."""
-    for each in group.members:
-        if each.metadata:
-            yield Place("subscription", SUBSCRIPTION, each.metadata, group.protocol, each.id)
-        if each.share:
-            yield Place("assignment", ASSIGNMENT, each.share, group.protocol, each.id)
+    for member in group.members:
+        if member.metadata:
+            yield Place("subscription", SUBSCRIPTION, member.metadata, group.protocol, member.id)
+        if member.share:
+            yield Place("assignment", ASSIGNMENT, member.share, group.protocol, member.id)
 
 
 # User data

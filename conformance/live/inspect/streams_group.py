@@ -1,5 +1,6 @@
 """The members and subtopologies of a streams group (KIP-1071) as its coordinator describes them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -74,7 +75,7 @@ class Subtopology:
         return tuple(sorted((*self.source_topics, *self.repartition_sources)))
 
 
-def task_names(tasks: Tasks) -> str:
+def task_names(tasks: Iterable[Task]) -> str:
     """``0_0 0_1``; ``none``"""
     return " ".join(map(task_name, tasks)) or "none"
 

@@ -182,7 +182,7 @@ def readers(wrong: Damage) -> str:
 def _released(library: str) -> Iterable[str]:
     """Up to the newest release whose jar was compared with these readers."""
     there, newest = releases(jars()[library]), Release.parse(judges(library)[-1])
-    return [each for each in patches() if Release.parse(each) in there and Release.parse(each) <= newest]
+    return [release for release in patches() if Release.parse(release) in there and Release.parse(release) <= newest]
 
 
 def reader(wrong: Damage) -> tuple[str, Callable[[str], bool]]:
