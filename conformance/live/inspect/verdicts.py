@@ -29,8 +29,8 @@ from kipcheck.conformance.live.inspect.group import (
     claims,
     embedded,
     streams_subscription,
+    task_names,
 )
-from kipcheck.conformance.live.inspect.streams_group import task_names
 from kipcheck.conformance.live.recording.embedded import event_of
 from kipcheck.conformance.protocols.assignment import ops as assigning
 from kipcheck.conformance.protocols.assignment.model.assignment import (
