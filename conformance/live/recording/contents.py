@@ -54,12 +54,15 @@ class DescribedGroups:
     groups: Annotated[tuple[DescribedGroup, ...], wire("groups[]")]
 
 
-Sent: TypeAlias = group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat
-Reply: TypeAlias = group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | DescribedGroups
-OF_MEMBERS: Final = frozenset(map(wire_form.message_of, Sent.__args__))
+Request: TypeAlias = group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat
+Answer: TypeAlias = group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | DescribedGroups
+Sent: TypeAlias = Request | tuple[Any, ...] | None
+Reply: TypeAlias = Answer | tuple[Any, ...] | None
+"""Of messages without a class, rows; None: no law reads it."""
+OF_MEMBERS: Final = frozenset(map(wire_form.message_of, Request.__args__))
 READ: Final = {
     wire_form.message_of(made): (made, {"to": 0} if "to" in made.__match_args__ else {})
-    for made in (*Sent.__args__, *Reply.__args__)
+    for made in (*Request.__args__, *Answer.__args__)
 }
 """The classes of messages by their names, and the number of a request, which is not in messages."""
 
@@ -71,13 +74,12 @@ class Contents(Bodies):
         super().__init__(edition, topics, SAME, str)
         self._context = Context(self._values)
 
-    def sent(self, request: Received) -> Any:
-        """A request; of messages without a class, rows; None: no law reads it."""
+    def sent(self, request: Received) -> Sent:
         return self._read_message(request.message, request.version, request.body) if request.body else None
 
-    def reply(self, request: Received, body: Mapping[str, Any]) -> Any:
-        """The answer to a request, likewise."""
-        return self._read_message(request.response, request.version, body)
+    def reply(self, request: Received, body: Mapping[str, Any]) -> Reply:
+        found: Reply = self._read_message(request.response, request.version, body)
+        return found
 
     def _read_message(self, name: str, version: int, body: Mapping[str, Any]) -> Any:
         edition = form(self.edition, name)
@@ -88,20 +90,20 @@ class Contents(Bodies):
 
     # Events
 
-    def asked(self, request: Received, sent: Any) -> RequestSeen:
+    def asked(self, request: Received, sent: Sent) -> RequestSeen:
         return RequestSeen(
             ms_of(request.at_s), request.connection, request.api, request.version, correlation=request.correlation_id,
             digest=zlib.crc32(repr(request.body).encode()), pipelined=request.pipelined,
             **self._request(request.message, sent),
         )  # fmt: skip
 
-    def answered(self, at_s: float, request: Received, body: Mapping[str, Any], sent: Any, reply: Any) -> AnswerSeen:
+    def answered(self, at_s: float, request: Received, body: Mapping[str, Any], sent: Sent, reply: Reply) -> AnswerSeen:
         """``sent``, ``reply``: what was read of both."""
         found = {"error": body.get("errorCode"), **self._answer(request.response, reply)}
         to = carried_by(sent) if request.message in OF_MEMBERS else None
         return AnswerSeen(ms_of(at_s), request.connection, request.api, request.version, to=to, **found)
 
-    def _request(self, message: str, sent: Any) -> dict[str, Any]:
+    def _request(self, message: str, sent: Sent) -> dict[str, Any]:
         entries = Entries(MOST_ENTRIES)
         named: dict[str, Any] = {shown: getattr(sent, name) for name, shown in NAMES.items() if hasattr(sent, name)}
         match sent:
@@ -123,7 +125,7 @@ class Contents(Bodies):
                 return {**named, "owned": _names(owned), "topics": topics}
         return OF_ROWS[message][0](*sent) if isinstance(sent, tuple) else named
 
-    def _answer(self, message: str, reply: Any) -> dict[str, Any]:
+    def _answer(self, message: str, reply: Reply) -> dict[str, Any]:
         match reply:
             case group.Joined():
                 return self._joined(reply)
@@ -132,7 +134,7 @@ class Contents(Bodies):
                 return {"partitions": found or (), "empty": not data, "unread": found is None}
             case consumer.HeartbeatAnswer(member=member, epoch=epoch, interval_ms=ms, assignment=given):
                 return {"member": member, "generation": epoch, "interval_ms": ms, "partitions": _names(given)}
-        return OF_ROWS[message][0](*reply) if message in OF_ROWS else {}
+        return OF_ROWS[message][0](*reply) if isinstance(reply, tuple) else {}
 
     def _joined(self, reply: group.Joined) -> dict[str, Any]:
         leads = reply.leader == reply.member
@@ -152,7 +154,7 @@ def ms_of(at_s: float) -> int:
     return round(at_s * 1000)
 
 
-def carried_by(sent: Any) -> tuple[str, int]:
+def carried_by(sent: Sent) -> tuple[str, int]:
     """Member id and generation in a request of a member; -1: it has no generation."""
     if isinstance(sent, group.Leave):
         return next((id for id, _ in sent.members), ""), -1
