@@ -15,8 +15,8 @@ from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING
 from kipcheck.conformance.protocols.consumer_group.ops import Rejected
+from kipcheck.conformance.protocols.reconciled.terms import AWAY, LEAVING
 
 ASSIGNORS: Final = (None, "", "uniform", "range")
 
