@@ -201,7 +201,8 @@ class OtherMembers:
         for client in clients(state):
             left -= self.target()
             yield client.id, assignment(self.target())
-        yield self.members[0].id, assignment(left)
+        for other in self.members[:1]:
+            yield other.id, assignment(left)
 
     def _synced(self, group: ClassicGroup, joined: messages.Joined, reply: messages.Reply) -> None:
         """What it has no longer it had read, but for the last records, and it commits that."""
