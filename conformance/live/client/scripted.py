@@ -45,6 +45,7 @@ from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
 
 SECOND: Final = "u"
@@ -96,6 +97,10 @@ class ScriptedCoordinator(Coordinator):
     def timeouts(self, member: GroupMember, join: messages.Join) -> tuple[int, int]:
         return SESSION_MS, super().timeouts(member, join)[1]
 
+    def on_rebalance_timeout(self, state: State, out: Out) -> State:
+        """Nor does a rebalance go on without the client."""
+        return super().on_rebalance_timeout(state, out) if state.initial else state
+
     def keeps_leader(self, state: State, leader: GroupMember) -> bool:
         return super().keeps_leader(state, leader) and self.is_to_lead(leader.id)
 
@@ -111,6 +116,10 @@ class ScriptedConsumerGroup(LiveMachine):
     def invalid(self, beat: Beat, epoch: int, owned: tuple[tuple[str, int], ...] | None) -> str | None:
         """A law judges heartbeats that brokers refuse; the client is not shut out for them."""
         return None
+
+    def left_ms(self, member: consumer_group.Member) -> int:
+        """No member is fenced by itself."""
+        return SESSION_MS
 
     def shares(self, state: consumer_group.State) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
         target = tuple(sorted(self.target()))
