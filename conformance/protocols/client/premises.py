@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.protocols.client import events, terms
 from kipcheck.conformance.protocols.client.trace import events_of, generation_of
@@ -67,9 +68,9 @@ ASSIGNED: Final = _answer("SyncGroup", terms.HEARTBEAT, which=lambda answer: ans
 COMMITTED: Final = _answer("OffsetFetch", which=lambda answer: max((answer.committed or {}).values(), default=-1) >= 0)
 RECORDS: Final = _answer("Fetch", which=lambda answer: answer.records)
 MEMBERSHIP_OVER: Final = _error(*terms.FENCING)
-OLD_GENERATION: Final = _error(terms.ILLEGAL_GENERATION)
-FENCED_INSTANCE: Final = _error(terms.FENCED_INSTANCE_ID)
-MOVED: Final = _error(terms.NOT_COORDINATOR, apis=(*terms.GROUP_REQUESTS, "JoinGroup", terms.HEARTBEAT))
+OLD_GENERATION: Final = _error(KafkaError.ILLEGAL_GENERATION)
+FENCED_INSTANCE: Final = _error(KafkaError.FENCED_INSTANCE_ID)
+MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=(*terms.GROUP_REQUESTS, "JoinGroup", terms.HEARTBEAT))
 # The script
 SIGNALLED: Final = _is_a(events.Signalled)
 ENDED: Final = _is_a(events.Ended)

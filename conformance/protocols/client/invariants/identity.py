@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Event, Launched, RequestSeen, Signalled
@@ -83,7 +84,7 @@ class _Ids:
         elif is_request(traced, "JoinGroup"):
             self.session_ms = session_of(traced.event)
         elif is_answer(traced, *terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
-            if traced.event.api != "OffsetCommit" and traced.error in (0, terms.REBALANCE_IN_PROGRESS):
+            if traced.event.api != "OffsetCommit" and traced.error in (0, KafkaError.REBALANCE_IN_PROGRESS):
                 self.answered_ms = traced.ms
             self._answered(traced)
 
@@ -93,11 +94,11 @@ class _Ids:
         if event.api == "LeaveGroup":
             if not traced.error:
                 self._set(traced, {""}, "LeaveGroup")
-        elif event.api == "JoinGroup" and traced.error in (0, terms.MEMBER_ID_REQUIRED):
+        elif event.api == "JoinGroup" and traced.error in (0, KafkaError.MEMBER_ID_REQUIRED):
             self._set(traced, {event.member or ""}, "JoinGroup" if not traced.error else "MEMBER_ID_REQUIRED")
-        elif traced.error in (terms.ILLEGAL_GENERATION, terms.FENCED_INSTANCE_ID):
+        elif traced.error in (KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID):
             self._set(traced, self.right | {""}, "ILLEGAL_GENERATION")  # client/keeps-its-id
-        elif traced.error == terms.UNKNOWN_MEMBER_ID and to in self.right:
+        elif traced.error == KafkaError.UNKNOWN_MEMBER_ID and to in self.right:
             now = traced.now
             known = self.right if event.api == "OffsetCommit" or now is None else set[str]()
             current = event.api == "JoinGroup" or (now is not None and generation == now.generation)
@@ -147,10 +148,10 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if isinstance(traced.event, STARTS) or is_request(traced, "LeaveGroup"):
             id = ""
-        elif is_answer(traced, *terms.GROUP_REQUESTS) and traced.error == terms.ILLEGAL_GENERATION:
+        elif is_answer(traced, *terms.GROUP_REQUESTS) and traced.error == KafkaError.ILLEGAL_GENERATION:
             to, _ = traced.event.to or ("", -1)
             id = to if traced.now is not None and to == traced.now.member else ""
-        elif is_answer(traced) and (traced.error == terms.UNKNOWN_MEMBER_ID or traced.error in terms.FATAL):
+        elif is_answer(traced) and (traced.error == KafkaError.UNKNOWN_MEMBER_ID or traced.error in terms.FATAL):
             id = ""
         elif is_request(traced, "JoinGroup"):
             if id and not traced.event.pipelined and not traced.event.member:

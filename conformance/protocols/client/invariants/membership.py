@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
@@ -129,7 +130,7 @@ def beats(history: History) -> Iterator[Violation]:
             unanswered.append(traced.event)
         elif is_answer(traced, *terms.GROUP_REQUESTS):
             request = taken(unanswered, traced.event)
-            if request is not None and traced.error != terms.NOT_COORDINATOR:
+            if request is not None and traced.error != KafkaError.NOT_COORDINATOR:
                 last = max(last, request.ms)
 
 
@@ -328,7 +329,7 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if (
             is_answer(traced, *terms.GROUP_REQUESTS, "JoinGroup", terms.HEARTBEAT)
-            and traced.error == terms.NOT_COORDINATOR
+            and traced.error == KafkaError.NOT_COORDINATOR
         ):
             lost = lost or (None if traced.in_doubt else traced.event)
         elif is_request(traced, "FindCoordinator") or isinstance(traced.event, OVER):
@@ -389,7 +390,7 @@ def stays_fenced(history: History) -> Iterator[Violation]:
                 why = f"{traced.ms - since} ms after FENCED_INSTANCE_ID the client sends {api} as {instance}"
                 yield breach(traced, why, "no further request", api, api, "fenced instance", since_ms=since)
                 return
-        elif is_answer(traced) and traced.error == terms.FENCED_INSTANCE_ID and instance and not traced.in_doubt:
+        elif is_answer(traced) and traced.error == KafkaError.FENCED_INSTANCE_ID and instance and not traced.in_doubt:
             fenced.setdefault(instance, traced.ms)
 
 
