@@ -10,9 +10,9 @@ FENCING: Final = frozenset({
     KafkaError.FENCED_MEMBER_EPOCH,
 })  # fmt: skip
 """The errors that end a membership."""
-OF_THE_ID: Final = frozenset(
-    {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID, KafkaError.GROUP_ID_NOT_FOUND}
-)
+OF_THE_ID: Final = frozenset({
+    KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID, KafkaError.GROUP_ID_NOT_FOUND,
+})  # fmt: skip
 """The errors after which a member id is worth nothing, whatever generation its request had."""
 FATAL: Final = frozenset({
     KafkaError.INCONSISTENT_GROUP_PROTOCOL, KafkaError.INVALID_GROUP_ID, KafkaError.INVALID_SESSION_TIMEOUT,
@@ -21,7 +21,7 @@ FATAL: Final = frozenset({
     KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID,
     KafkaError.UNSUPPORTED_ASSIGNOR, KafkaError.INVALID_REGULAR_EXPRESSION,
 })  # fmt: skip
-"""Errors after which a consumer raises."""
+"""Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
 OF_GROUPS: Final = frozenset({
     "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",
 })  # fmt: skip

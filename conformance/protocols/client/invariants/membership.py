@@ -174,7 +174,7 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
             interval_ms = traced.event.heartbeat_ms
         if is_answer(traced, terms.HEARTBEAT) and not traced.error:
             interval_ms = traced.event.interval_ms
-        is_new = is_answer(traced) and (traced.error or traced.event.partitions is not None)
+        is_new = traced.error or traced.gives_other_partitions
         if is_new or is_request(traced, "JoinGroup", "SyncGroup"):
             times.clear()  # a heartbeat that failed is repeated earlier, and so is one that reports an assignment
         if interval_ms is None or not is_request(traced, "Heartbeat", terms.HEARTBEAT):
