@@ -106,25 +106,22 @@ class Judging:
             track.reported[key] = self._report(found, track.payloads.get(id(track.events[at])))
         track.shorten()
 
-    def refused(self, about: Member, id: str, event: RequestRefused, payload: bytes) -> int | None:
-        """Reports a request that strict decoding refuses, each kind once for a group; gives its place in ``reported``.
-        ``id``: of the member."""
-        return self._judge_bytes("client/encodes-strictly", about, id, event, payload)
+    def judge_bytes(
+        self, about: Member, id: str, event: RequestRefused | RecordDamaged, payload: bytes | None = None
+    ) -> int | None:
+        """Reports a request that strict decoding refuses, or a damaged record inside a message: bytes need no history.
 
-    def damaged(self, about: Member, id: str, event: RecordDamaged) -> None:
-        """Reports a damaged record inside a request or an answer. ``about``, ``id``: the member that wrote it."""
-        self._judge_bytes("client/embeds-strictly", about, id, event, None)
-
-    def _judge_bytes(self, law: str, about: Member, id: str, event: Event, payload: bytes | None) -> int | None:
-        """Bytes need no history. Each kind is reported once for a client, or for a member whose client is unknown.
-        Returns its place in ``reported``."""
-        history = self._history([event], 0)
-        for violation in INVARIANTS[law].search(history):
+        ``about``, ``id``: the member that wrote it. Each kind is reported once for a client, or for a member whose
+        client is unknown. Returns its place in ``reported``.
+        """
+        law = INVARIANTS["client/encodes-strictly" if isinstance(event, RequestRefused) else "client/embeds-strictly"]
+        history = self._history([event])
+        for violation in law.search(history):
             key = f"{about.software} {about.client_id or id}", about.group, violation.shape
             if key not in self._refused and len(self._refused) < MOST_REPORTED:
                 self._refused.add(key)
-                self._count(about, frozenset({law}))
-                return self._report(Reported(about, id, INVARIANTS[law], violation, history), payload)
+                self._count(about, frozenset({law.id}))
+                return self._report(Reported(about, id, law, violation, history), payload)
         return None
 
     def answered(self, place: int, event: AnswerSeen) -> None:

@@ -430,7 +430,7 @@ class Watcher:
         only = next(iter(connection.tracks.values())) if len(connection.tracks) == 1 else None
         about = only.about if only is not None else self._member(connection, "")
         event = refused_event(ms_of(at_s), connection.number, why, payload)
-        asked.reported = self.judging.refused(about, only.member if only is not None else "", event, payload)
+        asked.reported = self.judging.judge_bytes(about, only.member if only is not None else "", event, payload)
         self._judged(asked)
 
     def _damaged(self, connection: Connection, asked: Asked, event: RecordDamaged) -> None:
@@ -444,7 +444,7 @@ class Watcher:
         else:
             is_subscription = "etadata" in event.path
             track, about = self._tracks.get((group, id)) if is_subscription else None, Member(group, "", "-", UNSEEN)
-        self.judging.damaged(about if track is None else track.about, id, event)
+        self.judging.judge_bytes(about if track is None else track.about, id, event)
 
     # Answers
 
