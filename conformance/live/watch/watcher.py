@@ -17,21 +17,9 @@ from kipcheck.conformance.live.recording.contents import Contents, ms_of
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.observed import refused_event
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Content, Received, Unserved, form, read
+from kipcheck.conformance.live.watch import exchanges
 from kipcheck.conformance.live.watch.coordinator import Coordinators
-from kipcheck.conformance.live.watch.exchanges import (
-    CONTEXT,
-    CROWDED,
-    DAMAGED_ANSWER,
-    DEFECT,
-    DESCRIBED,
-    NEWER,
-    NO_MEMBER,
-    TOO_MANY,
-    UNNAMED,
-    UNREAD,
-    Exchanges,
-    Pending,
-)
+from kipcheck.conformance.live.watch.exchanges import Exchanges, Pending
 from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
 from kipcheck.conformance.live.watch.topic_metadata import Facts
 from kipcheck.conformance.live.watch.track import Member, Track
@@ -180,7 +168,7 @@ class Watcher:
         self.counts["requests"] += 1
         self.exchanges.requests[self._api(key)] += 1
         if not self.is_read(key, version):
-            self._leave(found, NEWER if key in self._versions else UNREAD)
+            self._leave(found, exchanges.NEWER if key in self._versions else exchanges.UNREAD)
             return found
         if not whole:
             self.missed(connection)
@@ -252,13 +240,13 @@ class Watcher:
                 ms_of(at_s), connection.number, request.api, request.version, error=UNSUPPORTED_VERSION
             )
             self._answers_reported(asked, unserved)
-            return self._leave(asked, CONTEXT)  # in version 0; the client asks again
+            return self._leave(asked, exchanges.CONTEXT)  # in version 0; the client asks again
         edition = form(self.edition, request.response)
         try:
             body = decode_response(payload, edition, request.response, request.version, lenient=True).body
         except (Refused, LookupError) as why:
             self.counts["answers that cannot be read"] += 1
-            self._leave(asked, DAMAGED_ANSWER)
+            self._leave(asked, exchanges.DAMAGED_ANSWER)
             if request.api in OF_A_GROUP:
                 self.note(f"an answer to {request.api} v{request.version} cannot be read, and is not judged: {why}")
                 self.missed(connection)
@@ -274,7 +262,7 @@ class Watcher:
                 if not self.coordinators.is_sent(request.group, asked.sent, reply):
                     self._damaged(connection, asked, wrong)
             if request.api not in OF_A_GROUP:
-                return self._leave(asked, DESCRIBED if request.api == DESCRIBE else CONTEXT)
+                return self._leave(asked, exchanges.DESCRIBED if request.api == DESCRIBE else exchanges.CONTEXT)
             if event is not None and self._judge_coordinator(connection, asked, event, reply, payload):
                 self._judged(asked)
             self._count(asked)
@@ -290,7 +278,7 @@ class Watcher:
         if asked.is_counted:
             return
         if track is None or track.unjudged:
-            return self._leave(asked, NO_MEMBER if track is None else track.unjudged)
+            return self._leave(asked, exchanges.NO_MEMBER if track is None else track.unjudged)
         if asked.is_plain:
             return self._judged(asked)
         asked.is_counted = True
@@ -314,12 +302,12 @@ class Watcher:
         except Exception:  # noqa: BLE001 - the others are judged on
             traceback.print_exc(file=sys.stderr)
             self.counts["our bugs"] += 1
-            track.reset(DEFECT)
+            track.reset(exchanges.DEFECT)
 
     def _crowded(self, connection: Connection, asked: Asked) -> Asked:
         """A request has so many entries that decoding it would hold up others: it passes without a look."""
         self.note(f"requests with more than {MOST_ENTRIES} entries pass, and are not judged")
-        self._leave(asked, CROWDED)
+        self._leave(asked, exchanges.CROWDED)
         asked.received = None
         self.missed(connection)
         connection.waiting.append(asked)
@@ -359,7 +347,7 @@ class Watcher:
         if track is None:
             return
         if request.api == HEARTBEAT and not self._is_known(event.owned or ()):
-            track.reset(UNNAMED)
+            track.reset(exchanges.UNNAMED)
         if request.api == "OffsetCommit" and not self._is_known(event.partitions or ()):
             event = replace(event, partitions=())
         asked.event, asked.track = event, track
@@ -387,7 +375,7 @@ class Watcher:
             owner.shared = True
         if len(connection.tracks) >= MOST_GROUPS:
             self.note(f"a connection has requests of more than {MOST_GROUPS} groups: further ones are not judged")
-            self._leave(asked, TOO_MANY)
+            self._leave(asked, exchanges.TOO_MANY)
             return None
         track = owner
         if track is None:
@@ -417,7 +405,7 @@ class Watcher:
 
     def _forget(self) -> None:
         """Forgets the member that joined longest ago."""
-        self._tracks.pop(next(iter(self._tracks))).reset(TOO_MANY)
+        self._tracks.pop(next(iter(self._tracks))).reset(exchanges.TOO_MANY)
         self.counts["forgotten members"] += 1
 
     def _touch(self, track: Track) -> None:
@@ -462,7 +450,7 @@ class Watcher:
         if track is None:
             return event
         if request.api == HEARTBEAT and not self._is_known(event.partitions or ()):
-            track.reset(UNNAMED)
+            track.reset(exchanges.UNNAMED)
             return event
         if event.members is not None:
             event = self._with_sizes(track, event, event.members)

@@ -5,15 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from kipcheck.conformance.core.values.edition import edition
-from kipcheck.conformance.protocols.client.invariants import (  # noqa: F401 - they declare the laws
-    connections,
-    consumer_groups,
-    identity,
-    leading,
-    membership,
-    partitions,
-    positions,
-)
+from kipcheck.conformance.protocols.client import invariants
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.strategies import SCRIPTS, script
@@ -71,7 +63,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         CLIENT,
         script,
         values=40,
-        invariants=invariants_of(SURVIVES_GROUPS),
+        invariants=invariants_of(SURVIVES_GROUPS, invariants),
         first=first_values(*FIRST),
     ),
 )
