@@ -149,7 +149,7 @@ class Consumer:
         if error in NO_COORDINATOR:
             return await self.find_coordinator()
         await asyncio.sleep(PAUSE_S)
-        if error != 14:
+        if error != Error.COORDINATOR_LOAD_IN_PROGRESS:
             await self.join()
 
     def forget(self, error: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.wire.framing import decode_response, encode_response, header_layout, header_version
 from kipcheck.conformance.wire.schema import MessageSpec, spec
 
@@ -26,7 +27,6 @@ FETCH_BEFORE_ENDPOINTS: Final = 15
 what consumers read most. ShareFetch names them so in every version, and is held."""
 SASL_IN_FRAMES: Final = 1
 """From this version of SaslHandshake on, what follows are requests with headers."""
-UNSUPPORTED_VERSION: Final = 35
 Address: TypeAlias = tuple[str, int]
 
 
@@ -57,7 +57,7 @@ def decoded(payload: bytes, key: int, version: int) -> tuple[int, dict[str, Any]
 
     Errors: ``Refused``.
     """
-    if key == API_VERSIONS and int.from_bytes(payload[4:6], "big", signed=True) == UNSUPPORTED_VERSION:
+    if key == API_VERSIONS and int.from_bytes(payload[4:6], "big", signed=True) == KafkaError.UNSUPPORTED_VERSION:
         version = 0
     found = decode_response(payload, APACHE, f"{NAMES[key]}Response", version, lenient=True)
     return version, found.header, found.body

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.recording.contents import Contents, ms_of
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.observed import refused_event
@@ -32,7 +33,6 @@ from kipcheck.conformance.live.watch.exchanges import (
     Exchanges,
     Pending,
 )
-from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
 from kipcheck.conformance.live.watch.topic_metadata import Facts
 from kipcheck.conformance.live.watch.track import Member, Track
 from kipcheck.conformance.live.watch.verdicts import COORDINATOR, Judging, Reported
@@ -247,9 +247,9 @@ class Watcher:
             if request.api == DESCRIBE:
                 return self.note("an answer to DescribeGroups is too large: what members wrote in it is not judged")
             return self.missed(connection)
-        if request.api == "ApiVersions" and _int16(payload, 4) == UNSUPPORTED_VERSION:
+        if request.api == "ApiVersions" and _int16(payload, 4) == KafkaError.UNSUPPORTED_VERSION:
             unserved = AnswerSeen(
-                ms_of(at_s), connection.number, request.api, request.version, error=UNSUPPORTED_VERSION
+                ms_of(at_s), connection.number, request.api, request.version, error=KafkaError.UNSUPPORTED_VERSION
             )
             self._answers_reported(asked, unserved)
             return self._leave(asked, CONTEXT)  # in version 0; the client asks again
