@@ -15,13 +15,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kipcheck.conformance.clients.java.programs import coordinates, program, tool
-from kipcheck.conformance.core.files.releases_table import named
-from kipcheck.conformance.core.values.release import NEWEST
+from kipcheck.conformance.core.files.releases_table import listed
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.golden.disagreement import Disagreement
 
 FILE: Final = "batches.json"
-RELEASES: Final = (NEWEST, named("last-before-4"), "2.8.2", "1.1.1")
+RELEASES: Final = listed("batch-writers")
 """The first writes, the others write and read again: magic 2 exists since 0.11."""
 TIME: Final = 1_700_000_000_000
 NONE: Final[Mapping[str, bytes | None]] = MappingProxyType({})

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from kipcheck.conformance.clients.java import programs, store_process, stored_records, target
-from kipcheck.conformance.core.files.releases_table import broker_jars, patches
+from kipcheck.conformance.core.files.releases_table import broker_jars, patches, since
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.live.controller import tool
 from kipcheck.conformance.targets.toolchains import jar_digests, kafka_broker, maven
 from kipcheck.golden.record_types import JARS
 
-FIRST_STORE: Final = Release.parse("1.0.0")
+FIRST_STORE: Final = Release.parse(since("stores-open"))
 
 
 def needed(release: str) -> Iterator[str]:

@@ -14,15 +14,15 @@ from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order
-from kipcheck.conformance.core.files.releases_table import named
-from kipcheck.conformance.core.values.release import NEWEST, Release
+from kipcheck.conformance.core.files.releases_table import listed
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.wire.log_files import CLEANER, EPOCHS, METADATA, SNAPSHOT, VERSIONS, in_order
 from kipcheck.conformance.wire.stored_records import newest_readable
 from kipcheck.golden.disagreement import Disagreement
 
 FILE: Final = "log_files.json"
-RELEASES: Final = ("1.1.1", "2.3.1", "2.8.2", "3.3.2", "3.6.2", named("last-before-4"), "4.0.2", NEWEST)
+RELEASES: Final = listed("log-file-writers")
 """One of each place that the classes had."""
 Value = dict[str, Any]
 

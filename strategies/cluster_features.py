@@ -6,7 +6,7 @@ The nodes are drawn as plain data; a function of each makes the value that users
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kipcheck.conformance.core.files.releases_table import table
+from kipcheck.conformance.core.files.releases_table import since, table
 from kipcheck.conformance.core.values.release import Release, releases as releases_of
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.schema import Slot
@@ -19,7 +19,7 @@ FEATURES: Final = ("group_coordinator", "transaction_coordinator", "consumer_off
 """Names in KIP-584."""
 UPDATE: Final = "UpdateFeaturesRequest"
 RESPONSE: Final = "ApiVersionsResponse"
-FIRST: Final = Release.parse("3.3.0")
+FIRST: Final = Release.parse(since("java-controller-runs"))
 """The first release with a feature."""
 UNKNOWN: Final = ("unknown", "")
 """Names that no broker supports."""

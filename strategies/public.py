@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:4.1.0 find their jars
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.protocols.assignment import strategies as membership
 from kipcheck.conformance.protocols.assignment.model.assignment import Group
 from kipcheck.conformance.protocols.assignment.ops import assign
@@ -198,10 +199,10 @@ def feature_update_requests(
 
 
 def rolls(
-    *, brokers: Members = (2, 4), old: str = "3.9.2", new: str = "4.3.1"
+    *, brokers: Members = (2, 4), old: str = named("last-before-4"), new: str = "4.3.1"
 ) -> "SearchStrategy[list[dict[str, Any]]]":
     """Rolling upgrades: each broker is restarted once, in any order; in between some brokers stop and start again, and
-    features are updated. A step is ``{"do": "restart", "broker": 1, "release": "4.3.1"}``, or ``stop``, ``start``, or
+    features are updated. A step is ``{"do": "restart", "broker": 1, "release": RELEASE}``, or ``stop``, ``start``, or
     ``{"do": "update", "feature": ..., "level": ...}``.
 
     Errors: LookupError for a release without features.

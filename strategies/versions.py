@@ -29,7 +29,7 @@ Announced = tuple[tuple[int, int, int], ...]
 def version_mix(
     messages: str | Sequence[str] = GROUP_MESSAGES, *, members: Members = (2, 4), releases: str | None = None
 ) -> Seq:
-    """Members of a group: ``{"release": "2.3.0", "versions": {"JoinGroupRequest": 5, ...}}`` each, the oldest first.
+    """Members of a group: ``{"release": RELEASE, "versions": {"JoinGroupRequest": 5, ...}}`` each, the oldest first.
 
     A member may use any version that its release supports; messages that its release lacks are left out. Releases with
     the same versions of all messages are represented by the first. ``releases`` limits them: ``2.3.0-3.9.2, 4.0.1+``.

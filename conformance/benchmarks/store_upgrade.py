@@ -11,6 +11,7 @@ import sys
 from typing import Final
 
 from kipcheck.conformance.clients.java.store_process import StoreProcess, store_process
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.engine.execution.progress import Progress
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
@@ -30,8 +31,8 @@ def _timed(process: StoreProcess, op: str, count: int, what: str, progress: Prog
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--records", type=int, default=RECORDS)
-    parser.add_argument("--from", dest="old", default="2.2.2")
-    parser.add_argument("--to", dest="new", default="3.9.2")
+    parser.add_argument("--from", dest="old", default=named("last-before-timestamps"))
+    parser.add_argument("--to", dest="new", default=named("last-before-4"))
     options = parser.parse_args()
     progress, count = Progress(), options.records
     try:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from kipcheck.conformance.cli.lone_scenario import check, not_written, unsuitable, write
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
 from kipcheck.conformance.core.files.output_folder import STORE_MATRIX, Unusable
+from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.release import lines
 from kipcheck.conformance.engine.execution.progress import Progress
 from kipcheck.conformance.matrix.release_lines import named
 from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
-from kipcheck.conformance.matrix.store_cells import StoreCell, cells, impossible
+from kipcheck.conformance.matrix.store_cells import StoreCell, cells, impossible, releases
 from kipcheck.conformance.matrix.store_run import plain, play
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.reports import store_matrix
@@ -50,6 +51,6 @@ def _selected(old: Sequence[str], new: Sequence[str]) -> list[StoreCell]:
     """Errors: LookupError where no pair is a cell."""
     found = cells(old, new)
     if not found:
-        pairs = [(one, other) for one in old or ("1.0.2",) for other in new or ("2.3.0",)]
+        pairs = [(one, other) for one in old or releases()[:1] for other in new or (since("timestamped-stores"),)]
         raise LookupError("; ".join(filter(None, (impossible(*each) for each in pairs))) or "no cell is selected")
     return found

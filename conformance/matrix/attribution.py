@@ -20,7 +20,7 @@ from kipcheck.conformance.matrix.scenario_names import (
 )
 from kipcheck.conformance.protocols.streams.invariants.trace import Life, Round, ThreadFailure, binds, streams_trace
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
-from kipcheck.conformance.protocols.streams.model.rules import EAGER_LINES, FIXED
+from kipcheck.conformance.protocols.streams.model.rules import EAGER_LINES, FIXED, LINES
 
 SCENARIO_REQUIREMENTS: Final = {
     JOIN: "268-22", BOUNCE: "268-22", TWO_BOUNCE: "268-13", OFFLINE: "268-23", DOWNGRADE: "268-26", FAILURE: "268-26",
@@ -104,7 +104,7 @@ def _of_death(round: Round, fell: ThreadFailure, scenario: str) -> str:
 def _old_leader(round: Round, life: Life, scenario: str) -> str:
     """268-41 in two-bounce if a newer member is of line 0.10.1 and has upgrade.from set; otherwise 268-14."""
     if scenario in (TWO_BOUNCE, TWO_BOUNCE_FAILURE) and any(
-        each.life is not None and each.life.upgrade_from is not None and line_of(each.life.release) == "0.10.1"
+        each.life is not None and each.life.upgrade_from is not None and line_of(each.life.release) == LINES[1]
         for each in round.futures
     ):
         return "268-41"

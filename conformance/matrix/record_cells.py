@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.stored_records import FIRST, IN_JAVA, Brokers, skipped, unreadable
-from kipcheck.conformance.core.files.releases_table import span
+from kipcheck.conformance.core.files.releases_table import listed, span, table
 from kipcheck.conformance.core.values.release import Release, lines, releases
 from kipcheck.conformance.matrix.scenario_names import RECORDS as SCENARIO
 from kipcheck.conformance.targets.toolchains import kafka_broker
@@ -34,7 +34,10 @@ FILES: Final[Mapping[str, Mapping[str, Any]]] = {
 UNKNOWN_KEY: Final = "unknown key"
 KEYS: Final = {"ConsumerGroupMetadataKey": (3, "0003000167"), UNKNOWN_KEY: (99, "0063000167")}
 """Records by their keys: of a consumer group, and of a kind that no release has."""
-BY_SETTING: Final = {"GroupMetadataValue": (0, "2.1.1", "0.10.0"), "OffsetCommitValue": (2, "2.1.1", "2.1-IV0")}
+BY_SETTING: Final[Mapping[str, tuple[int, str, str]]] = {
+    format: (row["version"], row["release"], row["inter-broker"])
+    for format, row in table()["records-by-setting"].items()
+}
 """Versions that a release writes at another inter-broker version than its default."""
 UNKNOWN_VALUE: Final = (99, "0063" + "00" * 40)
 """A version of a value that no release has."""
@@ -69,9 +72,8 @@ class RecordCell:
 
 def known_releases() -> tuple[str, ...]:
     """The newest patch of each line whose broker runs, and the patches next to KIP-915 and to version 4 of offsets."""
-    return tuple(
-        sorted({*(each for each in lines() if Release.parse(each) >= FIRST), "3.4.0", "4.1.0"}, key=Release.parse)
-    )
+    newest = {release for release in lines() if Release.parse(release) >= FIRST}
+    return tuple(sorted(newest.union(listed("record-readers")), key=Release.parse))
 
 
 def predicted(format: str, version: int, reader: str) -> str:

@@ -1,9 +1,10 @@
 """The releases of Kafka Streams in the matrix: all lines, and one release of each behaviour class."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
+from kipcheck.conformance.core.files.releases_table import named as named_release, table
 from kipcheck.conformance.core.values.release import Release, judged_lines as newest_patches
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
 
@@ -11,22 +12,7 @@ NEWEST: Final = newest_patches("streams")
 """The newest patch of each line of ``kafka-streams`` on Maven Central, oldest line first. (It has no 4.4, and no
 patch of 4.2 after 4.2.1, unlike ``kafka-clients``.)"""
 
-BEHAVIOURS: Final = {
-    "0.10.0.1": "supports metadata 1 only",
-    "0.10.1.1": "always sends metadata 2, without upgrade.from; as the lines up to 1.1 before their last patch",
-    "0.10.2.2": "has the fix of KAFKA-6054, with upgrade.from=0.10.0; as 0.11.0.3, 1.0.2 and 1.1.1",
-    "2.0.1": "metadata 3 with version probing; adopts any version that its leader supports",
-    "2.1.1": "metadata 4: assignments have error codes; errors are sent in the leader's own version",
-    "2.3.1": "sends the lowest supported version of all members, and rejoins when it rises; as 2.2.2",
-    "2.4.1": "rebalances cooperatively, and gives members from its future a share of the tasks; as 2.5",
-    "2.6.0": "metadata 7: two of its subscriptions may be the same bytes",
-    "2.6.3": "metadata 8: no two subscriptions are equal; rejoins without leaving; as 2.7",
-    "2.8.2": "metadata 9: a member can request the shutdown of all",
-    "3.1.2": "metadata 10: topologies have names; as 3.0",
-    "3.6.2": "metadata 11, the last: instances have tags; upgrade.from of 2.4 and later; as 3.2 to 3.7",
-    "3.9.2": "supports custom task assignors; the last with eager rebalances; as 3.8",
-    "4.3.1": "rebalances cooperatively only, and refuses upgrade.from of 2.3 and before; as all of 4.x",
-}
+BEHAVIOURS: Final[Mapping[str, str]] = table()["streams-classes"]
 """One patch of each behaviour class, and how it differs from those before it."""
 
 
@@ -91,7 +77,7 @@ def behaviours() -> tuple[Version, ...]:
 
 
 THE_FUTURE: Final = named(FUTURE)
-TABLE: Final[Sequence[str]] = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0")
+TABLE: Final = tuple(map(line_of, NEWEST[: NEWEST.index(named_release("first-with-probing")) + 1]))
 """The lines in the KIP's table (268-25); its 1.2 was released as 2.0, and ``future`` is its last column."""
 
 

@@ -21,7 +21,7 @@ from kipcheck.conformance.protocols.stores.ops import OPERATIONS, Format
 from kipcheck.conformance.targets.protocol import observed
 
 Verdict: TypeAlias = Literal["opens", "refuses", "loses", "misreads"]
-FIRST: Final = Release.parse("1.0.0")
+FIRST: Final = Release.parse(since("stores-open"))
 FIRST_TIMESTAMPED: Final = Release.parse(since("timestamped-stores"))
 FIRST_WITH_HEADERS: Final = Release.parse(since("stores-with-headers"))
 OFFSETS_INSIDE: Final = Release.parse(since("stores-manage-offsets"))

@@ -17,6 +17,7 @@ from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.clients.java.store_process import StoreEnded, StoreProcess, store_process
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.matrix.store_cells import Answers, broken, history_of
@@ -24,7 +25,7 @@ from kipcheck.conformance.protocols.stores.ops import OPERATIONS, Close, Crash, 
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
-WRITER: Final = "2.2.2"
+WRITER: Final = named("last-before-timestamps")
 POINTS: Final = 50
 KEYS: Final = 120
 STEPS: Final = 400

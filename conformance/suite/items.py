@@ -134,7 +134,7 @@ class SessionTargets:
         )  # fmt: skip
         lasting = self._targets[item.target]
         lasting.begin()
-        outcome = engine_run.hold(options, self.find)
+        outcome = engine_run.execute(options, self.find)
         if outcome.exit_code in (exits.BROKEN, exits.UNSTABLE, exits.OURS):
             lasting.close()  # the next item starts it again
         return outcome

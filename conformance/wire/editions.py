@@ -11,7 +11,7 @@ from kipcheck.conformance.wire.stored_records import first_release
 
 
 def editions_table() -> dict[str, Any]:
-    """``{"releases": {"3.9.2": {"JoinGroup": [0, 9], ...}, ...}}``: stable versions, every exact release."""
+    """``{"releases": {RELEASE: {"JoinGroup": [0, 9], ...}, ...}}``: stable versions, every exact release."""
     table = release_table()
     return {"releases": {release: _versions_by_family(release) for release in table["releases"]}}
 

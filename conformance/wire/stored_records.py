@@ -56,20 +56,13 @@ class InterBroker:
         return name if self.step == LAST else f"{name}-IV{self.step}"
 
 
-WITH_ZOOKEEPER_ONLY: Final[Mapping[str, int]] = {
-    "0.8.0": 0, "0.8.1": 0, "0.8.2": 0, "0.9.0": 0, "0.10.0": 2, "0.10.1": 3, "0.10.2": 1, "0.11.0": 3, "1.0": 1,
-    "1.1": 1, "2.0": 2, "2.1": 3, "2.2": 2, "2.3": 2, "2.4": 2, "2.5": 1, "2.6": 1, "2.7": 3, "2.8": 2,
-}  # fmt: skip
-"""The lines before metadata.version, each with the number of its versions (``ApiVersion``)."""
-
-
 @cache
 def version_counts() -> Mapping[str, int]:
     """Line -> the number of its versions, ``-IV0`` and on; 0: the line alone is a name.
 
     Some releases know versions of later lines, too, which are for tests.
     """
-    found = dict(WITH_ZOOKEEPER_ONLY)
+    found: dict[str, int] = dict(table()["inter-broker-versions"])
     for name in table()["feature-levels"]["metadata-names"]:
         line, _, step = name.partition("-IV")
         found[line] = int(step) + 1

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.files.releases_table import jar, jars
+from kipcheck.conformance.core.files.releases_table import jar, jars, span
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import build, maven
@@ -229,10 +229,10 @@ def coordinates(release: str, wanted: Iterable[str] = ("clients",)) -> tuple[str
             raise LookupError(f"kafka-{part} has no release {release}")
     jars = [f"org.apache.kafka:{jar(part)}:{release}" for part in names]
     jars.append("org.slf4j:slf4j-api:1.7.36")
-    if release == "2.6.0":
+    if at in releases(span("needs-jackson")):
         # The generated classes of this patch alone refer to Jackson in their methods.
         jars += [f"com.fasterxml.jackson.core:jackson-{part}:2.16.2" for part in ("databind", "core", "annotations")]
-    if release == "3.8.0" and "streams" in names:
+    if at in releases(span("needs-zstd")) and "streams" in names:
         # In this patch alone the configuration of clients loads the levels of compression.
         jars.append("com.github.luben:zstd-jni:1.5.6-4")
     if "streams" in names and at in releases("0.10.0.0-0.10.1.1"):

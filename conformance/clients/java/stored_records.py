@@ -7,6 +7,7 @@ from typing import Final
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order
+from kipcheck.conformance.core.files.releases_table import broker_jars
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.wire.log_files import VERSIONS
@@ -15,7 +16,7 @@ KAFKA: Final = "org.apache.kafka"
 IN_JAVA: Final = releases("4.0.0+")
 SCALA_2_12: Final = releases("0.0.0-2.3.1")
 """The releases whose broker is not on Maven Central for Scala 2.13."""
-FIRST: Final = Release.parse("1.1.1")
+FIRST: Final = Release.parse(broker_jars()["kafka_2.12"].partition("-")[0])
 UNREADABLE: Final = ("KafkaException", "IllegalStateException", "UnknownRecordVersionException")
 """Exceptions for a version that is not known."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 
 from kipcheck.conformance.core.files.releases_table import jars, judges, patches, table
@@ -71,6 +71,16 @@ class Releases:
 def releases(text: str) -> Releases:
     """Parses the grammar of requirements.toml: A, A-B (both included), A+, joined by commas, or ``all``."""
     return Releases(tuple(map(_span, ("0.0.0+" if text == "all" else text).split(","))))
+
+
+def behaviours(rules: type, release: Release, section: str) -> dict[str, bool]:
+    """By field of a class of rules: whether a release has the behaviour of that name in a section of the table.
+
+    A field ``delays_targets`` is the row ``delays-targets``; fields without a row are left out.
+    """
+    rows = table()[section]
+    names = {field.name: field.name.replace("_", "-") for field in fields(rules)}
+    return {field: release in releases(rows[name]) for field, name in names.items() if name in rows}
 
 
 def text_of(some: Collection[str]) -> str:

@@ -1,7 +1,6 @@
 """A run of checks against targets: draw cases, run them, judge, shrink, write the ledger. Gives the exit code."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,50 +14,34 @@ from kipcheck.conformance.core.ledger import (
     NAME,
     Begin,
     CheckDone,
-    Failure,
-    Footer,
-    Inconclusive,
     Skip,
-    Stale,
     Target as TargetLine,
     Trouble,
-    Verdict,
-    count,
 )
-from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.exits import (
     BROKEN,
     CONFORMANT,
-    INCONCLUSIVE,
     MEANINGS,
     OURS,
-    STALE,
     UNDECIDED,
-    UNSTABLE,
     USAGE,
 )
-from kipcheck.conformance.core.values.failure_group import FailureGroup, grouped
-from kipcheck.conformance.core.values.verdict import Disagreement, Grade, Result
+from kipcheck.conformance.core.values.verdict import Disagreement, Grade
 from kipcheck.conformance.engine.execution import interrupts
+from kipcheck.conformance.engine.execution.failure_report import FailureReport
 from kipcheck.conformance.engine.execution.progress import Progress, show_traceback
 from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
+from kipcheck.conformance.engine.execution.tally import Tally
 from kipcheck.conformance.engine.execution.target_names import labels_of, names_of
-from kipcheck.conformance.engine.execution.worker import Finding, Unit, UnitResult, Worker
-from kipcheck.conformance.engine.execution.workers import Workers, workers_of
-from kipcheck.conformance.engine.findings import failure_records
-from kipcheck.conformance.engine.findings.causes import causes_of
+from kipcheck.conformance.engine.execution.worker import Unit, UnitResult, Worker
+from kipcheck.conformance.engine.execution.workers import workers_of
 from kipcheck.conformance.engine.findings.differences import Differences
-from kipcheck.conformance.engine.findings.early_causes import EarlyCauses
-from kipcheck.conformance.engine.findings.failures import Kind, Traits, distinct
-from kipcheck.conformance.engine.known.expected import FailuresByWay, Waiting
-from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
-from kipcheck.conformance.engine.ledger.conclusion import EVERY_TARGET, Conclusion
+from kipcheck.conformance.engine.known.match import known_deviations
 from kipcheck.conformance.engine.ledger.header import header
 from kipcheck.conformance.engine.ledger.judged_by_edition import JudgedByEdition
 from kipcheck.conformance.engine.ledger.lines import LedgerLines, LedgerLost
 from kipcheck.conformance.engine.search.least_cases import LeastCaseSearches
-from kipcheck.conformance.engine.search.unshrunk_groups import by_sort
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable
 from kipcheck.conformance.targets.registry import target as target_of
@@ -99,10 +82,10 @@ def run(options: Options) -> Outcome:
     """Runs every selected check against every target. Raises nothing: an error is an exit code and a line of text."""
     if options.dry_run:
         return _planned(options)
-    return hold(options, target_of, _reported)
+    return execute(options, target_of, _reported)
 
 
-def hold(options: Options, find: Find, reported: Callable[[Outcome], Outcome] = lambda outcome: outcome) -> Outcome:
+def execute(options: Options, find: Find, reported: Callable[[Outcome], Outcome] = lambda outcome: outcome) -> Outcome:
     """As ``run``, with the targets that ``find`` gives, and with the reports of ``reported``: only the ledger is
     written otherwise."""
     folder = OutputFolder(options.out)
@@ -168,25 +151,8 @@ class _Run:
     options: Options
     writer: LedgerLines
     find: Find
-    exits: set[int] = field(default_factory=set)
-    why: str = ""
-    counts: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
-    """target -> check -> result -> cases"""
-    unreported: tuple[TargetInfo, list[Finding]] | None = None
-    """The findings with the current target so far."""
-    failures: Counter[Grade] = field(default_factory=Counter)
-    account: KnownDeviations = field(default_factory=KnownDeviations)
-    """Of the known deviations."""
-    known: int = 0
-    early: EarlyCauses = field(init=False)
-    """Those of the current target."""
-    waiting: list[Waiting] = field(default_factory=list)
-    """Cases of the current target that were held back."""
-    held_back: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    """(target, check) -> result -> cases that were held back."""
-    by_invariant: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    """As ``Conclusion`` has it."""
-    searches: LeastCaseSearches = field(init=False)
+    tally: Tally = field(init=False)
+    failures: FailureReport = field(init=False)
     differences: Differences = field(init=False)
     begun: float = field(default_factory=time.monotonic)
     progress: Progress = field(default_factory=Progress)
@@ -199,7 +165,9 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.differences = Differences(tuple(dict.fromkeys(self.options.targets)))
-        self.searches = LeastCaseSearches(self.options.targets, self.options.least, self.progress)
+        self.tally = Tally(self.options, self.writer)
+        searches = LeastCaseSearches(self.options.targets, self.options.least, self.progress)
+        self.failures = FailureReport(self.options, self.tally, searches)
 
     def outcome(self) -> Outcome:
         """Errors: ``Unusable`` if the folder cannot be written when the run begins."""
@@ -214,85 +182,47 @@ class _Run:
             if not self.writer.begun:
                 self.progress.close()
                 return Outcome(USAGE, None, why=str(why))
-            stopped = self._stop(USAGE, str(why))
+            stopped = self.tally.stop(USAGE, str(why))
         except LedgerLost as lost:
-            stopped = self._stop(USAGE, str(lost))
+            stopped = self.tally.stop(USAGE, str(lost))
             with suppress(OSError):  # files of failures are on the same disk
-                self._report(None)
+                self.failures.write(None)
         except KeyboardInterrupt:
             interrupts.finish()
-            stopped = self._stop(UNDECIDED, "interrupted" if not self._is_overdue else OVERDUE)
-            self._report(None)
+            stopped = self.tally.stop(UNDECIDED, "interrupted" if not self._is_overdue else OVERDUE)
+            self.failures.write(None)
         except Disagreement as ours:
-            stopped = self._stop(OURS, str(ours))
-            self._report_found()
+            stopped = self.tally.stop(OURS, str(ours))
+            self.failures.write_despite_a_defect()
         except Exception as ours:  # noqa: BLE001 - a report is written on every path
             self.progress.close()
             show_traceback()
-            stopped = self._stop(OURS, f"{type(ours).__name__}: {ours}")
-            self._report_found()
+            stopped = self.tally.stop(OURS, f"{type(ours).__name__}: {ours}")
+            self.failures.write_despite_a_defect()
         interrupts.finish()
         self.progress.close()
         self.writer.begin()
         self.writer.settle()
         for row in self.differences.rows():
             self.writer.write(row)
-        self._conclude(stopped)
+        self.tally.conclude(stopped)
         if self.writer.lost and stopped is None:
-            stopped = self._stop(USAGE, self.writer.lost)
-        code = exits.first(self.exits)
-        undecided = any(each[Result.UNKNOWN.name] for by in self.counts.values() for each in by.values())
-        known = {**self.account.counts, "failures": self.known} if self.options.known else None
-        footer = Footer(
-            complete=stopped is None and not undecided,
-            stopped_by=stopped,
-            exit=code,
-            exits=tuple(sorted(self.exits)),
-            meaning=exits.meaning(code, self.known),
-            counts={name: {check: dict(c) for check, c in by.items()} for name, by in self.counts.items()},
-            known=known,
-            seconds=round(time.monotonic() - self.begun, 1),
-            least=self.searches.line,
-        )
-        self.writer.write(footer)
-        self.writer.flush()
-        failures, warnings = self.failures[Grade.MUST], self.failures[Grade.SHOULD]
+            stopped = self.tally.stop(USAGE, self.writer.lost)
+        tally = self.tally
+        known = self.failures.account.counts if self.options.known else None
+        code = tally.footer(stopped, known, time.monotonic() - self.begun, self.failures.searches.line)
+        failures, warnings = tally.failures[Grade.MUST], tally.failures[Grade.SHOULD]
         text = self.writer.shown()
-        return Outcome(code, self.writer.path, failures, warnings, self.known, why=self.why, text=text)
-
-    def _conclude(self, stopped: str | None) -> None:
-        """Names checks without a verdict. A part of a run proves nothing alone: the merged parts are judged."""
-        held_back = {key: each[Result.SKIP.name] for key, each in self.held_back.items()}
-        conclusion = Conclusion(self.counts, held_back, self.by_invariant)
-        for skip in conclusion.skipped_checks():
-            self.writer.write(skip)
-        if stopped is not None or (self.counts and self.options.part is not None):
-            return
-        reasons = conclusion.reasons(self.options.require) if self.counts else self._nothing()
-        for reason in reasons:
-            self.writer.write(reason)
-            self.exits.add(INCONCLUSIVE)
-
-    def _nothing(self) -> Iterator[Inconclusive]:
-        """Why nothing was tested, unless that has another exit code: what was selected is in the other parts."""
-        if not self.exits:
-            why = f"part {self.options.part} has none of the selected subjects, so nothing was tested here"
-            yield Inconclusive(target=EVERY_TARGET, check="*", why=why)
-
-    def _stop(self, code: int, why: str) -> str:
-        self.writer.settle()
-        self.exits.add(code)
-        self.why = why
-        return why
+        return Outcome(code, self.writer.path, failures, warnings, tally.known, why=tally.why, text=text)
 
     def _all_targets(self, selection: Selection) -> None:
         targets = _targets(self.options, self.find)
-        self.account = known_deviations(self.options)
+        self.failures.account = known_deviations(self.options)
         labels = labels_of(self.options)
         workers = {name: Worker(name, made, labels.get(name, "")) for name, made in targets.items()}
         names = names_of(workers, selection)
         self.differences = Differences(tuple(names.values()))
-        self._stale(self.account.unknown_entries(names.values()))
+        self.tally.stale(self.failures.account.unknown_entries(names.values()))
         for check in map(CHECKS.__getitem__, selection.named):
             if not selection.in_edition(check):
                 none = f"edition {selection.edition} has no selected subject for it{selection.elsewhere(check)}"
@@ -303,19 +233,19 @@ class _Run:
         for number, (name, worker) in enumerate(workers.items(), 1):
             try:
                 with worker:
-                    judged |= self._hold(worker, selection, unmet, last=number == len(targets))
+                    judged |= self._run_target(worker, selection, unmet, last=number == len(targets))
             except (Unavailable, Broken) as gone:
-                self.why = self.why or str(gone)
-                self.exits.add(BROKEN)
+                self.tally.why = self.tally.why or str(gone)
+                self.tally.exits.add(BROKEN)
                 self.writer.write(Trouble(target=name, why=str(gone)))
-                self._report(None)
-        if not judged and not self.exits:
+                self.failures.write(None)
+        if not judged and not self.tally.exits:
             raise InvalidOptions(NOTHING_SELECTED)
-        if unmet and not self.exits & {BROKEN, USAGE}:
-            self.exits.add(USAGE)
-            self.why = _unmet(unmet)
+        if unmet and not self.tally.exits & {BROKEN, USAGE}:
+            self.tally.exits.add(USAGE)
+            self.tally.why = _unmet(unmet)
 
-    def _hold(self, worker: Worker, selection: Selection, unmet: set[str], last: bool) -> bool:
+    def _run_target(self, worker: Worker, selection: Selection, unmet: set[str], last: bool) -> bool:
         """Whether there was any check to run. Removes the checks that the target has a subject for from ``unmet``.
 
         Errors: ``InvalidOptions`` if the ``last`` target has none for the rest, and nothing has been run.
@@ -324,7 +254,7 @@ class _Run:
         for id in [*unmet]:
             if CHECKS[id].role in info.roles and selection.has_case(info.opened, info, CHECKS[id]):
                 unmet.discard(id)
-        if unmet and last and not self.writer.begun and not self.exits:
+        if unmet and last and not self.writer.begun and not self.tally.exits:
             raise InvalidOptions(_unmet(unmet))
         plan = {
             check: list(selection.units(info.opened, info, check)) if check.role in info.roles else []
@@ -339,9 +269,7 @@ class _Run:
             command=info.command or None, played=info.played or None, unserved=info.unserved or None,
         )  # fmt: skip
         self.writer.write(line)
-        self.unreported = info, []
-        self.account.begin(info)
-        self.early = EarlyCauses(info, self.account)
+        self.failures.begin(info)
         self.progress.plan(
             f"{info.name} {info.version}", {each.id: len(units) for each, units in mine.items() if units}
         )
@@ -354,11 +282,11 @@ class _Run:
                     self.writer.write(Skip(target=info.name, check=check.id, why=why))
                 elif mine[check]:
                     self._check(info, check, mine[check], stream)
-            self._report(workers)
+            self.failures.write(workers)
         return any(plan.values())
 
     def _check(self, info: TargetInfo, check: Check[Any], mine: Sequence[Unit], stream: Iterator[UnitResult]) -> None:
-        counts = self.counts.setdefault(info.name, {}).setdefault(check.id, Counter())
+        counts = self.tally.of(info.name, check)
         begun = time.monotonic()
         self.writer.begin()
         self.writer.write(Begin(target=info.name, check=check.id, units=len(mine)))
@@ -366,8 +294,8 @@ class _Run:
         judged = JudgedByEdition()
         for number, result in enumerate(islice(stream, len(mine)), 1):
             judged.add(result)
-            self._record(info.name, check, result, counts)
-            for cause, finding in self.early.add(result.findings):
+            self._add(info.name, check, result)
+            for cause, finding in self.failures.early.add(result.findings):
                 self.progress.found(cause, finding.unit)
                 self.is_enough |= self.options.until_failure and not (cause.known or cause.noted)
             self.progress.step(number, counts.total(), counts["FAIL"])
@@ -398,122 +326,14 @@ class _Run:
         budget = self.options.budget
         return not self.is_enough and (budget is None or time.monotonic() - self.begun < budget)
 
-    def _record(self, name: str, check: Check[Any], result: UnitResult, counts: Counter[str]) -> None:
-        assert self.unreported is not None
+    def _add(self, name: str, check: Check[Any], result: UnitResult) -> None:
         if not self.judged and result.cases:
             self.judged = True
             if self._most_s is not None:
                 self.ends_in(self.begun + self._most_s - time.monotonic())
-        self.unreported[1].extend(result.findings)
-        self.account.add_result(result)
+        self.failures.add(result)
         self.differences.add(name, result)
-        subject, version = result.unit.subject, result.unit.version
-        for trouble in result.troubles:
-            self.writer.write(Trouble(target=name, why=trouble))
-            self.exits.add(UNSTABLE)
-        for breach in result.breaches:
-            self.writer.write(Trouble(target=name, why=breach))
-            self.exits.add(BROKEN)
-        if result.unreached:
-            counts[Result.UNKNOWN.name] += 1
-            late = Verdict(
-                target=name, check=check.id, subject=subject, version=version, case=None, result=Result.UNKNOWN.name,
-                why=result.unreached,
-            )  # fmt: skip
-            self.writer.write(late)
-        if result.gave_up:
-            self.why = self.why or result.unreached
-        for shape, cases in result.held_back.items():
-            self.waiting.append(Waiting(result.unit, shape, cases))
-        for case, verdict, judged in result.cases:
-            counts[verdict] += 1
-            for id, came in judged.items():
-                self.by_invariant.setdefault((name, id), set()).add(came)
-            line = Verdict(
-                target=name, check=check.id, subject=subject, version=version, case=case, result=verdict, by=judged,
-                why=result.skipped.get(case),
-            )  # fmt: skip
-            self.writer.write(line)
-        if result.skipped:
-            self.held_back.setdefault((name, check.id), Counter())[Result.SKIP.name] += len(result.skipped)
-        if counts[Result.UNKNOWN.name]:
-            self.exits.add(UNDECIDED)
-
-    def _report_found(self) -> None:
-        """After a defect of kipcheck: what was found is not dropped, unless the same defect strikes again."""
-        try:
-            self._report(None)
-        except Exception:  # noqa: BLE001 - the first one is reported
-            show_traceback()
-
-    def _report(self, workers: Workers | None) -> None:
-        """Writes each distinct failure; with the least case if there are workers to search for it."""
-        if self.unreported is None:
-            return
-        info, found = self.unreported
-        if found and workers is not None:
-            found = self._without_flaky(workers.worker, found)
-        least = self.searches.least(info.name, workers, by_sort(found), self.account, self._unsteady)
-        every = distinct(least, _traits, also_unshrunk=True)
-        lines = [failure_records.failure(info, group.members, self.options.out) for group in every]
-        judged = self.account.match_failures(lines, in_full=workers is not None)
-        for line in judged:
-            self._fail(line)
-        self._count_expected(info.name, FailuresByWay.of(info.name, judged, every))
-        if workers is not None:
-            for cause in causes_of(judged, {line.id: group for line, group in zip(lines, every, strict=True)}):
-                self.writer.write(cause)
-            self._stale(self.account.stale_lines())
-        self.unreported = None
-
-    def _count_expected(self, name: str, failures: FailuresByWay) -> None:
-        """Counts cases that fail as known deviations state as KNOWN, and those that were held back."""
-        assert self.unreported is not None
-        mine = self.counts.get(name, {})
-        for line in failures.expected(self.unreported[1]):
-            self.writer.write(line)
-            count(mine[line.check], line)
-        for held in failures.held_back(self.waiting):
-            self.writer.write(held)
-            count(mine[held.check], held)
-            self.held_back.setdefault((name, held.check), Counter())[held.result] += held.cases
-            if held.result == Result.UNKNOWN.name:
-                self.exits.add(UNDECIDED)
-        self.waiting.clear()
-
-    def _without_flaky(self, worker: Worker, found: list[Finding]) -> list[Finding]:
-        """The findings without those that are listed as flaky and do not fail every time, for which it writes lines."""
-        listed = [each for each in found if self.account.flaky(each) is not None]
-        gone: set[int] = set()
-        for group in grouped(listed, _kind):
-            if (flaky := self.account.flaky_line(worker, group.first)) is not None:
-                self.writer.write(flaky)
-                gone.update(map(id, group.members))
-        return [each for each in found if id(each) not in gone]
-
-    def _fail(self, line: Failure) -> None:
-        if line.known is not None:
-            self.known += 1
-        else:
-            self.failures[Grade(line.grade)] += 1
-            self.exits |= exits.of_failure(line)
-        self.writer.write(line)
-
-    def _stale(self, lines: Iterable[Stale]) -> None:
-        for line in lines:
-            self.writer.write(line)
-            self.exits.add(STALE)
-
-    def _unsteady(self, finding: Finding) -> None:
-        assert self.unreported is not None
-        name, unit = self.unreported[0].name, finding.unit
-        version = "" if unit.version is None else f" v{unit.version}"
-        why = (
-            f"{unit.check} {unit.subject}{version}, {finding.invariant}: {finding.violation.why}; run alone the case "
-            f"does not fail ({finding.case.id})"
-        )
-        self.writer.write(Trouble(target=name, why=why))
-        self.exits.add(UNSTABLE)
+        self.tally.record(name, check, result)
 
 
 def _unmet(checks: Iterable[str]) -> str:
@@ -523,23 +343,6 @@ def _unmet(checks: Iterable[str]) -> str:
         f"--check {named}: no target in the role {roles} claims a selected subject and its operations, so nothing is "
         "tested; "
         "omit it, or write it as a glob if it may be skipped"
-    )
-
-
-def _kind(found: Finding) -> Kind:
-    unit = found.unit
-    return Kind.of(unit.check, found.invariant, unit.subject, found.violation.shape, CHECKS[unit.check].shrinks)
-
-
-def _traits(group: FailureGroup[Finding]) -> Traits:
-    """Whichever checks found them, findings that break the same invariant in the same way are one failure."""
-    first = group.first
-    return Traits(
-        (first.invariant, first.shape),
-        first.unit.target,
-        first.invariant,
-        first.shape,
-        CHECKS[first.unit.check].shrinks and first.whole,
     )
 
 

@@ -22,7 +22,7 @@ from kipcheck.conformance.engine.known.moved_entries import NO_EXPLANATION, Expl
 from kipcheck.conformance.engine.known.rules import (
     Draw,
     Entry,
-    Known,
+    KnownFile,
     ObservedFailure,
     SubjectVersion,
     base,
@@ -91,7 +91,7 @@ class _Source:
         """Whether no check was left out: only then it counts all cases of a failure."""
         return self.ledger.header.options.checks == ("*",)
 
-    def account(self, known: Known, today: date) -> tuple[KnownDeviations, list[Failure]]:
+    def account(self, known: KnownFile, today: date) -> tuple[KnownDeviations, list[Failure]]:
         """The list as this ledger shows it, and the failures with the entries that match them."""
         account = KnownDeviations((known,), self.draw, today, [self.target.target], version=self.ledger.header.kipcheck)
         recorded = _recorded_target(account, self.ledger, self.target)
@@ -131,7 +131,7 @@ class _Rewriting:
 
     made: Update
     path: str
-    before: Known
+    before: KnownFile
     today: date
     left: dict[tuple[Any, ...], str] = field(default_factory=dict)
     """What a person has to decide, once for each entry."""
@@ -143,7 +143,7 @@ class _Rewriting:
         if exact and source.has_all_checks:
             self._count(source)
 
-    def _known(self) -> Known:
+    def _known(self) -> KnownFile:
         return parse(self.made.text, self.path, draft=True)
 
     # ---- what is gone
@@ -205,7 +205,7 @@ class _Rewriting:
         self._require(len(self._known().entries) == len(known.entries) + 1)
 
     def _explanation(
-        self, source: _Source, known: Known, line: Failure, places: frozenset[SubjectVersion], exact: bool
+        self, source: _Source, known: KnownFile, line: Failure, places: frozenset[SubjectVersion], exact: bool
     ) -> Explanation:
         """With its own draw and kipcheck, a failure in a new place or shape is news, which a person has to explain."""
         other_kipcheck = bool(self.before.entries) and self.before.made_by != source.made_by

@@ -32,7 +32,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class FailuresByWay:
+class ExpectedFailures:
     """The distinct failures of a target, by the ways in which its cases failed."""
 
     target: str
@@ -40,7 +40,7 @@ class FailuresByWay:
     lines: dict[Way, list[Failure]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, target: str, lines: Iterable[Failure], groups: Sequence[FailureGroup[Finding]]) -> "FailuresByWay":
+    def of(cls, target: str, lines: Iterable[Failure], groups: Sequence[FailureGroup[Finding]]) -> "ExpectedFailures":
         """``lines``: one for each group, with the entries that match it; others may follow."""
         found = cls(target)
         for line, group in zip(lines, groups, strict=False):

@@ -7,7 +7,7 @@ from datetime import date
 from itertools import combinations
 from typing import Any
 
-from kipcheck.conformance.engine.known.rules import Draw, Entry, Kind, Known, Span, overlap, places_in, releases_in
+from kipcheck.conformance.engine.known.rules import Draw, Entry, Kind, KnownFile, Span, overlap, places_in, releases_in
 
 
 class InvalidKnownFile(ValueError):
@@ -39,7 +39,7 @@ REASON = 20
 """The least number of characters in a reason: a shorter one does not explain a deviation."""
 
 
-def parse(text: str, path: str, draft: bool = False) -> Known:
+def parse(text: str, path: str, draft: bool = False) -> KnownFile:
     """A draft may contain reasons and links that are still TODO. Errors: ``InvalidKnownFile`` with all errors."""
     listed = loaded(text, path)
     reader = _Reader(path, text, draft)
@@ -48,7 +48,7 @@ def parse(text: str, path: str, draft: bool = False) -> Known:
     if reader.troubles:
         raise InvalidKnownFile(reader.troubles)
     draw = Draw(**{key: listed[key] for key in ("edition", "seed", "cases") if key in listed})
-    return Known(path, draw, entries, listed.get("made_by", ""))
+    return KnownFile(path, draw, entries, listed.get("made_by", ""))
 
 
 def loaded(text: str, path: str) -> dict[str, Any]:

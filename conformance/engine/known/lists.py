@@ -12,7 +12,7 @@ from kipcheck.conformance.core.values.nearest import nearest
 from kipcheck.conformance.engine.execution import profile
 from kipcheck.conformance.engine.execution.worker import invariants_of
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, UnreadableKnownFile, overlaps, parse
-from kipcheck.conformance.engine.known.rules import Entry, Known, SubjectVersion, fits, versions_in
+from kipcheck.conformance.engine.known.rules import Entry, KnownFile, SubjectVersion, fits, versions_in
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.registry import MUTANT_PREFIX, PREFIXES
 from kipcheck.conformance.targets.target_entries import target_entries
@@ -23,7 +23,7 @@ DEFAULT = "default"
 """Stands for the files shipped with kipcheck for each target."""
 
 
-def load(names: Sequence[str], targets: Sequence[str]) -> tuple[Known, ...]:
+def load(names: Sequence[str], targets: Sequence[str]) -> tuple[KnownFile, ...]:
     """``default`` stands for the files of these targets. Errors: ``InvalidKnownFile`` with path and line."""
     found = [
         parse(text, shown)
@@ -38,7 +38,7 @@ def load(names: Sequence[str], targets: Sequence[str]) -> tuple[Known, ...]:
     return tuple(found)
 
 
-def everything(names: Sequence[str]) -> tuple[Known, ...]:
+def everything(names: Sequence[str]) -> tuple[KnownFile, ...]:
     """``default`` stands for all files shipped with kipcheck. Errors: ``InvalidKnownFile``."""
     return load([shown for name in names for shown in (_shipped() if name == DEFAULT else [name])], ())
 
@@ -97,14 +97,14 @@ def _brief(path: Path) -> str:
         return str(path)
 
 
-def _no_edition(known: Known) -> Iterator[str]:
+def _no_edition(known: KnownFile) -> Iterator[str]:
     try:
         edition(known.draw.edition)
     except LookupError as unknown:
         yield f"{known.path}:1: {unknown}"
 
 
-def _dead_links(known: Known) -> Iterator[str]:
+def _dead_links(known: KnownFile) -> Iterator[str]:
     """Links to missing pages. A page may be beside the file, below the working directory, or among kipcheck's own."""
     for entry in known.entries:
         if "://" not in entry.link:

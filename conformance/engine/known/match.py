@@ -18,7 +18,7 @@ from kipcheck.conformance.engine.known.lists import load, unknown_names
 from kipcheck.conformance.engine.known.rules import (
     Draw,
     Entry,
-    Known,
+    KnownFile,
     ObservedFailure,
     SubjectVersion,
     base,
@@ -68,11 +68,11 @@ class _TargetRun:
 
 
 class KnownDeviations:
-    """For one run. For each target: ``begin``, ``saw`` for every result, ``judged`` for its failures, ``settle``."""
+    """For one run. For each target: ``begin``, ``add_result`` for every result, ``match_failures``, ``stale_lines``."""
 
     def __init__(
         self,
-        known: Sequence[Known] = (),
+        known: Sequence[KnownFile] = (),
         draw: Draw = DEFAULT_DRAW,
         today: date = date.min,
         targets: Sequence[str] = (),

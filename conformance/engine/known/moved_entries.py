@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from kipcheck.conformance.core.ledger import Failure as Line
 from kipcheck.conformance.engine.known.files import no_link, no_reason
-from kipcheck.conformance.engine.known.rules import Entry, Known, ObservedFailure, SubjectVersion
+from kipcheck.conformance.engine.known.rules import Entry, KnownFile, ObservedFailure, SubjectVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,9 @@ def same_failure(entries: Iterable[Entry], line: Line) -> Explanation:
     return _only([each for each in entries if _is_usable(each) and each.shape is not None and each.matches(failure)])
 
 
-def same_place(before: Known, standing: Sequence[Entry], line: Line, where: frozenset[SubjectVersion]) -> Explanation:
+def same_place(
+    before: KnownFile, standing: Sequence[Entry], line: Line, where: frozenset[SubjectVersion]
+) -> Explanation:
     """The entries of the list ``before`` for other failures of the invariant in these places: those that have become
     this one, if a new kipcheck gives the same failure another shape.
 

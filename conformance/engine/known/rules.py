@@ -165,7 +165,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownFile:
     """A file of known deviations."""
 
     path: str

@@ -40,7 +40,7 @@ class Place(NamedTuple):
 NOWHERE: Final = Place("", "")
 
 
-def by_sort(findings: Iterable[Finding]) -> list[FailureGroup[Finding]]:
+def by_kind(findings: Iterable[Finding]) -> list[FailureGroup[Finding]]:
     """In the order of the first finding of each."""
     return grouped(findings, lambda each: Sort(each.invariant, Place.of(each), each.violation.shape))
 

@@ -4,11 +4,12 @@ A program reads its settings from the environment, ``KIPCHECK_BOOTSTRAP`` and so
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.core.values.release import NEWEST, version_numbers
@@ -19,7 +20,9 @@ from kipcheck.conformance.targets.toolchains import environments, node
 PREFIX: Final = "KIPCHECK_"
 JAVA: Final = "Consume"
 """The program of the consumer of Java, whose name is that of its class."""
-SINCE: Final[Mapping[str, Mapping[str, str]]] = {"platformatic-kafka": {"instance": "1.26.0", "protocol": "1.18.0"}}
+RELEASES: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "releases.toml").read_text("utf-8"))
+DEFAULT: Final[Mapping[str, str]] = RELEASES["default"]
+SINCE: Final[Mapping[str, Mapping[str, str]]] = RELEASES["since"]
 """The releases from which on clients have an optional setting, where their programs read it for all."""
 OPTIONAL: Final = ("instance", "client_id", "assignors", "session_ms", "heartbeat_ms", "rebalance_ms", "protocol")
 """Placeholders that a command may have."""
@@ -108,20 +111,20 @@ def _node(package: str, file: str) -> Callable[[str], tuple[str, ...]]:
 
 
 BUILT_IN: Final[Mapping[str, BuiltIn]] = {
-    "kafka-python": BuiltIn(lambda: "3.0.12", _python("kafka-python")),
-    "aiokafka": BuiltIn(lambda: "0.14.0", _python("aiokafka")),
-    "confluent-kafka": BuiltIn(lambda: "2.16.1", _python("confluent-kafka")),
+    "kafka-python": BuiltIn(lambda: DEFAULT["kafka-python"], _python("kafka-python")),
+    "aiokafka": BuiltIn(lambda: DEFAULT["aiokafka"], _python("aiokafka")),
+    "confluent-kafka": BuiltIn(lambda: DEFAULT["confluent-kafka"], _python("confluent-kafka")),
     "java": BuiltIn(lambda: NEWEST, lambda version: compiled.java(version, program("Consume.java"))),
     "franz-go": BuiltIn(lambda: _listed("franz-go").default, _go("github.com/twmb/franz-go", "consume_franz_go")),
     "sarama": BuiltIn(
-        lambda: "1.61.1", _go("github.com/IBM/sarama", "consume_sarama", {"1.40.0": "github.com/Shopify/sarama"})
+        lambda: DEFAULT["sarama"], _go("github.com/IBM/sarama", "consume_sarama", RELEASES["earlier-paths"]["sarama"])
     ),
-    "kafkajs": BuiltIn(lambda: "2.2.4", _node("kafkajs", "consume_kafkajs.mjs")),
+    "kafkajs": BuiltIn(lambda: DEFAULT["kafkajs"], _node("kafkajs", "consume_kafkajs.mjs")),
     "platformatic-kafka": BuiltIn(
         lambda: node.default(_listed("platformatic-kafka")),
         _node("@platformatic/kafka", "consume_platformatic_kafka.mjs"),
     ),
-    "kafka-go": BuiltIn(lambda: "0.4.51", _go("github.com/segmentio/kafka-go", "consume_kafka_go")),
+    "kafka-go": BuiltIn(lambda: DEFAULT["kafka-go"], _go("github.com/segmentio/kafka-go", "consume_kafka_go")),
 }
 
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.core.files.releases_table import jar
+from kipcheck.conformance.core.files.releases_table import jar, since, span
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import build, go, maven, node, rust
 
-JAVA_SINCE: Final = "1.0.0"
+JAVA_SINCE: Final = since("java-consumers")
 """The oldest release whose consumer was tried."""
 LIBRARIES: Final = ("org.slf4j:slf4j-api:1.7.36",)
 LOGGING: Final = ("org.slf4j:slf4j-simple:1.7.36",)
-NEEDS_JACKSON: Final = "2.6.0"
+NEEDS_JACKSON: Final = span("needs-jackson")
 """The only release whose generated classes need it."""
 JACKSON: Final = tuple(
     f"com.fasterxml.jackson.core:jackson-{each}:2.16.2" for each in ("databind", "core", "annotations")

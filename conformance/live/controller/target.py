@@ -74,7 +74,7 @@ def release_of(supported: Sequence[Declared], level: int, registers: bool) -> st
     wanted = {each.feature: (each.low, each.high) for each in supported}
     for release in listed("controllers"):
         rules = Rules.of(release)
-        fits = rules.newest >= level and (rules.controllers_register or not registers)
+        fits = rules.newest >= level and (rules.registered_controllers or not registers)
         if fits and rules.declares_only(wanted):
             return release
     return None
@@ -216,7 +216,7 @@ class Nodes:
         if event.node in nodes.running:
             raise Unplayable(NODES, f"controller {event.node} runs, and supports what its release does")
         wanted = event.supported
-        if event.node not in nodes.nodes or wanted is None or not self.rules.controllers_register:
+        if event.node not in nodes.nodes or wanted is None or not self.rules.registered_controllers:
             return False
         registers = self.rules.registers_controllers(self._level)
         release = release_of(wanted, self._level, registers)
@@ -224,7 +224,7 @@ class Nodes:
             return False
         nodes.start(event.node, release, plain=True)
         nodes.wait(event.node)
-        if Rules.of(release).controllers_register:
+        if Rules.of(release).registered_controllers:
             self._registering.add(event.node)
         if self._cluster is not None:
             await self._registered(self._cluster, {*self._own, *self._registering})

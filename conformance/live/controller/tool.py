@@ -49,7 +49,7 @@ COMMAND: Final = "command"
 LIMITS: Final = {COMMAND: "the released tool has no such command"}
 CLAIMS: Final = Claims(machines=(OPERATIONS.machine, commands.OPERATIONS.machine), limits=LIMITS)
 HAS_TOOL: Final = Release.parse(since("feature-znode"))
-IN_TOOLS: Final = Release.parse("3.7.0")
+IN_TOOLS: Final = Release.parse(since("tools-jar"))
 """The release from which on the tool is in the jar kafka-tools."""
 QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 ENDS_S: Final = 90.0

@@ -22,9 +22,9 @@ from kipcheck.conformance.live.coordinator.settings import LIMITS, LOST, REQUEST
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT as STREAMS_DEFAULT
@@ -117,7 +117,7 @@ class HeartbeatConversation:
         return self.clients.observed(step, answer)
 
     async def _elapse(self, index: int, step: Step, after: Sequence[Step]) -> Observation:
-        ms = step.body["ms"]
+        ms: int = step.body.get("ms", 0)
         if self.setting.is_too_long(ms, self._deadlines.now_ms):
             return Unsupported(LIMITS[TIME], TIME)
         began = now()

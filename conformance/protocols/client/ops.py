@@ -1,10 +1,10 @@
 """The steps of a script for a live client: what the broker and the other members of its group do.
 
-The answer to a step is the traffic while it lasts as a list of plain events.
+The answer to a step is the traffic while it lasts, as a list of the events of ``client.events``.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from kipcheck.conformance.core.operations.declaration import Operations, operation
 from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
@@ -264,7 +264,7 @@ class Move:
 class Older:
     """The broker has the versions of an older release from the next start of the program on."""
 
-    release: Annotated[Released, about("the release"), typical("3.9.2", "2.8.2", "2.1.1")]
+    release: Annotated[Released, about("the release"), typical(*get_args(Released)[:3])]
 
 
 @operation("client-pass", BROKER, "pass {ms}", examples="pass 500", sentence="{ms} ms pass")

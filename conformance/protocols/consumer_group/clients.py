@@ -6,12 +6,12 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Lost, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer, heartbeat
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.consumer_group.trace import AnsweredHeartbeat, Group
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING
 
 _UNANSWERED = Lost("")
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final, final
 
 from kipcheck.conformance.core.files.releases_table import span
-from kipcheck.conformance.core.values.release import NEWEST, Release, releases
+from kipcheck.conformance.core.values.release import NEWEST, Release, behaviours, releases
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, SESSION_MS
 
 
@@ -68,21 +68,8 @@ class Rules:
     def of(cls, release: str) -> "Rules":
         """The rules of a release. Errors: ValueError for an invalid release."""
         this = Release.parse(release)
-
-        def has(behaviour: str) -> bool:
-            return this in releases(span(behaviour, "consumer-coordinator"))
-
-        return cls(
-            born_at=1 if has("groups-begin-at-1") else 0,
-            delays_targets=has("delays-targets"),
-            delays_first_targets=has("delays-first-targets"),
-            counts_revocations=has("counts-revocations"),
-            takes_epoch_0=has("takes-epoch-0"),
-            drops_unsubscribed=has("drops-unsubscribed"),
-            refuses_classic_members=has("refuses-classic-members"),
-            counts_successors=has("counts-successors"),
-            rebalances_old_targets=has("rebalances-old-targets"),
-        )
+        first = 1 if this in releases(span("groups-begin-at-1", "consumer-coordinator")) else 0
+        return cls(born_at=first, **behaviours(cls, this, "consumer-coordinator"))
 
 
 CURRENT: Final = Rules.of(NEWEST)

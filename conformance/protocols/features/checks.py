@@ -13,10 +13,7 @@ from kipcheck.conformance.protocols.declare.conversations import (
     possible_conversation,
 )
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-from kipcheck.conformance.protocols.features import decision_tables, invariants as laws, kraft_tables
-from kipcheck.conformance.protocols.features.client_strategies import FEATURE_APPS, feature_clients
-from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
-from kipcheck.conformance.protocols.features.commands_strategies import feature_commands, given as given_commands
+from kipcheck.conformance.protocols.features import invariants as laws
 from kipcheck.conformance.protocols.features.invariants import (
     app,
     client,
@@ -30,7 +27,6 @@ from kipcheck.conformance.protocols.features.invariants import (
     zookeeper,
     zookeeper_updates as zookeeper_laws,
 )
-from kipcheck.conformance.protocols.features.kraft_strategies import kraft_brokers as drawn_brokers, kraft_updates
 from kipcheck.conformance.protocols.features.ops.app import OPERATIONS as APP_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.client import OPERATIONS as CLIENT_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.cluster import OPERATIONS as CLUSTER_OPERATIONS
@@ -41,11 +37,16 @@ from kipcheck.conformance.protocols.features.ops.kraft_brokers import OPERATIONS
 from kipcheck.conformance.protocols.features.ops.quorum import OPERATIONS as QUORUM_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.tool import OPERATIONS as TOOL_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS as ZOOKEEPER_OPERATIONS
-from kipcheck.conformance.protocols.features.quorum_strategies import given as given_quorums, kraft_quorums
-from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
+from kipcheck.conformance.protocols.features.strategies.client import FEATURE_APPS, feature_clients
+from kipcheck.conformance.protocols.features.strategies.cluster import FEATURE_CLUSTERS
+from kipcheck.conformance.protocols.features.strategies.commands import feature_commands, given as given_commands
+from kipcheck.conformance.protocols.features.strategies.controller import FEATURE_UPDATES
+from kipcheck.conformance.protocols.features.strategies.kraft import kraft_brokers as drawn_brokers, kraft_updates
+from kipcheck.conformance.protocols.features.strategies.quorum import given as given_quorums, kraft_quorums
+from kipcheck.conformance.protocols.features.strategies.tool import FEATURE_TOOLS, released_tools
+from kipcheck.conformance.protocols.features.strategies.zookeeper import zookeeper_declared, zookeeper_updates
+from kipcheck.conformance.protocols.features.tables import draft as draft_tables, kraft as kraft_tables
 from kipcheck.conformance.protocols.features.target import HAS_COMMANDS, IN_ZOOKEEPER, client_adapter, kraft_adapter
-from kipcheck.conformance.protocols.features.tool_strategies import FEATURE_TOOLS, released_tools
-from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_declared, zookeeper_updates
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.strategies.nodes import Node
 
@@ -72,7 +73,7 @@ CLUSTER: Family[Subject] = operations_family(
 )
 
 
-def _of_clusters(id: str, about: str, values: int, given: decision_tables.Given) -> Check[Subject]:
+def _of_clusters(id: str, about: str, values: int, given: draft_tables.Given) -> Check[Subject]:
     return Check(id, about, CLUSTER, conversation, values=values, invariants=invariants_of(id, laws), given=given)
 
 
@@ -159,7 +160,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(invariants.GATING),
-        given=decision_tables.UPDATES_OF_ONE,
+        given=draft_tables.UPDATES_OF_ONE,
     ),
     Check(
         invariants.BROKERS,
@@ -168,25 +169,25 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=150,
         invariants=invariants_of(invariants.BROKERS),
-        given=decision_tables.ARRIVALS_OF_ONE,
+        given=draft_tables.ARRIVALS_OF_ONE,
     ),
     _of_clusters(
         cluster.NODE,
         "the node has one content per epoch, within what every registered broker supports",
         300,
-        decision_tables.CLUSTER_LIFE,
+        draft_tables.CLUSTER_LIFE,
     ),
     _of_clusters(
         cluster.UPDATES,
         "requests for several features are applied one by one, as the rules allow",
         300,
-        decision_tables.CLUSTER_UPDATES,
+        draft_tables.CLUSTER_UPDATES,
     ),
     _of_clusters(
         cluster.BROKERS,
         "brokers stop exactly if they do not support what is finalized, and decide by it",
         300,
-        decision_tables.CLUSTER_ARRIVALS,
+        draft_tables.CLUSTER_ARRIVALS,
     ),
     Check(
         kraft.UPDATES,
@@ -205,7 +206,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(zookeeper.LIFE, laws),
-        given=decision_tables.ZOOKEEPER_LIFE,
+        given=draft_tables.ZOOKEEPER_LIFE,
         given_is_large=True,
     ),
     Check(
@@ -224,7 +225,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=150,
         invariants=invariants_of(client.DISCOVERY, laws),
-        given=decision_tables.DISCOVERY,
+        given=draft_tables.DISCOVERY,
     ),
     Check(
         client.RELEASED,
@@ -241,7 +242,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(app.UPGRADES, laws),
-        given=decision_tables.APP_UPGRADES,
+        given=draft_tables.APP_UPGRADES,
     ),
     Check(
         tool.COMMANDS,
@@ -250,7 +251,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=200,
         invariants=invariants_of(tool.COMMANDS, laws),
-        given=decision_tables.TOOL_COMMANDS,
+        given=draft_tables.TOOL_COMMANDS,
     ),
     Check(
         tool.RELEASED,
@@ -267,7 +268,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=400,
         invariants=invariants_of(zookeeper_laws.UPDATES, laws),
-        given=decision_tables.ZOOKEEPER_UPDATES,
+        given=draft_tables.ZOOKEEPER_UPDATES,
         node=declared_features,
         given_is_large=True,
     ),

@@ -7,7 +7,7 @@ from kipcheck.conformance.core.values.edition import KIP_584, Edition
 from kipcheck.conformance.protocols.declare.package import either, released_in, released_since
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
-from kipcheck.conformance.protocols.features.client_laws import (
+from kipcheck.conformance.protocols.features.laws.client import (
     APP_LAWS,
     DRY_COMMANDS,
     MAJORITY_APPLIES,
@@ -16,8 +16,8 @@ from kipcheck.conformance.protocols.features.client_laws import (
     ZOOKEEPER_LAWS,
     client_laws,
 )
-from kipcheck.conformance.protocols.features.cluster_laws import LAWS
-from kipcheck.conformance.protocols.features.laws import COUNTS, SUITS
+from kipcheck.conformance.protocols.features.laws.cluster import LAWS
+from kipcheck.conformance.protocols.features.laws.controller import COUNTS, SUITS
 from kipcheck.conformance.protocols.features.model.app import FeatureApp
 from kipcheck.conformance.protocols.features.model.client import FeatureClient
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster

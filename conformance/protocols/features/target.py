@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kipcheck.conformance.core.files.releases_table import since, span
+from kipcheck.conformance.core.files.releases_table import named, since, span
 from kipcheck.conformance.core.values.edition import KIP_584, Edition
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.declare.package import either, released_in, released_since
@@ -34,7 +34,7 @@ from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 IN_ZOOKEEPER: Final = released_in(span("feature-znode"), span("zookeeper"))
 CLIENT: Final = either(KIP_584, released_since(since("feature-znode")))
-LAST_WITH_ZOOKEEPER: Final = "3.9.2"
+LAST_WITH_ZOOKEEPER: Final = named("last-before-4")
 IN_KRAFT: Final = released_since(since("java-controller-runs"))
 HAS_COMMANDS: Final = released_since(since("feature-znode"))
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from kipcheck.conformance.core.operations.wire_form import Value
 from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.protocols.consumer_group.ops import Partitions
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.group.model.messages import Reply
 from kipcheck.conformance.protocols.group.ops import ANSWERS
@@ -15,6 +14,7 @@ from kipcheck.conformance.protocols.migration.metadata import metadata_of, parti
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import NOTHING, PARKED, Classic, ClassicJoin, Receive, Received
 from kipcheck.conformance.protocols.migration.state import State, with_client
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 from kipcheck.conformance.wire import embedded, layout
 from kipcheck.conformance.wire.errors import Refused
 

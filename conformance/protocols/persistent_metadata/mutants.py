@@ -36,13 +36,13 @@ from kipcheck.conformance.protocols.persistent_metadata.settings import (
 from kipcheck.conformance.protocols.persistent_metadata.tables import STORES
 
 
-class Playing(MachineMutant, PersistentCluster):
+class MutantCluster(MachineMutant, PersistentCluster):
     """The reference machine as an adapter, with overridable decisions."""
 
     operations = OPERATIONS
 
 
-Made = TypeVar("Made", bound=type[Playing])
+Made = TypeVar("Made", bound=type[MutantCluster])
 
 
 def configuration(invariant: str, least: str) -> Callable[[Made], Made]:
@@ -61,7 +61,7 @@ def rolls(invariant: str, least: str) -> Callable[[Made], Made]:
 
 
 @configuration("known-names", "start 0 2.1 pmv 2.2")
-class TakesUnknownNames(Playing):
+class TakesUnknownNames(MutantCluster):
     """A name that the binary does not know stands for its newest version."""
 
     def settings(self, event: Start) -> Settings | None:
@@ -69,7 +69,7 @@ class TakesUnknownNames(Playing):
 
 
 @configuration("defaults", "start 0 2.1 format 2.0")
-class DefaultsToTheBinary(Playing):
+class DefaultsToTheBinary(MutantCluster):
     """Without a value persistent.metadata.version is the newest that the binary knows."""
 
     def settings(self, event: Start) -> Settings | None:
@@ -80,7 +80,7 @@ class DefaultsToTheBinary(Playing):
 
 
 @configuration("known-names", "start 0 2.1 pmv 2.0-IV2 format 2.0")
-class TakesTheStepAfterTheLast(Playing):
+class TakesTheStepAfterTheLast(MutantCluster):
     """The step after the last one of a line stands for the line."""
 
     def settings(self, event: Start) -> Settings | None:
@@ -93,7 +93,7 @@ class TakesTheStepAfterTheLast(Playing):
 
 
 @configuration("defaults", "start 0 2.1 ibp 2.0")
-class FollowsTheLower(Playing):
+class FollowsTheLower(MutantCluster):
     """Without a value persistent.metadata.version is the lower of the two other settings."""
 
     def settings(self, event: Start) -> Settings | None:
@@ -107,7 +107,7 @@ class FollowsTheLower(Playing):
 
 
 @configuration("format-bound", "start 0 2.1 pmv 2.0")
-class IgnoresTheBound(Playing):
+class IgnoresTheBound(MutantCluster):
     """The message format of a broker may be above its persistent metadata version."""
 
     def bounded(self, settings: Settings, topic_format: Rank | None) -> bool:
@@ -115,7 +115,7 @@ class IgnoresTheBound(Playing):
 
 
 @configuration("format-bound", "start 0 2.1 format 2.0; topic-format 2.1")
-class BoundsBrokersOnly(Playing):
+class BoundsBrokersOnly(MutantCluster):
     """The message format of a topic may be above the persistent metadata version."""
 
     def bounded(self, settings: Settings, topic_format: Rank | None) -> bool:
@@ -123,7 +123,7 @@ class BoundsBrokersOnly(Playing):
 
 
 @configuration("defaults", "start 0 2.1 pmv 2.1 format 2.0")
-class IgnoresTheValue(Playing):
+class IgnoresTheValue(MutantCluster):
     """The persistent metadata version is always that of the message format."""
 
     def settings(self, event: Start) -> Settings | None:
@@ -131,7 +131,7 @@ class IgnoresTheValue(Playing):
 
 
 @configuration("format-bound", "start 0 2.1; start 1 2.1 format 2.0; topic-format 2.1")
-class BoundsByAnyBroker(Playing):
+class BoundsByAnyBroker(MutantCluster):
     """The message format of a topic may be what one of the live brokers allows."""
 
     def set_topic_format(self, state: State, text: str | None) -> Transition[State, Action]:
@@ -142,7 +142,7 @@ class BoundsByAnyBroker(Playing):
 
 
 @configuration("nothing-else-refused", "start 0 2.1")
-class NeedsTheSetting(Playing):
+class NeedsTheSetting(MutantCluster):
     """A configuration of an earlier release, which lacks the setting, is refused."""
 
     def settings(self, event: Start) -> Settings | None:
@@ -150,7 +150,7 @@ class NeedsTheSetting(Playing):
 
 
 @configuration("nothing-else-refused", "start 0 2.1 pmv 2.1-IV2")
-class TakesLinesOnly(Playing):
+class TakesLinesOnly(MutantCluster):
     """A step of a line is no name of a version."""
 
     def settings(self, event: Start) -> Settings | None:
@@ -158,7 +158,7 @@ class TakesLinesOnly(Playing):
 
 
 @configuration("nothing-else-refused", "start 0 2.1")
-class BoundsBelow(Playing):
+class BoundsBelow(MutantCluster):
     """The message format has to be below the persistent metadata version."""
 
     def bounded(self, settings: Settings, topic_format: Rank | None) -> bool:
@@ -166,7 +166,7 @@ class BoundsBelow(Playing):
 
 
 @configuration("nothing-else-refused", "topic-format 2.1")
-class TakesNoOverride(Playing):
+class TakesNoOverride(MutantCluster):
     """No topic may override the message format, as if that were a second setting of the same thing."""
 
     def set_topic_format(self, state: State, text: str | None) -> Transition[State, Action]:
@@ -174,7 +174,7 @@ class TakesNoOverride(Playing):
 
 
 @configuration("nothing-else-refused", "start 0 2.1 ibp 2.0")
-class BoundsByTheInterBrokerVersion(Playing):
+class BoundsByTheInterBrokerVersion(MutantCluster):
     """The persistent metadata version may not be above the inter-broker version."""
 
     def bounded(self, settings: Settings, topic_format: Rank | None) -> bool:
@@ -186,7 +186,7 @@ class BoundsByTheInterBrokerVersion(Playing):
 
 
 @formats("gated", "start 0 2.2 format 2.1; write 0 offsets")
-class GatesByTheInterBrokerVersion(Playing):
+class GatesByTheInterBrokerVersion(MutantCluster):
     """The new setting is read, and the inter-broker version decides, as in every release."""
 
     def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
@@ -194,7 +194,7 @@ class GatesByTheInterBrokerVersion(Playing):
 
 
 @formats("gates-snapshot", "start 0 2.2 format 2.1; write 0 snapshot")
-class GatesTopicsOnly(Playing):
+class GatesTopicsOnly(MutantCluster):
     """The files of a broker follow the inter-broker version."""
 
     def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
@@ -204,7 +204,7 @@ class GatesTopicsOnly(Playing):
 
 
 @formats("gated", "start 0 2.2 pmv 2.2-IV0 format 2.1; write 0 offsets")
-class GatesOneStepLate(Playing):
+class GatesOneStepLate(MutantCluster):
     """The first step of the line with the new format does not allow it."""
 
     def allows(self, setting: Rank) -> bool:
@@ -212,7 +212,7 @@ class GatesOneStepLate(Playing):
 
 
 @formats("gated", "start 0 2.2 format 2.1; write 0 offsets")
-class GatesOneStepEarly(Playing):
+class GatesOneStepEarly(MutantCluster):
     """The last step before the line with the new format allows it."""
 
     def allows(self, setting: Rank) -> bool:
@@ -220,7 +220,7 @@ class GatesOneStepEarly(Playing):
 
 
 @formats("gated", "start 0 2.2; start 1 2.2 format 2.1; write 1 offsets")
-class GatesByTheHighest(Playing):
+class GatesByTheHighest(MutantCluster):
     """One broker with the new setting lets every leader write the new format."""
 
     def write(self, state: State, event: Write) -> Transition[State, Action]:
@@ -244,7 +244,7 @@ class GatesByTheLowest(GatesByTheHighest):
 
 
 @formats("gated", "start 0 2.2 ibp 2.1; write 0 offsets")
-class HoldsBackByTheInterBrokerVersion(Playing):
+class HoldsBackByTheInterBrokerVersion(MutantCluster):
     """An incompatible change waits for the inter-broker version, too."""
 
     def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
@@ -253,15 +253,15 @@ class HoldsBackByTheInterBrokerVersion(Playing):
 
 
 @formats("gates-messages", "start 0 2.2 pmv 2.2 format 2.1; write 0 messages")
-class GatesMessagesByTheSetting(Playing):
+class GatesMessagesByTheSetting(MutantCluster):
     """Messages follow the persistent metadata version."""
 
     def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
         return super().gate(settings, replace(event, store="offsets"), topic_format)
 
 
-def _upgrades_early(store: Store) -> type[Playing]:
-    class Early(Playing):
+def _upgrades_early(store: Store) -> type[MutantCluster]:
+    class Early(MutantCluster):
         def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
             own = super().gate(settings, event, topic_format)
             return settings.inter_broker if event.store == store else own
@@ -271,8 +271,8 @@ def _upgrades_early(store: Store) -> type[Playing]:
     return Early
 
 
-def _never_upgrades(store: Store) -> type[Playing]:
-    class Never(Playing):
+def _never_upgrades(store: Store) -> type[MutantCluster]:
+    class Never(MutantCluster):
         def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
             return super().gate(settings, event, topic_format) if event.store != store or event.compatible else None
 
@@ -288,7 +288,7 @@ for _store in STORES:
 
 
 @formats("brings-no-format", "start 0 2.1; write 0 offsets")
-class ChangesFormatsWithTheSetting(Playing):
+class ChangesFormatsWithTheSetting(MutantCluster):
     """The release with the setting writes offsets in a format of its own."""
 
     def write(self, state: State, event: Write) -> Transition[State, Action]:
@@ -299,7 +299,7 @@ class ChangesFormatsWithTheSetting(Playing):
 
 
 @formats("serves", "start 0 2.2; write 0 offsets; start 0 2.2 format 2.1; read 0 offsets")
-class ReadsByTheSetting(Playing):
+class ReadsByTheSetting(MutantCluster):
     """A broker reads the new format only if its own setting allows it."""
 
     def loads(self, settings: Settings) -> bool:
@@ -307,7 +307,7 @@ class ReadsByTheSetting(Playing):
 
 
 @formats("serves", "start 0 2.0; write 0 offsets")
-class WritesNothing(Playing):
+class WritesNothing(MutantCluster):
     """A broker refuses each write."""
 
     def write(self, state: State, event: Write) -> Transition[State, Action]:
@@ -315,7 +315,7 @@ class WritesNothing(Playing):
 
 
 @formats("serves", "start 0 2.2; start 1 2.2 format 2.1; write 1 offsets")
-class WritesNothingDuringTheRoll(Playing):
+class WritesNothingDuringTheRoll(MutantCluster):
     """A broker with the old setting writes nothing while another one has the new setting."""
 
     def write(self, state: State, event: Write) -> Transition[State, Action]:
@@ -329,7 +329,7 @@ class WritesNothingDuringTheRoll(Playing):
 
 
 @formats("serves", "start 0 2.2; write 0 offsets; start 0 2.2")
-class NeedsAnEmptyDirectory(Playing):
+class NeedsAnEmptyDirectory(MutantCluster):
     """No broker starts on a directory that contains the new format."""
 
     def starts_on(self, settings: Settings, new: frozenset[Store]) -> bool:
@@ -337,7 +337,7 @@ class NeedsAnEmptyDirectory(Playing):
 
 
 @formats("compatible-at-once", "start 0 2.2 ibp 2.1; write 0 offsets~")
-class WritesCompatibleChangesAnyway(Playing):
+class WritesCompatibleChangesAnyway(MutantCluster):
     """A compatible change does not wait for the inter-broker version."""
 
     def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
@@ -346,7 +346,7 @@ class WritesCompatibleChangesAnyway(Playing):
 
 
 @formats("leaders-format", "start 0 2.2; write 0 offsets; start 0 2.2 format 2.1; read 0 offsets")
-class ForgetsNewRecords(Playing):
+class ForgetsNewRecords(MutantCluster):
     """A broker drops the records of the new format when its setting is lowered."""
 
     def opened(self, settings: Settings, new: frozenset[Store]) -> frozenset[Store]:
@@ -357,7 +357,7 @@ class ForgetsNewRecords(Playing):
 
 
 @formats("compatible-at-once", "start 0 2.2 format 2.1; write 0 offsets~")
-class HoldsBackCompatibleChanges(Playing):
+class HoldsBackCompatibleChanges(MutantCluster):
     """Compatible changes wait for the persistent metadata version, too."""
 
     def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
@@ -365,7 +365,7 @@ class HoldsBackCompatibleChanges(Playing):
 
 
 @formats("leaders-format", "start 0 2.2; start 1 2.2 format 2.1; write 0 offsets; read 1 offsets")
-class FollowersConvert(Playing):
+class FollowersConvert(MutantCluster):
     """A follower rewrites the records of the leader in the format of its own setting."""
 
     def takes(self, settings: Settings, store: Store) -> bool:
@@ -373,7 +373,7 @@ class FollowersConvert(Playing):
 
 
 @formats("leaders-format", "start 0 2.2 format 2.1; start 1 2.2; write 0 offsets; read 1 offsets")
-class FollowersUpgrade(Playing):
+class FollowersUpgrade(MutantCluster):
     """A follower with the new setting stores the old records of its leader in the new format."""
 
     def write(self, state: State, event: Write) -> Transition[State, Action]:
@@ -389,7 +389,7 @@ class FollowersUpgrade(Playing):
 
 
 @rolls("way-back", "start 0 2.0; start 0 2.0")
-class StartsOnce(Playing):
+class StartsOnce(MutantCluster):
     """A directory that a broker has used is refused, as if every restart were a downgrade."""
 
     def start(self, state: State, event: Start) -> Transition[State, Action]:
@@ -400,7 +400,7 @@ class StartsOnce(Playing):
 
 
 @rolls("way-back", "start 0 2.2 format 2.1; start 0 2.0")
-class ConvertsAtTheStart(Playing):
+class ConvertsAtTheStart(MutantCluster):
     """The new binary writes its snapshots anew when it starts, in the format that it prefers."""
 
     def opened(self, settings: Settings, new: frozenset[Store]) -> frozenset[Store]:
@@ -408,7 +408,7 @@ class ConvertsAtTheStart(Playing):
 
 
 @rolls("no-blind-downgrade", "start 0 2.2; write 0 offsets; start 0 2.0")
-class StartsOnAnything(Playing):
+class StartsOnAnything(MutantCluster):
     """A binary starts on a directory that it cannot read."""
 
     def starts_on(self, settings: Settings, new: frozenset[Store]) -> bool:
@@ -416,7 +416,7 @@ class StartsOnAnything(Playing):
 
 
 @rolls("no-blind-downgrade", "start 0 2.2; start 1 2.0; write 0 offsets; read 1 offsets")
-class ReadsAnything(Playing):
+class ReadsAnything(MutantCluster):
     """A binary reads the new format as if it were the old one."""
 
     def loads(self, settings: Settings) -> bool:

@@ -22,10 +22,11 @@ from kipcheck.conformance.protocols.persistent_metadata.ops import (
     Write,
 )
 from kipcheck.conformance.protocols.persistent_metadata.settings import STEPS, Binary, admits, resolved
+from kipcheck.conformance.wire.stored_records import version_counts
 
 LAST_OLD, FIRST_NEW, LAST_NEW = "2.1-IV2", "2.2-IV0", "2.2-IV1"
 POINTS: Final = (LAST_OLD, FIRST_NEW, LAST_NEW)
-OLDEST: Final = "0.8.0"
+OLDEST: Final = next(iter(version_counts()))
 STORES: Final[tuple[Store, ...]] = get_args(Store)
 TOPICS: Final = tuple(each for each in STORES if each in REPLICATED)
 OLDER: Final[tuple[Binary, ...]] = ("2.1", "2.0")

@@ -47,7 +47,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownStores:
     live: Mapping[str, Member] = field(default_factory=dict)
     stores: Mapping[tuple[str, int], str] = field(default_factory=dict)
     """Instance and task -> ``old``; ``prepared``: only the beginning of a new one; ``new``."""
@@ -75,7 +75,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class AppStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+class AppStep(AnsweredStep[Step, Mapping[str, Any], KnownStores]):
     @property
     def owner(self) -> tuple[str, Member] | None:
         """The instance that has the task of this step."""
@@ -86,16 +86,16 @@ class AppStep(AnsweredStep[Step, Mapping[str, Any], Known]):
     def had(self) -> Had | None:
         return self.before.has.get((self.request["task"], self.request["key"]))
 
-    def known_after(self) -> Known:
+    def known_after(self) -> KnownStores:
         return _after(self)
 
 
 @cached_on_history
 def trace(history: History) -> tuple[AppStep, ...]:
-    return plain_steps(history, Known(), AppStep)
+    return plain_steps(history, KnownStores(), AppStep)
 
 
-def _after(each: AppStep) -> Known:
+def _after(each: AppStep) -> KnownStores:
     known, step = each.before, each.request
     if not each.accepted:
         if step.verb == "start-instance":
@@ -128,12 +128,12 @@ def _after(each: AppStep) -> Known:
     return _written(each) if step.verb in (*SERVICES, "append-record") else known
 
 
-def _without(known: Known, name: str) -> Known:
+def _without(known: KnownStores, name: str) -> KnownStores:
     stores = {place: had for place, had in known.stores.items() if place != (name, IN_MEMORY)}
     return replace(known, live={each: had for each, had in known.live.items() if each != name}, stores=stores)
 
 
-def _started(known: Known, step: Step) -> Known:
+def _started(known: KnownStores, step: Step) -> KnownStores:
     after = _without(known, step["instance"])
     live = dict(sorted({**after.live, step["instance"]: Member(step["code"], step["mode"], step["metadata"])}.items()))
     after = replace(after, live=live)
@@ -144,7 +144,7 @@ def _started(known: Known, step: Step) -> Known:
     return replace(_stored(after, step["instance"], task, "new"), swapping=rest)
 
 
-def _rebalanced(known: Known, shares: list[Mapping[str, Any]]) -> Known:
+def _rebalanced(known: KnownStores, shares: list[Mapping[str, Any]]) -> KnownStores:
     found = {each["instance"]: each for each in shares}
     plain = any(name in found and not each.marked for name, each in known.live.items())
     after, live = known, dict(known.live)
@@ -160,7 +160,7 @@ def _rebalanced(known: Known, shares: list[Mapping[str, Any]]) -> Known:
     return replace(after, live=live, left=frozenset())
 
 
-def _created(known: Known, name: str, task: int, member: Member) -> Known:
+def _created(known: KnownStores, name: str, task: int, member: Member) -> KnownStores:
     """The stores that an instance has of a task once it got it."""
     had = known.stores.get((name, task))
     if member.code in ("old", "plain"):
@@ -176,11 +176,11 @@ def _created(known: Known, name: str, task: int, member: Member) -> Known:
     return known if had in ("old", "prepared") else _stored(known, name, task, "new")
 
 
-def _stored(known: Known, name: str, task: int, store: str) -> Known:
+def _stored(known: KnownStores, name: str, task: int, store: str) -> KnownStores:
     return replace(known, stores={**known.stores, (name, task): store})
 
 
-def _written(each: AppStep) -> Known:
+def _written(each: AppStep) -> KnownStores:
     known, step = each.before, each.request
     if step.verb in READS:
         shown = each.answer["value"]
@@ -201,7 +201,7 @@ def _written(each: AppStep) -> Known:
     return _logged(after, step["task"], (step["key"], value, step["timestamp"]))
 
 
-def _logged(known: Known, task: int, write: Write) -> Known:
+def _logged(known: KnownStores, task: int, write: Write) -> KnownStores:
     return replace(known, writes={**known.writes, task: (*known.writes.get(task, ()), write)})
 
 

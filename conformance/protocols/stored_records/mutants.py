@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.stored_records.invariants import LOADED, NO_LINE, WRITTEN
@@ -28,8 +29,8 @@ class Storing(MachineMutant, StoredRecords):
 
 
 Made = TypeVar("Made", bound=type[Storing])
-BEFORE_KIP_915 = "3.3.2"
-IN_SCALA = "3.9.2"
+BEFORE_KIP_915 = named("last-before-kip-915")
+IN_SCALA = named("last-before-4")
 
 
 def writes(invariant: str, least: str, edition: str = "") -> Callable[[Made], Made]:

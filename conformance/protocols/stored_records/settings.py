@@ -11,7 +11,7 @@ FEATURES_SINCE: Final = Release.parse(since("kip-848"))
 """From here on levels of features gate records (384-22), and a broker has metadata.version."""
 OLDEST_METADATA: Final = InterBroker.parse("3.3-IV3")
 """MetadataVersion.MINIMUM_VERSION of 4.0.0 and later."""
-OLDEST: Final = InterBroker.parse("0.10.0")
+OLDEST: Final = InterBroker.parse(patches()[0])
 """Of earlier releases; older versions are not considered."""
 LATEST: Final = InterBroker.parse("999.0")
 

@@ -52,7 +52,7 @@ NEVER: Final = Had(None)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownStore:
     """What is known of the store from the answers so far."""
 
     open: str | None = None
@@ -102,7 +102,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+class StoreStep(AnsweredStep[Step, Mapping[str, Any], KnownStore]):
     def contents(self) -> Iterator[tuple[str, Stored | None]]:
         """The keys whose contents the answer shows, and those."""
         if not self.accepted:
@@ -121,7 +121,7 @@ class StoreStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         known = FORMATS.index(self.before.open) + 1 if self.before.open in FORMATS else 0
         return had.contents[:known] == shown[:known]
 
-    def known_after(self) -> Known:
+    def known_after(self) -> KnownStore:
         return _after(self)
 
 
@@ -131,10 +131,10 @@ def _stored(found: Mapping[str, Any]) -> Stored:
 
 @cached_on_history
 def trace(history: History) -> tuple[StoreStep, ...]:
-    return plain_steps(history, Known(), StoreStep)
+    return plain_steps(history, KnownStore(), StoreStep)
 
 
-def _after(answered: StoreStep) -> Known:
+def _after(answered: StoreStep) -> KnownStore:
     before, step = answered.before, answered.request
     if not answered.accepted:
         refused = step.verb == "store-open" and before.open is None
@@ -173,7 +173,7 @@ def _after(answered: StoreStep) -> Known:
     return known
 
 
-def _opened(known: Known, format: str, flushes: int | None) -> Known:
+def _opened(known: KnownStore, format: str, flushes: int | None) -> KnownStore:
     """After a crash a key has what it had at the last flush that was kept, or anything since.
 
     If it was written since, it may be absent: then a task restores it from the changelog.
@@ -196,19 +196,19 @@ def _left(entries: tuple[tuple[int, Had], ...], kept: int) -> tuple[Had, ...]:
     return (*restored, *(had for _, had in durable), *since)
 
 
-def _having(known: Known, key: str, had: Had) -> Known:
+def _having(known: KnownStore, key: str, had: Had) -> KnownStore:
     """The key has this, and nothing else."""
     settled = {} if len(known.of(key)) == 1 else {key: ((-1, had),)}
     return replace(known, may_be={**known.may_be, key: (had,)}, written={**known.written, **settled})
 
 
-def _moved(known: Known, key: str, had: Had) -> Known:
+def _moved(known: KnownStore, key: str, had: Had) -> KnownStore:
     """A reading moved the key to the format of the open store, for good once that is closed."""
     after = _having(known, key, replace(had, format=known.open or had.format))
     return replace(after, moved=known.moved | {key})
 
 
-def _written(known: Known, step: Step, by: str, at: int) -> Known:
+def _written(known: KnownStore, step: Step, by: str, at: int) -> KnownStore:
     key, value, format = step["key"], step.body.get("value"), known.open or ""
     if value is None:
         had = Had(None, "deleted", at)

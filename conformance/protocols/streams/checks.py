@@ -6,6 +6,7 @@ from functools import partial
 from itertools import permutations
 from typing import Any, Final
 
+from kipcheck.conformance.core.files.releases_table import table
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.edition import APACHE, KIP_268, Standing, edition
 from kipcheck.conformance.core.values.release import Release, judged_lines
@@ -40,7 +41,7 @@ from kipcheck.conformance.protocols.upgrade.script_checks import possible_script
 from kipcheck.conformance.targets.protocol import STREAM, Claims
 from kipcheck.conformance.wire.schema import ZERO_UUID
 
-DEFAULT_LINE: Final = ("0.10.0",)
+DEFAULT_LINE: Final = LINES[:1]
 """For releases without ``upgrade.from``, which ignore it."""
 
 # Hand-written scripts
@@ -165,25 +166,17 @@ def newest_line(edition_name: str) -> str:
     return "1.1" if here.standing is Standing.DRAFT else [*DEFAULT_LINE, *Rules.of(here.release).owed().accepts][-1]
 
 
-MIXED: Final = (
-    then(started("2.0.1"), restarted("2.0.1")),
-    then(started("2.2.2"), restarted("2.3.1")),
-    then(started("1.1.1"), restarted("2.3.1<1.1"), restarted("2.3.1")),
-    then(started("0.10.0.1"), restarted("1.1.1<0.10.0"), restarted("1.1.1")),
-    then(started("0.10.2.2"), restarted("3.9.2<0.10.2"), restarted("3.9.2")),
-    then(started("2.3.1"), restarted("2.4.1<2.3"), restarted("2.4.1")),
-    then(started("2.3.1"), restarted("3.9.2<2.3"), restarted("3.9.2"), restarted("4.3.1")),
-    then(started("2.4.1"), restarted("2.6.0"), restarted("2.6.3")),
-    then(started("2.5.1"), restarted("4.3.1", "bca")),
-    then(started("3.1.2"), "start a 3.9.2; move b 3; start b 4.3.1; move c 2; start c 2.8.2; settle"),
-    then(started("4.3.1"), restarted("2.8.2"), restarted("4.3.1")),
-    then(started("3.2.3"), restarted("3.9.2"), restarted("4.3.1")),
-)
-MIXED_DRAFT: Final = (
-    then(started("1.1.1"), restarted("own<1.1"), restarted("own")),
-    then(started("0.10.0.1"), restarted("own<0.10.0", "cab"), restarted("own")),
-    then(started("0.10.2.2"), restarted("own<0.10.2", "bca"), restarted("own"), restarted("future")),
-)
+def upgrades(kind: str) -> tuple[str, ...]:
+    """Scripts of mixed groups, from the table of releases."""
+
+    def restarts(given: str) -> str:
+        return given if ";" in given else restarted(*given.split())
+
+    return tuple(then(started(first), *map(restarts, later)) for first, *later in table()["streams-upgrades"][kind])
+
+
+MIXED: Final = upgrades("released")
+MIXED_DRAFT: Final = upgrades("draft")
 
 
 def mixed(number: int) -> Callable[[Subject], Value]:

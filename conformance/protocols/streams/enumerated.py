@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, combinations, combinations_with_replacement, pairwise, permutations, product
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.files.releases_table import listed, since
+from kipcheck.conformance.core.files.releases_table import listed, named, since
 from kipcheck.conformance.core.values.edition import KIP_268, Standing, edition
 from kipcheck.conformance.core.values.release import Release, judged_lines
 from kipcheck.conformance.protocols.declare.check import Conversation
@@ -20,14 +20,14 @@ from kipcheck.conformance.protocols.streams.ops import OPERATIONS, Deploy
 
 UNKNOWN_LINES: Final = ("0.9.0", "1.2", "9.9")
 """Values of ``upgrade.from`` that no release accepts."""
-OLDEST_OF_VERSION: Final = ("0.10.0", "1.1")
+OLDEST_OF_VERSION: Final = (LINES[0], "1.1")
 """A value of ``upgrade.from`` for version 1, and one for version 2."""
-FIRST_PROBING: Final = "2.0.1"
+FIRST_PROBING: Final = named("first-with-probing")
 PRE_PROBING: Final = tuple(
     each for each in judged_lines("streams") if Release.parse(each) < Release.parse(since("kip-268"))
 )
 """A release of each line before version probing, in order."""
-WITHOUT_PATH: Final = ("0.10.0", "0.10.1")
+WITHOUT_PATH: Final = LINES[:2]
 """The cell of the test matrix without a rolling path: no release of the later line has the fix (268-41, 268-53)."""
 
 

@@ -5,15 +5,16 @@ Each was observed of brokers of the releases around the change, and of their coo
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, final
+from typing import ClassVar, Final, final
 
-from kipcheck.conformance.core.files.releases_table import span
-from kipcheck.conformance.core.values.release import NEWEST, Release, releases
+from kipcheck.conformance.core.values.release import NEWEST, Release, behaviours
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Rules:
+    takes_epoch_0: ClassVar = True
+    counts_revocations: ClassVar = True
     aims_when_empty: bool
     """A target assignment is computed when the last member leaves (KAFKA-20442)."""
     takes_instances: bool
@@ -25,16 +26,7 @@ class Rules:
     @cache
     def of(cls, release: str) -> "Rules":
         """The rules of a release. Errors: ValueError for an invalid release."""
-        this = Release.parse(release)
-
-        def has(behaviour: str) -> bool:
-            return this in releases(span(behaviour, "streams-coordinator"))
-
-        return cls(
-            aims_when_empty=has("aims-when-empty"),
-            takes_instances=has("takes-instances"),
-            switches_roles=has("switches-roles"),
-        )
+        return cls(**behaviours(cls, Release.parse(release), "streams-coordinator"))
 
 
 CURRENT: Final = Rules.of(NEWEST)

@@ -61,7 +61,7 @@ def filed(name: str, out: Path) -> list[dict[str, Any]]:
     chosen = (mutant.check,), (mutant.subject,)
     cases = LIVE_CASES if CHECKS[mutant.check].role is Role.CLIENT else None
     options = Options((f"miniature/{name}",), subject_of(mutant).edition, *chosen, cases=cases, workers=1, out=out)
-    assert run.hold(options, find).ledger is not None
+    assert run.execute(options, find).ledger is not None
     return [json.loads(path.read_text("utf-8")) for path in sorted((out / "failures").glob("*.json"))]
 
 

@@ -1,11 +1,8 @@
 """What a docstring, a comment or a page names in backquotes exists: a module, class, function, field, file or id."""
 
-import ast
 import builtins
-import io
 import re
 import sys
-import tokenize
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -19,6 +16,11 @@ NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*(?:\(\))?")
 """Other texts in backquotes are values, shorthand, commands and code."""
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.(?:py|toml)")
 """Of the names on a page only those of source files are ours without doubt: findings name code of others."""
+DOCSTRING = re.compile(r'^ *r?"""(.*?)"""', re.DOTALL | re.MULTILINE)
+"""Those of modules, classes and functions, and those below a field or a constant: each begins a line."""
+COMMENT = re.compile(r"#.*``.*")
+SENTENCE = re.compile(r'"[^"\n]* [^"\n]*"|#.*')
+CLASS = re.compile(r"^( *)class (\w+)\b.*\n((?:(?:\1 .*)?\n)*)", re.MULTILINE)
 DATA = {".toml", ".json", ".java", ".go", ".mjs", ".lock", ".txt"}
 KAFKA_AND_JAVA = """
     AbstractApiMessageSerde AbstractLegacyRecordBatch AssignorError BootstrapDirectory BrokerMetadataCheckpoint
@@ -28,11 +30,12 @@ KAFKA_AND_JAVA = """
     RocksDBMigratingWindowStoreWithHeaders UnifiedLog Writable expireClassicGroupMemberHeartbeat getErrorResponse
     handleTopicMetadataRequest legacyFetchOffsetsBefore partitionFor readUTF validateOffsetCommit
     validateOnlineDowngradeWithReplacedMember metadata.max.age.ms java.util.zip.CRC32C log_format.h version_edit.h
-    java.io.DataOutput org.apache.spark internal.leave.group.on.close members.metadata
+    java.io.DataOutput directory.id org.apache.spark spark.python.daemon.module
+    internal.leave.group.on.close members.metadata
 """
 CLIENTS_PROGRAMS_AND_EXAMPLES = """
-    KafkaNetClient NotCoordinatorError isEnabledFor nohup sha256sum sum.golang.org STEM_from_RELEASE name__0_2 rr
-    __del__ tmp_path rare nth
+    KIPCHECK_BOOTSTRAP KafkaNetClient NotCoordinatorError isEnabledFor nohup sha256sum sum.golang.org
+    STEM_from_RELEASE name__0_2 rr __del__ tmp_path rare nth
 """
 OF_OTHERS = frozenset((KAFKA_AND_JAVA + CLIENTS_PROGRAMS_AND_EXAMPLES).split())
 
@@ -43,42 +46,17 @@ def sources(pattern: str) -> Iterator[Path]:
     return (path for path in found if "__pycache__" not in path.parts and path.name != Path(__file__).name)
 
 
-def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
-    """Texts that stand alone: docstrings, and those below a field or a constant."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value
-
-
 def names_in_python(text: str) -> Iterator[tuple[int, str]]:
     """Line and name of each name in double backquotes of a docstring or comment."""
-    texts = [(each.lineno, str(each.value)) for each in docstrings(ast.parse(text))]
-    if re.search(r"#.*``", text):
-        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-        texts += [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
-    for line, prose in texts:
-        names = re.findall(r"``([^`]+)``", prose)
+    for found in (*DOCSTRING.finditer(text), *COMMENT.finditer(text)):
+        line = text.count("\n", 0, found.start()) + 1
+        names = re.findall(r"``([^`]+)``", found[0])
         yield from ((line, name) for name in names if NAME.fullmatch(name) or FILE.fullmatch(name))
 
 
 def names_on_page(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         yield from ((number, name) for name in re.findall(r"`([^`]+)`", line) if FILE.fullmatch(name))
-
-
-def words_of(tree: ast.AST) -> Iterator[str]:
-    """What a program names, and its strings that are no sentences."""
-    prose = {id(each) for each in docstrings(tree)}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Constant(value=str(text)) if " " not in text and id(node) not in prose:
-                yield text
-            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.alias(name=name):
-                yield name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.keyword(arg=str(name)) | ast.alias(asname=str(name)):
-                yield name
 
 
 @cache
@@ -91,23 +69,24 @@ def known() -> tuple[frozenset[str], frozenset[str], dict[str, set[str]]]:
         members.setdefault(path.parent.name, set()).add(path.stem)
         found.update(*map(WORD.findall, parts))
         if path.suffix == ".py":
-            tree = ast.parse(path.read_text("utf-8"))
-            words = {*words_of(tree)}
-            found |= words
-            members.setdefault(path.parent.name if path.stem == "__init__" else path.stem, set()).update(words)
-            for node in ast.walk(tree):
-                if isinstance(node, ast.ClassDef):
-                    members.setdefault(node.name, set()).update(words_of(node))
+            text = SENTENCE.sub("", DOCSTRING.sub("", path.read_text("utf-8")))
+            members.setdefault(path.parent.name if path.stem == "__init__" else path.stem, set()).update(words_in(text))
+            for each in CLASS.finditer(text):
+                members.setdefault(each[2], set()).update(words_in(each[3]))
+            found.update(words_in(text))
         elif path.suffix in DATA and path.is_file():
-            text = path.read_text("utf-8", errors="replace")
-            found.update(WORD.findall(text), NAME.findall(text))
-    found.update(word for text in [*found] if not NAME.fullmatch(text) for word in WORD.findall(text))
+            found.update(words_in(path.read_text("utf-8", errors="replace")))
     return frozenset(found) | OF_OTHERS, frozenset(paths), members
+
+
+def words_in(text: str) -> set[str]:
+    """Words, and several that dots join."""
+    return {*WORD.findall(text), *NAME.findall(text)}
 
 
 def is_there(name: str) -> bool:
     words, paths, members = known()
-    if name in words:
+    if name in words or name in paths:
         return True
     if FILE.fullmatch(name):
         is_pattern = any(WORD.fullmatch(word) and word.isupper() for word in re.split(r"[./]", name))

@@ -13,7 +13,7 @@ from kipcheck import reports
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.core.values.part import Part
-from kipcheck.conformance.engine.execution.run import Options, hold
+from kipcheck.conformance.engine.execution.run import Options, execute
 from kipcheck.conformance.engine.ledger.merge import merge
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter
 from kipcheck.conformance.targets.in_process import InProcess
@@ -32,7 +32,7 @@ class RefusesToJoin(CoordinatorAdapter):
 
 
 def ran(adapter: CoordinatorAdapter, options: Options, code: int = exits.CONFORMANT) -> Path:
-    outcome = hold(options, lambda name: InProcess(adapter))
+    outcome = execute(options, lambda name: InProcess(adapter))
     assert (outcome.exit_code, outcome.failures) == (code, 0)
     assert outcome.ledger is not None
     return outcome.ledger

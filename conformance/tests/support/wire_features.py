@@ -12,11 +12,11 @@ from kipcheck.conformance.core.values.history import Observation, Refused, Repli
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.live.server.feature_broker import FeatureBroker
 from kipcheck.conformance.live.server.listener import Front
-from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS, Declared, DeclareNode, Format
+from kipcheck.conformance.protocols.features.strategies.kraft import kraft_updates
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import observed
 from kipcheck.conformance.tests.support.machines import session_answers

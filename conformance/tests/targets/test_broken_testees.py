@@ -151,7 +151,7 @@ def broken(name: str, where: Path, limits: Limits) -> Testee:
 
 def run(name: str, where: Path, limits: Limits, **change: object) -> tuple[Outcome, Ledger]:
     options = Options((name,), checks=(CHECK,), messages=(MESSAGE,), cases=CASES, workers=1, out=where / "out")
-    outcome = engine_run.hold(replace(options, **change), lambda _: broken(name, where, limits))  # type: ignore[arg-type]
+    outcome = engine_run.execute(replace(options, **change), lambda _: broken(name, where, limits))  # type: ignore[arg-type]
     assert outcome.ledger is not None
     return outcome, read(outcome.ledger)
 
@@ -312,7 +312,7 @@ def test_the_number_of_workers_changes_no_verdict(name: str, tmp_path: Path, mon
     for workers in (1, 2):
         out = tmp_path / str(workers)
         checks = (CHECK, "wire/round-trip")
-        outcome = engine_run.hold(
+        outcome = engine_run.execute(
             Options((command,), checks=checks, cases=CASES, workers=workers, out=out), registry.target
         )
         assert outcome.ledger is not None

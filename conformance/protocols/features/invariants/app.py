@@ -22,7 +22,7 @@ KIP: Final = ("KIP-584", "KIP-447")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownGroup:
     level: int = OLD
     """Finalized."""
     caches: Mapping[int, int] = field(default_factory=dict)
@@ -36,19 +36,19 @@ class Known:
     def upgraded(self) -> bool:
         return NEW in self.members.values()
 
-    def without(self, member: str) -> "Known":
+    def without(self, member: str) -> "KnownGroup":
         members = {name: level for name, level in self.members.items() if name != member}
         return replace(self, members=members, told=self.told - {member})
 
 
 @dataclass(frozen=True, slots=True)
-class AppStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+class AppStep(AnsweredStep[Step, Mapping[str, Any], KnownGroup]):
     @property
     def cached(self) -> int:
         """The level that the broker of the step knows."""
         return self.before.caches.get(self.request["broker"], OLD)
 
-    def known_after(self) -> Known:
+    def known_after(self) -> KnownGroup:
         known = self.before
         match app.OPERATIONS.event_of(self.request):
             case app.Finalize(level):
@@ -74,7 +74,7 @@ class AppStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[AppStep, ...]:
-    return plain_steps(history, Known(), AppStep)
+    return plain_steps(history, KnownGroup(), AppStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:

@@ -29,7 +29,7 @@ KIP: Final = ("KIP-584",)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownFeatures:
     """What a client was sent so far."""
 
     needs: Mapping[str, int] | None = None
@@ -42,10 +42,10 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientStep(AnsweredStep[Step, Mapping[str, Any], Known]):
-    def known_after(self) -> Known:
+class ClientStep(AnsweredStep[Step, Mapping[str, Any], KnownFeatures]):
+    def known_after(self) -> KnownFeatures:
         if self.verb == "client-features":
-            return Known({each["feature"]: each["level"] for each in self.request["needs"]})
+            return KnownFeatures({each["feature"]: each["level"] for each in self.request["needs"]})
         epoch, highest = self.request.body.get("epoch", NO_EPOCH), self.before.highest
         if self.verb != "broker-answers" or epoch < highest:
             return self.before
@@ -55,7 +55,7 @@ class ClientStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[ClientStep, ...]:
-    return plain_steps(history, Known(), ClientStep)
+    return plain_steps(history, KnownFeatures(), ClientStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:

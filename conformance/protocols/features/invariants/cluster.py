@@ -58,7 +58,7 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownCluster:
     """What is known of the cluster from the answers so far."""
 
     brokers: Mapping[int, Spans] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Known:
     answered: Mapping[int, Spans] = field(default_factory=dict)
     """The finalized features that each live broker answered since it read the node last."""
 
-    def without(self, number: int) -> "Known":
+    def without(self, number: int) -> "KnownCluster":
         """A broker is not live any more."""
         brokers = {each: own for each, own in self.brokers.items() if each != number}
         elected = None if self.elected == number else self.elected
@@ -88,7 +88,7 @@ class Known:
         known = replace(self, brokers=brokers, old=self.old - {number}, contents=contents, elected=elected)
         return known.reads(number, None)
 
-    def reads(self, number: int, contents: Contents | None) -> "Known":
+    def reads(self, number: int, contents: Contents | None) -> "KnownCluster":
         """A broker reads the node; None: it is not live, or what it reads is not known."""
         read = {each: own for each, own in self.read.items() if each != number}
         answered = {each: own for each, own in self.answered.items() if each != number}
@@ -96,7 +96,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+class ClusterStep(AnsweredStep[Step, Mapping[str, Any], KnownCluster]):
     @property
     def brokers(self) -> Mapping[int, Spans]:
         return self.before.brokers
@@ -105,7 +105,7 @@ class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Known]):
     def contents(self) -> Contents | None:
         return self.before.contents
 
-    def known_after(self) -> Known:
+    def known_after(self) -> KnownCluster:
         known = self.before
         match ops.OPERATIONS.event_of(self.request):
             case ops.StartBroker(number, supported, old, static):
@@ -137,7 +137,7 @@ class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[ClusterStep, ...]:
-    return plain_steps(history, Known(), ClusterStep)
+    return plain_steps(history, KnownCluster(), ClusterStep)
 
 
 def spans(found: Any) -> Spans:

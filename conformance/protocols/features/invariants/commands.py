@@ -27,21 +27,21 @@ DESCRIBE, MAPPING, NEEDS, LEVELS = "command-describe", "command-mapping", "comma
 CHANGES: Final = (CHANGE, DISABLE, ALL)
 METADATA, KRAFT = "metadata.version", "kraft.version"
 KIP: Final = ("KIP-584",)
-Known_ = Mapping[str, int]
+Levels = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    levels: Known_ | None = None
+class KnownLevels:
+    levels: Levels | None = None
     """What is finalized; None: not known, since a command was run."""
     epoch: int = -1
     supported: Mapping[str, tuple[int, int]] | None = None
-    mappings: Mapping[int, Known_] = field(default_factory=dict)
+    mappings: Mapping[int, Levels] = field(default_factory=dict)
     """By release: what version-mapping printed."""
 
 
 @dataclass(frozen=True, slots=True)
-class CommandStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+class CommandStep(AnsweredStep[Step, Mapping[str, Any], KnownLevels]):
     following: Op | None = None
 
     @property
@@ -53,7 +53,7 @@ class CommandStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         return "disable" if self.verb == DISABLE else str(self.request.body.get("command", ""))
 
     @property
-    def after(self) -> Known_ | None:
+    def after(self) -> Levels | None:
         """The levels that the next step read."""
         return None if self.following is None else _levels(self.following)
 
@@ -75,7 +75,7 @@ class CommandStep(AnsweredStep[Step, Mapping[str, Any], Known]):
     def done(self) -> dict[str, int]:
         return {each["feature"]: each["level"] for each in self.answer.get("lines", ()) if each["done"]}
 
-    def known_after(self) -> Known:
+    def known_after(self) -> KnownLevels:
         known = self.before
         if self.verb in CHANGES:
             return known if self.dry or not self.accepted else replace(known, levels=None)
@@ -92,14 +92,14 @@ class CommandStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[CommandStep, ...]:
-    def read(op: Op, known: Known) -> CommandStep | None:
+    def read(op: Op, known: KnownLevels) -> CommandStep | None:
         following = next(iter(history.ops[op.index + 1 : op.index + 2]), None)
         return CommandStep(op, op.step, payload(op), known, following)
 
-    return tuple(answered_steps(history, Known(), read))
+    return tuple(answered_steps(history, KnownLevels(), read))
 
 
-def _levels(op: Op) -> Known_ | None:
+def _levels(op: Op) -> Levels | None:
     if op.step.verb != LEVELS or not isinstance(op.observation, Replied):
         return None
     return {each["feature"]: each["level"] for each in op.observation["levels"]}

@@ -31,7 +31,7 @@ Range: TypeAlias = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownLevel:
     """What is known of the cluster from the answers so far."""
 
     level: int = 0
@@ -45,7 +45,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+class ControllerStep(AnsweredStep[Step, Mapping[str, Any], KnownLevel]):
     @property
     def level(self) -> int:
         """The level that was finalized before it."""
@@ -85,7 +85,7 @@ class ControllerStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         found = self.answer.get(name)
         return found if type(found) is int else None
 
-    def known_after(self) -> Known:
+    def known_after(self) -> KnownLevel:
         before, level, brokers = self.before, self.level, {**self.before.brokers}
         match self.verb:
             case "update" if self.accepted:
@@ -100,8 +100,8 @@ class ControllerStep(AnsweredStep[Step, Mapping[str, Any], Known]):
                 level = level if reported is None else reported
         epoch = self.reported("epoch") if self.verb in ("update", "describe") else None
         if epoch is None:
-            return Known(level, before.epoch, brokers, (*before.since, self.op.index))
-        return Known(level, epoch, brokers)
+            return KnownLevel(level, before.epoch, brokers, (*before.since, self.op.index))
+        return KnownLevel(level, epoch, brokers)
 
 
 def suits(span: Range, level: int) -> bool:
@@ -114,7 +114,7 @@ def _knows(span: Range) -> str:
 
 @cached_on_history
 def trace(history: History) -> tuple[ControllerStep, ...]:
-    return plain_steps(history, Known(), ControllerStep)
+    return plain_steps(history, KnownLevel(), ControllerStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:

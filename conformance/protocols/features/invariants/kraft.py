@@ -39,7 +39,7 @@ Levels = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownCluster:
     """What is known of the cluster from the answers so far."""
 
     levels: Levels | None = None
@@ -56,7 +56,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+class KraftStep(AnsweredStep[Step, Mapping[str, Any], KnownCluster]):
     following: Op | None = None
     """The next step."""
 
@@ -105,12 +105,12 @@ class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         asked = {each["feature"]: each["upgrade_type"] for each in self.request["updates"]}
         return frozenset(name for name, kind in asked.items() if kind in DOWNGRADES and self.request["version"] == 0)
 
-    def known_after(self) -> Known:
+    def known_after(self) -> KnownCluster:
         before = self.before
         match ops.OPERATIONS.event_of(self.request):
             case ops.Format(level, levels, controllers):
                 stated = {each.feature: each.level for each in levels if each.level}
-                return Known(quorum=controllers, stated={**stated, METADATA: level})
+                return KnownCluster(quorum=controllers, stated={**stated, METADATA: level})
             case ops.KraftUpdate():
                 return replace(before, levels=None, stated=before.stated if self.validates else None, epoch=None)
             case ops.ReadLevels():
@@ -132,14 +132,14 @@ class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 def trace(history: History) -> tuple[KraftStep, ...]:
     """The steps up to the first one without an answer, or a node or format that was refused."""
 
-    def read(op: Op, known: Known) -> KraftStep | None:
+    def read(op: Op, known: KnownCluster) -> KraftStep | None:
         if op.step.verb not in ALL or (op.step.verb != "kraft-update" and isinstance(op.observation, Refused)):
             return None
         following = next(iter(history.ops[op.index + 1 : op.index + 2]), None)
         return KraftStep(op, op.step, payload(op), known, following)
 
     newest = Rules.of_edition(edition(history.case.edition)).newest
-    return tuple(answered_steps(history, Known(stated={METADATA: newest}), read))
+    return tuple(answered_steps(history, KnownCluster(stated={METADATA: newest}), read))
 
 
 def _levels(op: Op) -> Levels | None:

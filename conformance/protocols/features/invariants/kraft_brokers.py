@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.edition import edition
@@ -22,8 +23,8 @@ registrations = partial(invariant, role=Role.CONTROLLER, checks=(BROKERS,))
 METADATA, UNSUPPORTED = "metadata.version", "UNSUPPORTED_VERSION"
 UNDECLARED: Final = (1, 1)
 """What a broker supports of metadata.version that does not declare it."""
-REFUSES_UNDECLARED: Final = Release.parse("3.9.0")
-HIDES_ZERO: Final = Release.parse("3.9.0")
+REFUSES_UNDECLARED: Final = Release.parse(since("undeclared-finalized-refused", "controller"))
+HIDES_ZERO: Final = Release.parse(since("hides-level-0", "controller"))
 SHOWS_ZERO: Final = 4
 KIP: Final = ("KIP-584",)
 Levels = Mapping[str, int]

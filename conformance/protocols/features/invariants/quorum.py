@@ -32,7 +32,7 @@ Levels = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownQuorum:
     base: Levels | None = None
     """The levels of the last reading, and of what was acknowledged since; None: not known."""
     acknowledged: Levels = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class QuorumStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+class QuorumStep(AnsweredStep[Step, Mapping[str, Any], KnownQuorum]):
     @property
     def asked(self) -> dict[str, int]:
         return {each["feature"]: each["level"] for each in self.request["updates"]}
@@ -73,15 +73,15 @@ class QuorumStep(AnsweredStep[Step, Mapping[str, Any], Known]):
             for each in self.answer["nodes"] if each["levels"] is not None
         }  # fmt: skip
 
-    def known_after(self) -> Known:
+    def known_after(self) -> KnownQuorum:
         known = self._known_after()
         return replace(known, alone=False) if len(known.active) >= MAJORITY else known
 
-    def _known_after(self) -> Known:
+    def _known_after(self) -> KnownQuorum:
         known = self.before
         match self.verb:
             case "quorum-format":
-                return Known(beside=self.request.body.get("beside") is not None)
+                return KnownQuorum(beside=self.request.body.get("beside") is not None)
             case "quorum-pause":
                 return replace(known, paused=known.paused | {*self.answer["hit"]})
             case "quorum-kill":
@@ -99,7 +99,7 @@ class QuorumStep(AnsweredStep[Step, Mapping[str, Any], Known]):
                 return self._read(known)
         return known
 
-    def _sent(self, known: Known, asked: Levels) -> Known:
+    def _sent(self, known: KnownQuorum, asked: Levels) -> KnownQuorum:
         """What an answer, or that there is none, says of an update."""
         others = tuple(each for each in known.open if each != asked) if self.verb == AWAIT else known.open
         if isinstance(self.op.observation, Refused):
@@ -113,7 +113,7 @@ class QuorumStep(AnsweredStep[Step, Mapping[str, Any], Known]):
             return replace(known, pending=pending)
         return replace(known, open=(*others, asked), pending=pending)
 
-    def _read(self, known: Known) -> Known:
+    def _read(self, known: KnownQuorum) -> KnownQuorum:
         nodes = {each["node"]: each for each in self.answer["nodes"]}
         spans = {
             number: {one["feature"]: (one["low"], one["high"]) for one in each["supported"]}
@@ -131,7 +131,7 @@ class QuorumStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[QuorumStep, ...]:
-    return plain_steps(history, Known(), QuorumStep)
+    return plain_steps(history, KnownQuorum(), QuorumStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:
@@ -153,7 +153,7 @@ def _plain(levels: Levels) -> dict[str, int]:
     return {name: level for name, level in levels.items() if level and name != KRAFT}
 
 
-def _possible(known: Known) -> list[dict[str, int]]:
+def _possible(known: KnownQuorum) -> list[dict[str, int]]:
     """The levels that the cluster can have: each update without an answer is applied, or not."""
     assert known.base is not None
     chosen = chain.from_iterable(combinations(known.open, count) for count in range(len(known.open) + 1))
@@ -230,7 +230,7 @@ def refused_changes_nothing(history: History) -> Iterator[Violation]:
                     yield _breach(step, why, "the same levels", f"{levels} on node {number}", "applied")
 
 
-def _touched(known: Known, asked: Levels) -> set[str]:
+def _touched(known: KnownQuorum, asked: Levels) -> set[str]:
     """The features of other updates that may have been applied."""
     return {name for each in (*known.open, known.acknowledged) if each != asked for name in each}
 

@@ -25,7 +25,7 @@ KIP: Final = ("KIP-584",)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTool:
     brokers: tuple[Mapping[str, tuple[int, int]], ...] = ()
     """What each broker supports."""
     levels: Mapping[str, int] = field(default_factory=dict)
@@ -44,8 +44,8 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolStep(AnsweredStep[Step, Mapping[str, Any], Known]):
-    def known_after(self) -> Known:
+class ToolStep(AnsweredStep[Step, Mapping[str, Any], KnownTool]):
+    def known_after(self) -> KnownTool:
         known = self.before
         if self.verb == "tool-broker":
             supported = {each["feature"]: (each["low"], each["high"]) for each in self.request["supported"]}
@@ -83,7 +83,7 @@ class ToolStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[ToolStep, ...]:
-    return plain_steps(history, Known(), ToolStep)
+    return plain_steps(history, KnownTool(), ToolStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:

@@ -54,7 +54,7 @@ def spans_of(declared: Iterable[Supported]) -> Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNode:
     inter_broker: str | None = None
     """Of the controller that started last."""
     node: Node | None = None
@@ -68,7 +68,7 @@ class Known:
     taken_in: frozenset[int] = frozenset()
     """The registered brokers that the controller has certainly taken in: it skips those that are incompatible."""
 
-    def with_declared(self, declared: Mapping[int, Spans], node: Node | None) -> "Known":
+    def with_declared(self, declared: Mapping[int, Spans], node: Node | None) -> "KnownNode":
         """``node``: what the controller knows as it looks at the registrations; None: not known."""
         finalized = node.finalized if node is not None and node.enabled else {}
         found = frozenset(each for each in declared if node is not None and fits(declared[each], finalized))
@@ -76,8 +76,8 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class ZkStep(AnsweredStep[Step, Mapping[str, Any], Known]):
-    def known_after(self) -> Known:
+class ZkStep(AnsweredStep[Step, Mapping[str, Any], KnownNode]):
+    def known_after(self) -> KnownNode:
         known = self.before
         match ops.OPERATIONS.event_of(self.request):
             case ops.StartController(inter_broker):
@@ -108,7 +108,7 @@ class ZkStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 @cached_on_history
 def trace(history: History) -> tuple[ZkStep, ...]:
     """A conversation begins with a new cluster, which has no node."""
-    return plain_steps(history, Known(node=Node(False)), ZkStep)
+    return plain_steps(history, KnownNode(node=Node(False)), ZkStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:

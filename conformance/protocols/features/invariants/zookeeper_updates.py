@@ -14,7 +14,7 @@ from kipcheck.conformance.protocols.features.invariants.zookeeper import (
     INVALID,
     LIFE,
     NONE,
-    Known,
+    KnownNode,
     Node,
     Spans,
     ZkStep,
@@ -133,7 +133,7 @@ def results(step: ZkStep) -> Mapping[str, str]:
     return {each["feature"]: each["error"] for each in step.answer["results"]}
 
 
-def due(step: ZkStep, update: Mapping[str, Any], known: Known, node: Node) -> str | None:
+def due(step: ZkStep, update: Mapping[str, Any], known: KnownNode, node: Node) -> str | None:
     """The result that the KIP gives an update, from the finalized and the declared levels; None: it leaves it open."""
     name, level, version = update["feature"], update["level"], step.request["version"]
     kind = update.get("upgrade_type", UPGRADE)

@@ -11,16 +11,16 @@ from typing import assert_never, final
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.ops.controller import (
     Action,
-    Applied,
     BrokerDown,
     BrokerUp,
     Describe,
+    Description,
     Event,
     Rejected,
     Restart,
     ShutDown,
-    Told,
     Update,
+    UpdateResult,
 )
 
 INVALID_REQUEST = "INVALID_REQUEST"
@@ -98,7 +98,7 @@ class FeatureController:
         if error is not None:
             return Transition(state, (Rejected(error),))
         after = self.applied(state, update)
-        return Transition(after, (Applied(after.epoch),))
+        return Transition(after, (UpdateResult(after.epoch),))
 
     def applied(self, state: State, update: Update) -> State:
         return replace(state, level=max(update.level, 0), epoch=state.epoch + 1)
@@ -106,8 +106,8 @@ class FeatureController:
     def restarted(self, state: State) -> State:
         return state
 
-    def described(self, state: State) -> Told:
-        return Told(state.level, state.epoch)
+    def described(self, state: State) -> Description:
+        return Description(state.level, state.epoch)
 
     def enabled(self, state: State, /) -> Iterable[Event]:
         return (event for event in ENVIRONMENT_EVENTS if self.accepts(state, event))

@@ -195,7 +195,7 @@ class KraftController:
                 yield f"broker {number} does not declare it"
             elif not (declared or DISABLED).holds(level):
                 yield f"broker {number}"
-        if not self.rules.controllers_register:
+        if not self.rules.registered_controllers:
             yield from self.known_controllers(state, name, level)
         elif self.rules.registers_controllers(state.level(METADATA)):
             yield from self.registered_controllers(state, name, level)

@@ -7,6 +7,7 @@ shown a feature whose minimum is 0, because older clients refuse it (KAFKA-17011
 
 from typing import Final, assert_never
 
+from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController, State
@@ -16,15 +17,15 @@ from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Suppo
 from kipcheck.conformance.protocols.features.ops.kraft import DeclareNode, Format
 from kipcheck.conformance.protocols.features.ops.kraft_brokers import (
     Action,
+    ApiVersionsView,
     AskPicture,
     Event,
     NotRegistered,
-    Picture,
     Register,
     Registered,
 )
 
-HIDES_ZERO: Final = Release.parse("3.9.0")
+HIDES_ZERO: Final = Release.parse(since("hides-level-0", "controller"))
 SHOWS_ZERO: Final = 4
 """The version of ApiVersions from which on supported features with minimum 0 are shown."""
 
@@ -44,7 +45,7 @@ class KraftBrokers:
             case Register():
                 return self.registered(state, event)
             case AskPicture(version):
-                return Transition(state, (Picture(self.finalized(state), self.supported(version)),))
+                return Transition(state, (ApiVersionsView(self.finalized(state), self.supported(version)),))
             case _:
                 assert_never(event)
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.files.releases_table import span, table
+from kipcheck.conformance.core.files.releases_table import since, span, table
 from kipcheck.conformance.core.values.edition import Edition
-from kipcheck.conformance.core.values.release import NEWEST, Release, releases
+from kipcheck.conformance.core.values.release import NEWEST, Release, behaviours, releases
 from kipcheck.conformance.protocols.features.model.ranges import Range
 
 METADATA: Final = "metadata.version"
 KRAFT: Final = "kraft.version"
-FIRST: Final = Release.parse("3.3.0")
+FIRST: Final = Release.parse(since("java-controller-runs"))
 """The first release that runs without ZooKeeper in production."""
 DISABLED: Final = Range(0, 0)
 """What a node supports of a feature that it does not declare."""
@@ -26,7 +26,8 @@ class Rules:
     all_or_nothing: bool
     undeclared_refused: bool
     """A broker that does not declare the feature forbids every level, 0 too."""
-    controllers_register: bool
+    registered_controllers: bool
+    """Controllers declare levels; before, they are known by their ApiVersions responses."""
     asks_unregistered: bool
     """Whether a leader compares a level with controllers also where they do not register (584-77); no release does."""
     known_only: bool
@@ -92,7 +93,7 @@ class Rules:
     def registers_controllers(self, metadata: int) -> bool:
         """Whether controllers have to register at this level of metadata.version."""
         least: int = table()["feature-levels"]["registers-controllers"]
-        return self.controllers_register and metadata >= least
+        return self.registered_controllers and metadata >= least
 
 
 @cache
@@ -107,23 +108,16 @@ def _rules(release: str) -> Rules:
     supported = {name: found for name, each in table()["features"].items() if (found := _range(at, each))}
     needs = {(each["feature"], each["level"]): each["metadata"]
              for each in table()["feature-levels"]["needs"] if at in releases(each["releases"])}  # fmt: skip
+    in_quorum = has("known-only") and not has("kraft-version-unused")
     return Rules(
         release,
-        all_or_nothing=has("all-or-nothing"),
-        undeclared_refused=has("undeclared-is-refused"),
-        controllers_register=has("registered-controllers"),
         asks_unregistered=False,
-        known_only=has("known-features-only"),
-        kraft_version_unused=has("kraft-version-unused"),
-        kraft_version_apart=has("kraft-version-apart"),
-        kraft_version_in_quorum=(in_quorum := has("known-features-only") and not has("kraft-version-unused")),
+        kraft_version_in_quorum=in_quorum,
         refused_keeps_kraft_version=in_quorum,
-        undeclared_finalized_refused=has("undeclared-finalized-refused"),
-        not_finalized_is_0=has("not-finalized-is-0"),
-        metadata_is_declared=has("metadata-version-is-declared"),
         first_bootstrap=7 if has("first-bootstrap-is-7") else 4,
         supported=supported,
         needs=needs,
+        **behaviours(Rules, at, "controller"),
     )
 
 

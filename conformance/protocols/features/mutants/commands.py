@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.commands import COMMANDS
@@ -26,8 +27,8 @@ from kipcheck.conformance.protocols.features.ops.commands import (
 from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, Level, TypedUpdate
 
 PLACE = 90
-RELEASE: Final = "4.0.2"
-BEFORE_KRAFT: Final = "3.2.3"
+RELEASE: Final = named("first-without-zookeeper")
+BEFORE_KRAFT: Final = named("last-before-kraft")
 Change = CommandChange | CommandDisable
 Changed = Transition[State, CommandLines | CommandMisused]
 

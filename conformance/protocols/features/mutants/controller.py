@@ -17,22 +17,22 @@ from kipcheck.conformance.protocols.features.ops.controller import (
     OPERATIONS,
     Action,
     BrokerUp,
+    Description,
     Event,
     Rejected,
-    Told,
     Update,
 )
 
 PLACE = 10
 
 
-class Playing(MachineMutant, FeatureController):
+class MutantController(MachineMutant, FeatureController):
     """The reference machine as an adapter, with overridable decisions."""
 
     operations = OPERATIONS
 
 
-Made = TypeVar("Made", bound=type[Playing])
+Made = TypeVar("Made", bound=type[MutantController])
 
 
 def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
@@ -51,7 +51,7 @@ def brokers(invariant: str, least: str) -> Callable[[Made], Made]:
 
 
 @epochs("epoch-grows", "up 0 1-2; update 1; update 2")
-class StuckEpoch(Playing):
+class StuckEpoch(MutantController):
     """Updates are applied, and the epoch is not raised after the first."""
 
     def applied(self, state: State, update: Update) -> State:
@@ -59,7 +59,7 @@ class StuckEpoch(Playing):
 
 
 @epochs("epoch-grows", "up 0 1-2; update 1; update 2")
-class LeapingEpoch(Playing):
+class LeapingEpoch(MutantController):
     """Every update raises the epoch by two."""
 
     def applied(self, state: State, update: Update) -> State:
@@ -67,7 +67,7 @@ class LeapingEpoch(Playing):
 
 
 @epochs("epoch-grows", "up 0 1-2; update 1; update 0!")
-class DeletesTheNode(Playing):
+class DeletesTheNode(MutantController):
     """A deletion of the feature deletes the whole node, and its versions start again."""
 
     def applied(self, state: State, update: Update) -> State:
@@ -76,7 +76,7 @@ class DeletesTheNode(Playing):
 
 
 @epochs("only-updates-change", "describe; update 0; describe")
-class CountsRefusals(Playing):
+class CountsRefusals(MutantController):
     """A refused update raises the epoch."""
 
     def update(self, state: State, update: Update) -> Transition[State, Action]:
@@ -86,7 +86,7 @@ class CountsRefusals(Playing):
 
 
 @epochs("only-updates-change", "up 0 1-2; update 2; update 1; describe")
-class AppliesWhatItRefuses(Playing):
+class AppliesWhatItRefuses(MutantController):
     """A downgrade without the flag is refused, and lowers the level nevertheless."""
 
     def update(self, state: State, update: Update) -> Transition[State, Action]:
@@ -95,7 +95,7 @@ class AppliesWhatItRefuses(Playing):
 
 
 @epochs("only-updates-change", "up 0 1-2; describe")
-class FinalizesByItself(Playing):
+class FinalizesByItself(MutantController):
     """The first broker that registers finalizes its highest level."""
 
     def step(self, state: State, event: Event, /) -> Transition[State, Action]:
@@ -106,7 +106,7 @@ class FinalizesByItself(Playing):
 
 
 @epochs("outlives-restarts", "up 0 1-2; update 1; restart; describe")
-class ForgetsAtRestart(Playing):
+class ForgetsAtRestart(MutantController):
     """Finalized features are lost when the controllers restart."""
 
     def restarted(self, state: State) -> State:
@@ -114,7 +114,7 @@ class ForgetsAtRestart(Playing):
 
 
 @epochs("epoch-names-contents", "up 0 1-2; update 1; describe")
-class TellsTheLevelBefore(Playing):
+class TellsTheLevelBefore(MutantController):
     """The reported level is the one before the last update, the epoch the current one."""
 
     def __init__(self) -> None:
@@ -125,15 +125,15 @@ class TellsTheLevelBefore(Playing):
         self._before[state.epoch + 1] = state.level
         return super().applied(state, update)
 
-    def described(self, state: State) -> Told:
-        return Told(self._before.get(state.epoch, 0), state.epoch)
+    def described(self, state: State) -> Description:
+        return Description(self._before.get(state.epoch, 0), state.epoch)
 
 
 # Updates to refuse
 
 
 @gating("downgrade-gated", "up 0 1-2; update 2; update 1")
-class ForgetsGate(Playing):
+class ForgetsGate(MutantController):
     """A downgrade without the flag is finalized."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -142,7 +142,7 @@ class ForgetsGate(Playing):
 
 
 @gating("deletion-gated", "up 0 1-2; update 1; update 0")
-class DeletesUnasked(Playing):
+class DeletesUnasked(MutantController):
     """A feature is deleted without the flag."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -150,7 +150,7 @@ class DeletesUnasked(Playing):
 
 
 @gating("deletes-what-is-there", "update 0!")
-class DeletesNothing(Playing):
+class DeletesNothing(MutantController):
     """A feature that is not finalized is deleted."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -158,7 +158,7 @@ class DeletesNothing(Playing):
 
 
 @gating("flag-only-down", "up 0 1-2; update 1; update 2!")
-class RisesWithTheFlag(Playing):
+class RisesWithTheFlag(MutantController):
     """An upgrade with the downgrade flag is applied."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -167,14 +167,14 @@ class RisesWithTheFlag(Playing):
 
 
 @gating("same-level-refused", "up 0 1-2; update 1; update 1")
-class AcceptsTheSame(Playing):
+class AcceptsTheSame(MutantController):
     """An update to the finalized level is accepted."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
         return iter(()) if update.level == state.level > 0 else super().faults(state, update)
 
 
-class _LooksElsewhere(Playing):
+class _LooksElsewhere(MutantController):
     """Checks only some of the brokers."""
 
     def counts(self, broker: Broker, level: int) -> bool:
@@ -202,7 +202,7 @@ class ForgetsTheUnknowing(_LooksElsewhere):
 
 
 @gating("level-suits-brokers", "update 1")
-class AsksNobody(Playing):
+class AsksNobody(MutantController):
     """Without live brokers every level is accepted."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -214,7 +214,7 @@ class AsksNobody(Playing):
 
 
 @gating("upgrades", "up 0 1-2; update 2")
-class StopsShort(Playing):
+class StopsShort(MutantController):
     """The highest level that a broker supports counts as out of range."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -224,7 +224,7 @@ class StopsShort(Playing):
 
 
 @gating("downgrades", "up 0 1-2; update 2; update 1!")
-class NeverGoesDown(Playing):
+class NeverGoesDown(MutantController):
     """Every downgrade is refused, even with the flag."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -234,7 +234,7 @@ class NeverGoesDown(Playing):
 
 
 @gating("deletion-is-free", "up 0 1-2; update 1; update 0!")
-class GuardsDeletion(Playing):
+class GuardsDeletion(MutantController):
     """A feature is not deleted while a broker knows it."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -244,7 +244,7 @@ class GuardsDeletion(Playing):
 
 
 @gating("names-the-fault", "update 0")
-class BlamesBrokers(Playing):
+class BlamesBrokers(MutantController):
     """Every refusal has the error FEATURE_UPDATE_FAILED."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -252,7 +252,7 @@ class BlamesBrokers(Playing):
 
 
 @gating("names-the-fault", "up 0 1-2; update 3")
-class BlamesTheOperator(Playing):
+class BlamesTheOperator(MutantController):
     """Every refusal has the error INVALID_REQUEST."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -263,7 +263,7 @@ class BlamesTheOperator(Playing):
 
 
 @brokers("incompatible-broker-stops", "up 0 1-2; update 1; up 0 2-2")
-class AdmitsAnyone(Playing):
+class AdmitsAnyone(MutantController):
     """A broker can register whatever it supports."""
 
     def admits(self, state: State, broker: Broker) -> bool:
@@ -271,7 +271,7 @@ class AdmitsAnyone(Playing):
 
 
 @brokers("incompatible-broker-stops", "up 0 1-2; update 1; up 0 -")
-class AdmitsTheUnknowing(Playing):
+class AdmitsTheUnknowing(MutantController):
     """A broker that does not know the finalized feature can register."""
 
     def admits(self, state: State, broker: Broker) -> bool:
@@ -279,7 +279,7 @@ class AdmitsTheUnknowing(Playing):
 
 
 @brokers("compatible-broker-stays", "up 0 1-2; update 1; up 0 1-2")
-class WantsTheNewest(Playing):
+class WantsTheNewest(MutantController):
     """A broker can register only if the finalized level is its highest."""
 
     def admits(self, state: State, broker: Broker) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.kraft_brokers import BROKERS
@@ -20,7 +21,7 @@ from kipcheck.conformance.protocols.features.ops.kraft_brokers import (
 )
 
 PLACE = 70
-RELEASE: Final = "3.9.2"
+RELEASE: Final = named("last-before-4")
 
 
 class Brokers(MachineMutant, KraftBrokers):
@@ -111,7 +112,7 @@ class TakesMaximaForMinima(Brokers):
 class LooksAtMetadataAlone(Brokers):
     """Only the level of metadata.version is compared."""
 
-    release = "4.3.1"
+    release = named("mutants-of-controllers")
 
     def registered(self, state: State, event: Register) -> Transition[State, Action]:
         metadata = tuple((name, level) for name, level in state.levels if name == METADATA)

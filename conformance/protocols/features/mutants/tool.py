@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.tool import COMMANDS, RELEASED
@@ -164,7 +165,7 @@ class HidesARefusedRequest(MachineMutant, ReleasedTool):
     operations = OPERATIONS
 
     def __init__(self) -> None:
-        ReleasedTool.__init__(self, Rules.of("4.3.1"))
+        ReleasedTool.__init__(self, Rules.of(named("mutants-of-controllers")))
         MachineMutant.__init__(self)
 
     def exit(self, errors: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.zookeeper import LIFE
@@ -14,7 +15,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, UP
 from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS, Action, ZkRegistration, ZkStops, ZkUpdate
 
 PLACE = 40
-RELEASE: Final = "3.9.2"
+RELEASE: Final = named("last-before-4")
 
 
 class Controller(MachineMutant, ZooKeeperController):

@@ -17,7 +17,7 @@ Number: TypeAlias = Annotated[int, about("its number"), typical(range(3))]
 
 @answer()
 @dataclass(frozen=True, slots=True)
-class Applied:
+class UpdateResult:
     epoch: int
 
 
@@ -37,19 +37,19 @@ class ShutDown:
 
 @answer()
 @dataclass(frozen=True, slots=True)
-class Told:
+class Description:
     level: int
     epoch: int
 
 
-Action: TypeAlias = Applied | Rejected | ShutDown | Told
+Action: TypeAlias = UpdateResult | Rejected | ShutDown | Description
 
 
 @operation(
     "update", "operator", "update {level}{allow_downgrade:!}",
     examples="update 2; update 1!",
     sentence="update to level {level}{allow_downgrade:, downgrade allowed}",
-    accepted=Applied,
+    accepted=UpdateResult,
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -96,7 +96,7 @@ class Restart:
     """
 
 
-@operation("describe", "operator", "describe", accepted=Told)
+@operation("describe", "operator", "describe", accepted=Description)
 @dataclass(frozen=True, slots=True)
 class Describe:
     """The operator requests the finalized level."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any, Final, assert_never
 
+from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.features.upgrades.upgrade_plan import Step, run_together
 from kipcheck.conformance.protocols.features.upgrades.ways_back import By, Played
@@ -13,7 +14,7 @@ from kipcheck.conformance.protocols.features.upgrades.ways_back import By, Playe
 FEATURES: Final = "kafka-features.sh --bootstrap-server HOST:PORT"
 STATUS: Final = "kafka-metadata-quorum.sh --bootstrap-server HOST:PORT describe --status"
 LIST: Final = "ls METADATA_LOG_DIR/__cluster_metadata-0/*.checkpoint"
-INTERVAL_SINCE: Final = Release.parse("3.4.0")
+INTERVAL_SINCE: Final = Release.parse(since("snapshot-interval"))
 """The first release with metadata.log.max.snapshot.interval.ms."""
 
 

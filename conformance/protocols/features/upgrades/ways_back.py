@@ -13,7 +13,7 @@ from importlib.resources import files
 from itertools import combinations, pairwise
 from typing import Any, Final
 
-from kipcheck.conformance.core.files.releases_table import listed, named, patches
+from kipcheck.conformance.core.files.releases_table import listed, named, patches, table
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.features.model.kraft_rules import DISABLED, METADATA, Rules
 
@@ -187,13 +187,14 @@ def _line(release: str) -> tuple[int, ...]:
 
 def ways() -> tuple[Way, ...]:
     """All that are to be played, in the order of their worth."""
-    raised, zookeeper = (*pairwise(_kraft()), *JUMPS), (*JUMPS_WITH_ZOOKEEPER, *pairwise(_zookeeper()))
+    with_zookeeper = _pairs("with-zookeeper")
+    raised, zookeeper = (*pairwise(_kraft()), *_pairs("jumps")), (*with_zookeeper, *pairwise(_zookeeper()))
     found = [
         *(Way(old, new, METADATA) for old, new in raised),
         *(Way(old, new, BINARIES) for old, new in raised),
-        *(Way(old, new, feature) for old, new in JUMPS_WITH_ZOOKEEPER for feature in (INTER_BROKER, PINNED)),
+        *(Way(old, new, feature) for old, new in with_zookeeper for feature in (INTER_BROKER, PINNED)),
         *(Way(old, new, METADATA, 3) for old, new in raised),
-        *(Way(old, new, TOGETHER, nodes) for nodes in (1, 3) for old, new in ALL_LOWERED),
+        *(Way(old, new, TOGETHER, nodes) for nodes in (1, 3) for old, new in _pairs("all-lowered")),
         *(way for old, new in raised for way in _of_features(old, new, 1)),
         *(way for old, new in raised for way in _of_features(old, new, 3)),
         *(Way(old, new, BINARIES) for old, new in (*combinations(_kraft(), 2), *_patches())),
@@ -202,13 +203,9 @@ def ways() -> tuple[Way, ...]:
     return tuple(dict.fromkeys(found))
 
 
-JUMPS: Final = (("3.7.2", "3.9.2"), ("4.0.2", "4.2.1"), ("4.0.2", "4.4.0"), ("3.6.2", "4.0.2"))
-"""Over several lines, besides neighbours: all over which metadata.version can be lowered, and two over which not."""
-ALL_LOWERED: Final = (("4.0.2", "4.1.2"), ("4.1.2", "4.2.1"), ("4.0.2", "4.2.1"))
-"""Several levels rise between these releases, and each is lowered again or supported by the old release."""
-JUMPS_WITH_ZOOKEEPER: Final = (
-    ("2.0.1", "2.3.1"), ("2.3.1", "2.8.2"), ("2.4.1", "3.2.3"), ("2.8.2", "3.9.2"), ("3.3.2", "3.9.2"),
-)  # fmt: skip
+def _pairs(name: str) -> list[tuple[str, str]]:
+    """Releases over several lines, besides neighbours."""
+    return [(old, new) for old, new in table()["ways-back"][name]]
 
 
 def _of_features(old: str, new: str, nodes: int) -> Iterator[Way]:

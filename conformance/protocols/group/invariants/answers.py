@@ -13,7 +13,7 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.declare.list_difference import list_difference
 from kipcheck.conformance.protocols.group.invariants import ANSWERS, group_invariant
-from kipcheck.conformance.protocols.group.invariants.known import Known
+from kipcheck.conformance.protocols.group.invariants.known import KnownGroup
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of, metadata_of
 from kipcheck.conformance.protocols.group.invariants.required_errors import OF_THE_LOG, Owed, leave_errors, owed
@@ -49,7 +49,7 @@ LOST = {Location.GONE: Error.NOT_COORDINATOR, Location.LOADING: Error.COORDINATO
 """The error of requests while the partition is not here."""
 
 
-def answered(history: History, *kinds: type[Request]) -> Iterator[tuple[TracedRequest, Known, GroupTrace]]:
+def answered(history: History, *kinds: type[Request]) -> Iterator[tuple[TracedRequest, KnownGroup, GroupTrace]]:
     """The requests of these kinds in versions of the edition, and what was known of the group before each."""
     group, known = group_trace(history), known_before(history)
     machine = coordinator(edition(group.edition))
@@ -68,7 +68,9 @@ def _wrong_errors(history: History, *kinds: type[Request]) -> Iterator[Violation
         yield _wrong_error(each, found, error, known, group.locations[each.index])
 
 
-def _wrong_error(each: TracedRequest, found: Owed, error: Error | None, known: Known, where: Location) -> Violation:
+def _wrong_error(
+    each: TracedRequest, found: Owed, error: Error | None, known: KnownGroup, where: Location
+) -> Violation:
     kind = type(each.request).__name__
     observed = PARKED if error is None else error.name
     how = "is parked" if error is None else f"is answered {observed}"
@@ -79,7 +81,7 @@ def _wrong_error(each: TracedRequest, found: Owed, error: Error | None, known: K
     return breach(why, (each.index,), str(found), observed, kind, state, found.first, observed)
 
 
-def _state(each: TracedRequest, known: Known, where: Location) -> str:
+def _state(each: TracedRequest, known: KnownGroup, where: Location) -> str:
     """What is known of the group, in words for a shape."""
     if each.nameless:
         return "the group id is empty"
@@ -165,7 +167,7 @@ def answers_leave(history: History) -> Iterator[Violation]:
             yield _wrong_error(each, top, answer.error, known, where)
 
 
-def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: Known) -> Iterator[Violation]:
+def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: KnownGroup) -> Iterator[Violation]:
     failing = OF_THE_LOG if known.failing else frozenset[Error]()
     granted = frozenset(position for position, (*_, error) in enumerate(answer.members) if error is Error.NONE)
     found = leave_errors(leave.members, known, granted)
@@ -239,7 +241,7 @@ def answers_groups(history: History) -> Iterator[Violation]:
             yield from _wrong_list(each, each.answer, known)
 
 
-def _wrong_description(each: TracedRequest, answer: Described, known: Known) -> Iterator[Violation]:
+def _wrong_description(each: TracedRequest, answer: Described, known: KnownGroup) -> Iterator[Violation]:
     def wrong(what: str, wanted: str, got: str, shape: str = "") -> Violation:
         why = f"{at(each.index)} describes the group with {what} {got or 'none'}; it is {wanted}"
         return breach(why, (each.index,), wanted, got, "Describe", shape or what)
@@ -260,13 +262,13 @@ def _wrong_description(each: TracedRequest, answer: Described, known: Known) -> 
                     yield wrong("metadata", repr(sent), repr(metadata))
 
 
-def _states(known: Known) -> tuple[Phase, ...]:
+def _states(known: KnownGroup) -> tuple[Phase, ...]:
     if known.phase is None:
         return ()
     return (Phase.EMPTY, Phase.DEAD) if known.phase is Phase.EMPTY else (known.phase,)
 
 
-def _wrong_list(each: TracedRequest, answer: Listed, known: Known) -> Iterator[Violation]:
+def _wrong_list(each: TracedRequest, answer: Listed, known: KnownGroup) -> Iterator[Violation]:
     count = len(answer.groups)
     wanted = "once" if known.exists else "not at all" if known.exists is False else "at most once"
     if count > 1 or (known.exists is not None and count != int(known.exists)):

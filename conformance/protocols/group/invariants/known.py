@@ -38,7 +38,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownGroup:
     """Knowledge about the group, while its partition is here."""
 
     phase: Phase | None = Phase.EMPTY
@@ -111,7 +111,7 @@ class Known:
         return None if not self.complete or None in joins else [each for each in joins if each is not None]
 
 
-UNKNOWN: Final = Known(phase=None, exists=None, generation=None, complete=False)
+UNKNOWN: Final = KnownGroup(phase=None, exists=None, generation=None, complete=False)
 
 
 def _instance(exchange: TracedRequest) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
-from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, UNKNOWN, Known, Member
+from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, UNKNOWN, KnownGroup, Member
 from kipcheck.conformance.protocols.group.invariants.requests import error_of, named
 from kipcheck.conformance.protocols.group.invariants.required_errors import owed
 from kipcheck.conformance.protocols.group.invariants.view import (
@@ -42,8 +42,8 @@ class Observer:
 
     def __init__(self, group: GroupTrace) -> None:
         self.group = group
-        self.now = Known()
-        self.before: dict[int, Known] = {}
+        self.now = KnownGroup()
+        self.before: dict[int, KnownGroup] = {}
         """By step: the knowledge when it began."""
         self.requests = {each.index: each for each in group.trace.asked}
         self.doubted = -1
@@ -55,7 +55,7 @@ class Observer:
             if each.parked and isinstance(each.request, Join | Sync)
         }
 
-    def follow(self) -> Mapping[int, Known]:
+    def follow(self) -> Mapping[int, KnownGroup]:
         for step in self.group.trace.steps:
             self.before[step.index] = before = self.now
             self.index = step.index
@@ -86,7 +86,7 @@ class Observer:
             ):
                 yield each
 
-    def agrees(self, step: TracedStep, before: Known) -> bool:
+    def agrees(self, step: TracedStep, before: KnownGroup) -> bool:
         """Is the answer to the step one that is owed?"""
         exchange = self.requests.get(step.index)
         if exchange is None:
@@ -149,7 +149,9 @@ class Observer:
                 # Offsets that no member committed make a group in some releases, and none in others.
                 self.now = replace(self.now, exists=True if commit.member else self.now.exists or None)
             case Delete() if error is Error.NONE:
-                self.now = Known(gone=self.now.gone | {*self.now.members, *self.now.reserved}, failing=self.now.failing)
+                self.now = KnownGroup(
+                    gone=self.now.gone | {*self.now.members, *self.now.reserved}, failing=self.now.failing
+                )
             case Describe():
                 self.described(exchange)
 
@@ -251,7 +253,7 @@ class Observer:
             each.generation == result.generation and each.by < result.by for each in self.group.join_results
         )
 
-    def next_generation(self, results: list[JoinResult], before: Known, step: TracedStep) -> None:
+    def next_generation(self, results: list[JoinResult], before: KnownGroup, step: TracedStep) -> None:
         first = results[0]
         listed = next((each.answer.members for each in results if each.answer.members), ())
         former = dict(before.members)
@@ -260,7 +262,7 @@ class Observer:
             for id, instance, _ in listed
         }
         gone = before.gone | {id for id in former if listed and id not in kept}
-        self.now = Known(
+        self.now = KnownGroup(
             phase=Phase.COMPLETING,
             exists=True,
             generation=first.generation,
@@ -322,7 +324,7 @@ class Observer:
         elif before.members.keys() != self.now.members.keys():
             self.after_removal(before)
 
-    def after_removal(self, before: Known) -> None:
+    def after_removal(self, before: KnownGroup) -> None:
         """A member left: the others have to join again."""
         joining = [each for each in before.joining if not named(each) or named(each) & self.now.members.keys()]
         if self.now.members or joining or not self.now.complete:
@@ -417,7 +419,7 @@ class Observer:
 
 
 @cached_on_history
-def known_before(history: History) -> Mapping[int, Known]:
+def known_before(history: History) -> Mapping[int, KnownGroup]:
     """By the index of each step: what clients could know when it began."""
     return Observer(group_trace(history)).follow()
 

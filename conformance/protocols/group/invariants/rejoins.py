@@ -11,7 +11,7 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.group.invariants import REBALANCES, group_invariant
 from kipcheck.conformance.protocols.group.invariants.answers import answered
-from kipcheck.conformance.protocols.group.invariants.known import Known
+from kipcheck.conformance.protocols.group.invariants.known import KnownGroup
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, instances, named
 from kipcheck.conformance.protocols.group.invariants.required_errors import owed
@@ -28,7 +28,7 @@ of_static = partial(group_invariant, checks=("group/static",))
 SETTLED = (Phase.COMPLETING, Phase.STABLE)
 
 
-def _faultless(history: History) -> Iterator[tuple[TracedRequest, Join, Known, GroupTrace]]:
+def _faultless(history: History) -> Iterator[tuple[TracedRequest, Join, KnownGroup, GroupTrace]]:
     """JoinGroups that certainly have no fault, in a generation that is known."""
     for each, known, group in answered(history, Join):
         join, where = each.request, group.locations[each.index]
@@ -38,7 +38,7 @@ def _faultless(history: History) -> Iterator[tuple[TracedRequest, Join, Known, G
             yield each, join, known, group
 
 
-def _in_generation(each: TracedRequest, known: Known) -> bool:
+def _in_generation(each: TracedRequest, known: KnownGroup) -> bool:
     """Is the JoinGroup answered at once, with the current generation?"""
     return each.by == each.index and isinstance(each.answer, Joined) and each.answer.generation == known.generation
 
@@ -68,7 +68,7 @@ def rejoins(history: History) -> Iterator[Violation]:
         yield breach(why, (each.index,), expected, observed, "Join", known.phase.called, changed)
 
 
-def _starts_join_phase(known: Known, join: Join) -> bool | None:
+def _starts_join_phase(known: KnownGroup, join: Join) -> bool | None:
     """Does the JoinGroup of a member start a join phase? None: not known, or left open."""
     member = known.members.get(join.member)
     if member is None or member.join is None or known.phase not in SETTLED:

@@ -8,7 +8,7 @@ a possible error. The meaning of each error is that of the protocol guide, Error
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, Known
+from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, KnownGroup
 from kipcheck.conformance.protocols.group.invariants.requests import in_force, named
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, Location
 from kipcheck.conformance.protocols.group.model.answers import SYNC_TYPE_SINCE, Config
@@ -80,7 +80,7 @@ class Faults:
         return Owed(frozenset(self.certain), frozenset(self.possible), parks)
 
 
-def owed(exchange: TracedRequest, known: Known, group: GroupTrace) -> Owed | None:
+def owed(exchange: TracedRequest, known: KnownGroup, group: GroupTrace) -> Owed | None:
     """None: no verdict. A batch of LeaveGroup has an error for each member: ``leave_errors``."""
     request, where = exchange.request, group.locations[exchange.index]
     if exchange.nameless:
@@ -160,7 +160,7 @@ def _lacks_protocol(sync: Sync) -> bool:
     return sync.version >= SYNC_TYPE_SINCE and (sync.protocol_type is None or sync.protocol is None)
 
 
-def identity(found: Faults, known: Known, id: str, instance: str | None) -> None:
+def identity(found: Faults, known: KnownGroup, id: str, instance: str | None) -> None:
     """The errors of a member id and an instance id, which both have to be those of one member."""
     is_member = known.is_member(id)
     if instance is None:
@@ -181,7 +181,7 @@ def identity(found: Faults, known: Known, id: str, instance: str | None) -> None
 # JoinGroup
 
 
-def _join(join: Join, known: Known, group: GroupTrace) -> Faults:
+def _join(join: Join, known: KnownGroup, group: GroupTrace) -> Faults:
     found = Faults()
     found.add(Error.INVALID_SESSION_TIMEOUT, not _may_last(join, group.settings))
     _protocols(found, join, known)
@@ -197,7 +197,7 @@ def _join(join: Join, known: Known, group: GroupTrace) -> Faults:
     return found
 
 
-def _protocols(found: Faults, join: Join, known: Known) -> None:
+def _protocols(found: Faults, join: Join, known: KnownGroup) -> None:
     """Without members any protocols will do, with members one that all of them list, of the same type."""
     error, names = Error.INCONSISTENT_GROUP_PROTOCOL, {name for name, _ in join.protocols}
     found.add(error, not join.protocol_type or not names)
@@ -214,13 +214,13 @@ def _protocols(found: Faults, join: Join, known: Known) -> None:
         found.add(error, None if not same_type or names.isdisjoint(common) else False)
 
 
-def _is_full(join: Join, known: Known, max_size: int) -> bool | None:
+def _is_full(join: Join, known: KnownGroup, max_size: int) -> bool | None:
     full = _has_no_room(join, known, max_size)
     takes_a_place = join.instance is not None and known.holders(join.instance)[0]
     return None if full and takes_a_place else full
 
 
-def _has_no_room(join: Join, known: Known, max_size: int) -> bool | None:
+def _has_no_room(join: Join, known: KnownGroup, max_size: int) -> bool | None:
     others = [each for each in known.joining if join.member not in named(each)]
     if len(others) < len(known.joining):
         return False  # it waits for this join phase already
@@ -239,15 +239,15 @@ def _has_no_room(join: Join, known: Known, max_size: int) -> bool | None:
 # Requests of members
 
 
-def _generation(found: Faults, generation: int, known: Known) -> None:
+def _generation(found: Faults, generation: int, known: KnownGroup) -> None:
     found.add(Error.ILLEGAL_GENERATION, None if known.generation is None else generation != known.generation)
 
 
-def _busy(found: Faults, known: Known, phase: Phase) -> None:
+def _busy(found: Faults, known: KnownGroup, phase: Phase) -> None:
     found.add(Error.REBALANCE_IN_PROGRESS, None if known.phase is None else known.phase is phase)
 
 
-def _sync(sync: Sync, known: Known) -> Faults:
+def _sync(sync: Sync, known: KnownGroup) -> Faults:
     found = Faults()
     found.add(Error.INCONSISTENT_GROUP_PROTOCOL, _lacks_protocol(sync))
     identity(found, known, sync.member, sync.instance)
@@ -263,7 +263,7 @@ def _sync(sync: Sync, known: Known) -> Faults:
     return found
 
 
-def _heartbeat(beat: Heartbeat, known: Known) -> Faults:
+def _heartbeat(beat: Heartbeat, known: KnownGroup) -> Faults:
     """That a heartbeat is granted while only the assignment is pending is another requirement (grp-51)."""
     found = Faults()
     identity(found, known, beat.member, beat.instance)
@@ -274,7 +274,7 @@ def _heartbeat(beat: Heartbeat, known: Known) -> Faults:
     return found
 
 
-def _commit(commit: Commit, known: Known) -> Faults:
+def _commit(commit: Commit, known: KnownGroup) -> Faults:
     found = Faults()
     if commit.generation < 0 and not known.occupied:
         if not known.empty or known.phase is not Phase.EMPTY:
@@ -291,7 +291,7 @@ def _commit(commit: Commit, known: Known) -> Faults:
     return found
 
 
-def _delete(known: Known) -> Faults:
+def _delete(known: KnownGroup) -> Faults:
     found = Faults()
     found.add(Error.NON_EMPTY_GROUP, True if known.occupied else False if known.phase is Phase.EMPTY else None)
     found.add(Error.GROUP_ID_NOT_FOUND, None if known.exists is None else not known.exists)
@@ -302,7 +302,7 @@ def _delete(known: Known) -> Faults:
 
 
 def leave_errors(
-    members: tuple[tuple[str, str | None], ...], known: Known, granted: frozenset[int] = frozenset()
+    members: tuple[tuple[str, str | None], ...], known: KnownGroup, granted: frozenset[int] = frozenset()
 ) -> list[Owed]:
     """The errors for each member of a batch, in its order: those before it have left.
 

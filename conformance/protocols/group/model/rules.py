@@ -3,7 +3,6 @@
 Each rule names its source: an issue of Apache Kafka, or observations of brokers of the releases around the change.
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,99 +10,27 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 from kipcheck.conformance.core.files.releases_table import span
-from kipcheck.conformance.core.values.release import NEWEST, Release, releases
+from kipcheck.conformance.core.values.release import NEWEST, Release, behaviours, releases
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.equal_votes import Table
 from kipcheck.conformance.protocols.group.model.messages import Error
+from kipcheck.conformance.wire.schema import stable_versions
 
 Ranges: TypeAlias = Mapping[type[messages.Request], range]
 
-_VERSIONS: Final[Mapping[type[messages.Request], tuple[tuple[str, int, int], ...]]] = MappingProxyType(
+MESSAGES: Final[Mapping[type[messages.Request], str]] = MappingProxyType(
     {
-        messages.Join: (
-            ("0.10.0.0", 0, 0),
-            ("0.10.1.0", 0, 1),
-            ("0.11.0.0", 0, 2),
-            ("2.0.0", 0, 3),
-            ("2.2.0", 0, 4),
-            ("2.3.0", 0, 5),
-            ("2.4.0", 0, 6),
-            ("2.5.0", 0, 7),
-            ("3.2.0", 0, 9),
-            ("4.0.0", 2, 9),
-            ("4.0.1", 0, 9),
-        ),
-        messages.Sync: (
-            ("0.10.0.0", 0, 0),
-            ("0.11.0.0", 0, 1),
-            ("2.0.0", 0, 2),
-            ("2.3.0", 0, 3),
-            ("2.4.0", 0, 4),
-            ("2.5.0", 0, 5),
-        ),
-        messages.Heartbeat: (
-            ("0.10.0.0", 0, 0),
-            ("0.11.0.0", 0, 1),
-            ("2.0.0", 0, 2),
-            ("2.3.0", 0, 3),
-            ("2.4.0", 0, 4),
-        ),
-        messages.Leave: (
-            ("0.10.0.0", 0, 0),
-            ("0.11.0.0", 0, 1),
-            ("2.0.0", 0, 2),
-            ("2.4.0", 0, 4),
-            ("3.2.0", 0, 5),
-        ),
-        messages.Commit: (
-            ("0.10.0.0", 0, 2),
-            ("0.11.0.0", 0, 3),
-            ("2.0.0", 0, 4),
-            ("2.1.0", 0, 6),
-            ("2.3.0", 0, 7),
-            ("2.4.0", 0, 8),
-            ("3.7.0", 0, 9),
-            ("4.0.0", 2, 9),
-            ("4.2.0", 2, 10),
-        ),
-        messages.Fetch: (
-            ("0.10.0.0", 0, 1),
-            ("0.10.2.0", 0, 2),
-            ("0.11.0.0", 0, 3),
-            ("2.0.0", 0, 4),
-            ("2.1.0", 0, 5),
-            ("2.4.0", 0, 6),
-            ("2.5.0", 0, 7),
-            ("3.0.0", 0, 8),
-            ("3.7.0", 0, 9),
-            ("4.0.0", 1, 9),
-            ("4.2.0", 1, 10),
-        ),
-        messages.Describe: (
-            ("0.10.0.0", 0, 0),
-            ("0.11.0.0", 0, 1),
-            ("2.0.0", 0, 2),
-            ("2.3.0", 0, 3),
-            ("2.4.0", 0, 5),
-            ("4.0.0", 0, 6),
-        ),
-        messages.ListGroups: (
-            ("0.10.0.0", 0, 0),
-            ("0.11.0.0", 0, 1),
-            ("2.0.0", 0, 2),
-            ("2.4.0", 0, 3),
-            ("2.6.0", 0, 4),
-            ("3.8.0", 0, 5),
-        ),
-        messages.Delete: (
-            ("1.1.0", 0, 0),
-            ("2.0.0", 0, 1),
-            ("2.4.0", 0, 2),
-            ("4.4.0", 0, 3),
-        ),
+        messages.Join: "JoinGroup",
+        messages.Sync: "SyncGroup",
+        messages.Heartbeat: "Heartbeat",
+        messages.Leave: "LeaveGroup",
+        messages.Commit: "OffsetCommit",
+        messages.Fetch: "OffsetFetch",
+        messages.Describe: "DescribeGroups",
+        messages.ListGroups: "ListGroups",
+        messages.Delete: "DeleteGroups",
     }
 )
-"""The versions of a request that brokers support since a release (from the definitions in the released jars)."""
 
 INSTANCE_SINCE: Final[Mapping[type[messages.Request], int]] = MappingProxyType(
     {messages.Join: 5, messages.Sync: 3, messages.Heartbeat: 3, messages.Leave: 3, messages.Commit: 7}
@@ -210,42 +137,12 @@ class Rules:
             return this in releases(span(behaviour, "coordinator"))
 
         return cls(
-            versions=MappingProxyType({request: _range(spans, this) for request, spans in _VERSIONS.items()}),
-            java=has("java"),
-            initial_delay=has("initial-delay"),
-            refuses_empty_protocols=has("refuses-empty-protocols"),
-            bounded_new_members=has("bounded-new-members"),
-            ids_required=has("ids-required"),
-            size_limit=has("size-limit"),
-            size_by_waiting=has("size-by-waiting"),
-            refused_ids_forgotten=has("refused-ids-forgotten"),
-            timeouts_renewed=has("timeouts-renewed"),
+            versions=MappingProxyType({request: _range(message, release) for request, message in MESSAGES.items()}),
             generation_in_errors=messages.NO_GENERATION if has("no-generation-in-errors") else 0,
-            expired_ids_end_delay=has("java"),
-            fails_on_old_leaders=has("fails-on-old-leaders"),
-            fails_on_replaced_ids=has("fails-on-replaced-ids"),
-            fails_on_unused_static_ids=True,
-            refusals_end_join_phase=not has("java"),
-            deletes_unwritten=not has("java"),
-            absent_sessions_end=has("absent-sessions-end"),
-            new_sessions_end=has("new-sessions-end"),
-            removed_joins_answered=has("removed-joins-answered"),
             removed_answered=False,
-            superseded_answered=has("superseded-answered"),
-            strict_instances=has("strict-instances"),
-            replacement_written=has("replacement-written"),
-            replacement_rejoins=has("replacement-rejoins"),
-            sync_deadline=has("sync-deadline"),
-            votes=(Table.JAVA if has("java") else Table.SCALA_2_13 if has("votes-by-scala-2-13") else Table.SCALA_2_12),
-            keeps_empty_groups=has("keeps-empty-groups"),
-            heartbeats_by_phase=not has("keeps-empty-groups"),
-            busy_while_completing=not has("heartbeats-pass-while-completing"),
-            busy_generation_checked=has("busy-generation-checked"),
-            commits_fenced_first=has("commits-fenced-first"),
-            metadata_described=has("describes-metadata"),
+            votes=Table.JAVA if has("java") else Table.SCALA_2_13 if has("votes-by-scala-2-13") else Table.SCALA_2_12,
             nameless=Error.INVALID_GROUP_ID if has("empty-group-id-invalid") else Error.UNKNOWN_MEMBER_ID,
-            deletes_nameless=has("empty-group-id-invalid"),
-            loading_told=has("loading-reported"),
+            **behaviours(cls, this, "coordinator"),
         )
 
 
@@ -283,9 +180,7 @@ def owed_rules(release: str = NEWEST) -> Rules:
     )
 
 
-def _range(spans: tuple[tuple[str, int, int], ...], release: Release) -> range:
-    at = bisect_right(spans, release, key=lambda span: Release.parse(span[0]))
-    if not at:
-        return range(0)
-    _, low, high = spans[at - 1]
-    return range(low, high + 1)
+def _range(message: str, release: str) -> range:
+    """The stable versions that a release supports (from the definitions in the released jars)."""
+    versions = stable_versions(message, release)
+    return range(0) if versions is None or versions.high is None else range(versions.low, versions.high + 1)

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, final
 
 from kipcheck.conformance.core.files.releases_table import named, span
 from kipcheck.conformance.core.values.edition import KIP_429, Edition, Standing
-from kipcheck.conformance.core.values.release import Release, releases
+from kipcheck.conformance.core.values.release import Release, behaviours, releases
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE as COOPERATIVE_STICKY,
     RANGE,
@@ -25,6 +25,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned, Subscription
 from kipcheck.conformance.protocols.assignment.model.mixed_group import draft_leader
 from kipcheck.conformance.protocols.assignment.model.sticky import cooperative_sticky, sticky
+from kipcheck.conformance.wire.schema import stable_versions
 
 Leader: TypeAlias = Callable[[tuple[Topic, ...], Mapping[str, Subscription]], Mapping[str, Assigned]]
 """The draft's assignor: topics and subscriptions -> assignments by member id."""
@@ -100,30 +101,15 @@ class Rules:
         if at < Release.parse(named("first-consumer")):
             raise ValueError(f"no model for consumers of {release}: use 0.10.1.0 or later")
 
-        def has(behaviour: str) -> bool:
-            return at in releases(span(behaviour, "consumer"))
-
-        def since(*boundaries: str) -> int:
-            return sum(at in releases(f"{each}+") for each in boundaries)
-
         return cls(
-            join=1 + since("0.11.0.0", "2.0.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0") + 2 * since("3.2.0"),
-            sync=since("0.11.0.0", "2.0.0", "2.3.0", "2.4.0", "2.5.0"),
-            heartbeat=since("0.11.0.0", "2.0.0", "2.3.0", "2.4.0"),
-            leave=since("0.11.0.0", "2.0.0", "3.2.0") + 2 * since("2.4.0"),
-            commit=2 + since("0.11.0.0", "2.0.0", "2.3.0", "2.4.0", "3.7.0", "4.2.0") + 2 * since("2.1.0"),
-            subscription=since("2.4.0") + 2 * since("3.4.0"),
-            session_ms=45_000 if has("longer-session") else 10_000,
-            incremental=has("incremental"),
-            static=has("static"),
-            phased=has("phased"),
-            compares=has("compares-generations"),
-            prepares_again=has("prepares-again"),
-            keeps_id=has("keeps-id"),
-            resets_on_27=has("resets-on-27"),
-            validates_own=has("validates-own"),
-            tells_rebalance=has("rebalance-reported"),
-            dates_data=has("dates-data"),
+            join=_newest("JoinGroup", release),
+            sync=_newest("SyncGroup", release),
+            heartbeat=_newest("Heartbeat", release),
+            leave=_newest("LeaveGroup", release),
+            commit=_newest("OffsetCommit", release),
+            subscription=_newest("ConsumerProtocolSubscription", release),
+            session_ms=45_000 if at in releases(span("longer-session", "consumer")) else 10_000,
+            **behaviours(cls, at, "consumer"),
         )
 
     @classmethod
@@ -150,6 +136,12 @@ class Rules:
             dates_data=False,
             draft=True,
         )
+
+
+def _newest(message: str, release: str) -> int:
+    versions = stable_versions(message, release)
+    assert versions is not None and versions.high is not None, f"{release} has no {message}"
+    return versions.high
 
 
 @final

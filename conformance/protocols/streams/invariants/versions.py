@@ -48,7 +48,7 @@ def begins_in(life: Life) -> int | None:
     if is_draft(life.release) or life.release == FUTURE:
         if life.upgrade_from not in BEFORE_PROBING:
             return life.latest
-        return 1 if life.upgrade_from == "0.10.0" else 2
+        return 1 if life.upgrade_from == LINES[0] else 2
     try:
         return _rules(life.release).used(life.upgrade_from)
     except Misconfigured:

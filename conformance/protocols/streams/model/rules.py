@@ -4,29 +4,22 @@ The boundaries are those of SubscriptionInfo, AssignmentInfo, StreamsConfig and 
 release.
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, final
 
-from kipcheck.conformance.core.files.releases_table import patches, span
-from kipcheck.conformance.core.values.release import Release, judged_lines, releases
+from kipcheck.conformance.core.files.releases_table import patches, since, span, table
+from kipcheck.conformance.core.values.release import NEWEST, Release, behaviours, judged_lines, releases
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER
 from kipcheck.conformance.protocols.streams.model.deviations import REFUSES_LAST, UNOWED, Deviation, deviations
 from kipcheck.conformance.protocols.streams.model.members import Misconfigured
+from kipcheck.conformance.wire.schema import stable_versions
 
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 CONFIG: Final = "org.apache.kafka.common.config.ConfigException"
 FIRST_PROBED: Final = 3
 """The lowest version that contains the sender's latest version (268-48)."""
-
-LATEST: Final[Mapping[str, int]] = {
-    "0.10.0.0": 1, "0.10.1.0": 2, "2.0.0": 3, "2.1.0": 4, "2.4.0": 5, "2.5.0": 6, "2.6.0": 7, "2.6.1": 8, "2.8.0": 9,
-    "3.0.0": 10, "3.2.0": 11,
-}  # fmt: skip
-"""Release -> the newest metadata version since that release."""
-NEWEST_VERSION: Final = max(LATEST.values())
 
 LINES: Final = tuple(each.rpartition(".")[0] for each in judged_lines("streams"))
 """All values of ``upgrade.from`` in any release."""
@@ -35,13 +28,9 @@ EAGER_LINES: Final = LINES[: LINES.index("2.3") + 1]
 FIXED: Final = span("fix-of-kafka-6054")
 """Releases with the fix of KAFKA-6054 that are older than KIP-268 (268-41)."""
 
-UPGRADES: Final[Mapping[str, str]] = {
-    "2.0.0": "1.1", "2.4.0": "2.3", "3.3.0": "3.2", "3.4.0": "3.3", "3.5.0": "3.4", "3.6.0": "3.5", "3.7.0": "3.6",
-    "3.8.0": "3.7", "3.9.0": "3.8", "4.0.0": "3.9", "4.1.0": "4.0", "4.2.0": "4.1", "4.3.0": "4.2",
-    "4.4.0": "4.3",
-}  # fmt: skip
+UPGRADE_FROM: Final[Mapping[str, str]] = table()["upgrade-from"]["last"]
 """Release -> the last value of ``upgrade.from`` since that release (268-08, 268-55)."""
-LATE: Final[Mapping[str, str]] = {"3.5.0-3.5.1": "3.3", "3.6.0-3.6.1": "3.4"}
+LATE: Final[Mapping[str, str]] = table()["upgrade-from"]["late"]
 """The last value that these releases accept, because of ``REFUSES_LAST``."""
 
 
@@ -96,18 +85,12 @@ class Rules:
 
         return cls(
             release=release,
-            latest=LATEST[_before(at, LATEST)],
+            latest=latest_version(release),
             accepts=_accepted(at, REFUSES_LAST in deviating),
             protocols=_protocols(at),
-            explains=has("explains-refusals"),
             departures=deviating,
-            tells_errors=has("errors-reported"),
-            shuts_down=has("shuts-down"),
-            owns=has("owns"),
             warms="had" if has("warms-owned-tasks") else "all" if has("warms-idle-tasks") else "",
-            announces=has("announces"),
-            by_offsets=has("by-offsets"),
-            spares_topologies=has("spares-topologies"),
+            **behaviours(cls, at, "streams"),
         )
 
     def owed(self) -> "Rules":
@@ -126,7 +109,7 @@ class Rules:
             # In 3.5.0 and 3.5.1 the assignor throws, which does not know a value that the configuration accepts.
             late = REFUSES_LAST in self and upgrade_from == "3.4"
             raise Misconfigured(self.refusal(upgrade_from), ILLEGAL_ARGUMENT if late else CONFIG)
-        if upgrade_from == "0.10.0":
+        if upgrade_from == LINES[0]:
             return 1
         return 2 if LINES.index(upgrade_from) <= LINES.index("1.1") else self.latest
 
@@ -145,25 +128,29 @@ class Rules:
         return self.protocols
 
 
+def latest_version(release: str) -> int:
+    """The newest metadata version of a release."""
+    versions = stable_versions("SubscriptionInfo", release)
+    assert versions is not None and versions.high is not None
+    return versions.high
+
+
+NEWEST_VERSION: Final = latest_version(NEWEST)
+
+
 def _protocols(at: Release) -> tuple[str, ...]:
     if at not in releases(span("cooperative-rebalancing")):
         return (EAGER,)
     return (COOPERATIVE,) if at in releases(span("cooperative-streams")) else (EAGER, COOPERATIVE)
 
 
-def _before(at: Release, table: Mapping[str, object]) -> str:
-    """The last boundary that is not newer than the release."""
-    boundaries = list(table)
-    return boundaries[bisect_right([Release.parse(each) for each in boundaries], at) - 1]
-
-
 def _accepted(at: Release, late: bool) -> tuple[str, ...]:
     if at in releases(FIXED):
         return LINES[:1]
-    if at < Release.parse("2.0.0"):
+    if at < Release.parse(since("kip-268")):
         return ()
-    last = UPGRADES[_before(at, UPGRADES)]
+    last = [line for release, line in UPGRADE_FROM.items() if Release.parse(release) <= at][-1]
     if late:
         last = next((value for span, value in LATE.items() if at in releases(span)), last)
-    first = LINES.index("2.4") if at >= Release.parse("4.0.0") else 0
+    first = LINES.index("2.4") if at in releases(span("cooperative-streams")) else 0
     return LINES[first : LINES.index(last) + 1]

@@ -27,6 +27,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
 )
 from kipcheck.conformance.protocols.streams.model.release_members import owed_binary
 from kipcheck.conformance.protocols.streams.model.released import Released
+from kipcheck.conformance.protocols.streams.model.rules import LINES
 from kipcheck.conformance.protocols.streams.model.tasks import place, work
 from kipcheck.conformance.protocols.streams.mutants.bases import (
     AlteredMember,
@@ -47,7 +48,7 @@ LEADER_STOPS = "start a future; start b own; start c future; settle; stop a; set
 class _OneIgnored(AlteredMember):
     def initial(self) -> Memory:
         begins = super().initial()
-        return replace(begins, used=self.latest) if self.settings.upgrade_from == "0.11.0" else begins
+        return replace(begins, used=self.latest) if self.settings.upgrade_from == LINES[3] else begins
 
 
 @streams_mutant("upgrade", "upgrade-from", "start a own<0.11.0; settle", "kip-268")

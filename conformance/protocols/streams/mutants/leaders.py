@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
@@ -215,7 +216,8 @@ class SurvivesTheFuture(_WithRules):
 
     def in_bytes(self, made: Binary) -> Binary:
         """Lets a leader of 1.1.1 decode at least the first two numbers of an unknown version."""
-        return EncodedBinary(made, "2.0.1" if made.settings.release == "1.1.1" else None)
+        is_before = made.settings.release == named("kip-268-base")
+        return EncodedBinary(made, named("first-with-probing") if is_before else None)
 
 
 class _Unsteady(AlteredMember):
@@ -289,7 +291,7 @@ class _Numbers(AlteredMember):
         return {id: replace(share, data=self.number(members, info_of(share))) for id, share in shares.items()}
 
 
-class _Proud(_Numbers):
+class _ReportsOwnVersionOnly(_Numbers):
     def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
         return info if info.error else replace(info, used=self.latest)
 
@@ -298,7 +300,7 @@ class _Proud(_Numbers):
 class LeadsInItsOwnVersion(Streaming):
     """The leader writes assignments in its own version, not the lowest."""
 
-    member = _Proud
+    member = _ReportsOwnVersionOnly
 
 
 class _Humble(_Numbers):

@@ -117,7 +117,7 @@ def test_it_counts_what_the_shards_held(tmp_path: Path, rows: list[Row]) -> None
 def test_its_failures_are_those_of_a_run_under_the_same_ids(tmp_path: Path, rows: list[Row]) -> None:
     reported(tmp_path / "campaign", rows)
     options = Options((TARGET,), "kip-584", (MUTANTS[NAME].check,), cases=60, workers=1, out=tmp_path / "run")
-    run.hold(options, lambda name: InProcess(MUTANTS[NAME].made()))
+    run.execute(options, lambda name: InProcess(MUTANTS[NAME].made()))
     (there,) = read(tmp_path / "run" / "ledger.jsonl").failures
     (here,) = ledger_of(tmp_path / "campaign").failures
     assert {*here.present} - {*there.present} == {"first"}

@@ -8,10 +8,10 @@ from kipcheck.conformance.core.files.releases_table import listed
 from kipcheck.conformance.core.values.case import Role, Step
 from kipcheck.conformance.core.values.history import Observation, Refused, Replied
 from kipcheck.conformance.core.values.release import NEWEST
-from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS, KraftUpdate
+from kipcheck.conformance.protocols.features.strategies.kraft import kraft_updates
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import observed
 from kipcheck.conformance.tests.support.loops import some_by_day

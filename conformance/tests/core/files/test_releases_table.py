@@ -10,7 +10,9 @@ from kipcheck.conformance.core.files.releases_table import jar, jars, judges, li
 from kipcheck.conformance.core.values.release import NEWEST, Release, judged_lines, lines, releases
 from kipcheck.conformance.wire.schema import release_table
 
-SECTIONS = ("behaviours", "coordinator", "consumer", "streams")
+SECTIONS = (
+    "behaviours", "coordinator", "consumer-coordinator", "streams-coordinator", "consumer", "streams", "controller",
+)  # fmt: skip
 
 
 def test_releases_are_in_order_and_belong_to_their_lines() -> None:
@@ -74,4 +76,5 @@ def test_everything_in_the_table_is_read() -> None:
     text = "\n".join(each.read_text("utf-8") for each in (*paths, nightly))
     names = [name for section in ("names", "lists", *SECTIONS) for name in table()[section]]
     read = set(re.findall(r'"([a-z0-9-]+)"', text))
+    read |= {each.replace("_", "-") for each in re.findall(r"^    (\w+): bool$", text, re.MULTILINE)}
     assert [each for each in names if each not in read] == []

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from kipcheck.conformance.core.ledger import Ledger, read
 from kipcheck.conformance.core.values.part import Part
-from kipcheck.conformance.engine.execution.run import Options, hold, run
+from kipcheck.conformance.engine.execution.run import Options, execute, run
 from kipcheck.conformance.engine.ledger.merge import merge
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
@@ -62,7 +62,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 def executed(options: Options) -> Ledger:
     """Without a process for each target."""
     targets = {options.targets[0]: InProcess(MUTANTS[MUTANT].made()), "reference": InProcess(Reference())}
-    outcome = hold(options, targets.__getitem__)
+    outcome = execute(options, targets.__getitem__)
     assert outcome.ledger is not None
     return read(outcome.ledger)
 

@@ -24,7 +24,7 @@ from kipcheck.conformance.engine.findings.finding_pages import page_at
 from kipcheck.conformance.engine.known.lists import load
 from kipcheck.conformance.engine.known.match import KnownDeviations
 from kipcheck.conformance.engine.known.shipped import kafka_clients_like
-from kipcheck.conformance.engine.search.unshrunk_groups import NOWHERE, Place, ShrunkGroup, by_sort, selected
+from kipcheck.conformance.engine.search.unshrunk_groups import NOWHERE, Place, ShrunkGroup, by_kind, selected
 from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import TargetInfo
@@ -260,11 +260,11 @@ def found(check: str, subject: str, size: int) -> Finding:
 def test_findings_of_one_place_and_shape_are_one_group_and_three_are_shrunk() -> None:
     here = [found(check, "A", size) for check in ("wire/two-readings", "wire/round-trip") for size in (3, 2, 1)]
     there = found("wire/round-trip", "B", 9)
-    groups = by_sort([*here, there])
+    groups = by_kind([*here, there])
     assert [len(each.members) for each in groups] == [6, 1], "another place in the library"
     (chosen,) = selected(groups[0])  # the same case found by another check is shrunk once
     assert chosen.number == 1
-    (group,) = by_sort([in_one_place(found("wire/round-trip", name, 5)) for name in "CDEFG"])
+    (group,) = by_kind([in_one_place(found("wire/round-trip", name, 5)) for name in "CDEFG"])
     assert len({each.unit.subject for each in selected(group)}) == len(selected(group)) == 3
 
 
@@ -273,7 +273,7 @@ def in_one_place(finding: Finding) -> Finding:
 
 
 def test_findings_that_are_not_shrunk_are_counted_with_the_nearest() -> None:
-    (group,) = by_sort([in_one_place(found("wire/round-trip", name, size)) for name in "AB" for size in (1, 2)])
+    (group,) = by_kind([in_one_place(found("wire/round-trip", name, size)) for name in "AB" for size in (1, 2)])
     members = group.members
     least = [(members[0], replace(members[0], shape=("one",))), (members[2], replace(members[2], shape=("two",)))]
     parts = ShrunkGroup(group, least).parts()

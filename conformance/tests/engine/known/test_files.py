@@ -16,7 +16,7 @@ from kipcheck.conformance.core.ledger import Failure as LedgerFailure
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, headings, overlaps, parse
 from kipcheck.conformance.engine.known.rules import (
     Entry,
-    Known,
+    KnownFile,
     ObservedFailure,
     base,
     fits,
@@ -90,7 +90,7 @@ def test_a_file_is_read_with_the_line_of_each_entry() -> None:
 
 
 def test_an_empty_file_expects_nothing() -> None:
-    assert parse("", "known.toml") == Known("known.toml", parse(FILE, "").draw, ())
+    assert parse("", "known.toml") == KnownFile("known.toml", parse(FILE, "").draw, ())
 
 
 @pytest.mark.parametrize(

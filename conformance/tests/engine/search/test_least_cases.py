@@ -11,7 +11,7 @@ from kipcheck.conformance.engine.execution.worker import Finding, Worker
 from kipcheck.conformance.engine.execution.workers import workers_of
 from kipcheck.conformance.engine.findings.early_causes import EarlyCauses
 from kipcheck.conformance.engine.known.match import KnownDeviations
-from kipcheck.conformance.engine.search.unshrunk_groups import by_sort, selected
+from kipcheck.conformance.engine.search.unshrunk_groups import by_kind, selected
 from kipcheck.conformance.targets.registry import target
 
 TARGET = "kafka-python"
@@ -34,7 +34,7 @@ def findings(worker: Worker) -> list[Finding]:
 
 @pytest.mark.integration
 def test_the_number_of_processes_changes_no_least_case(worker: Worker, findings: list[Finding]) -> None:
-    chosen = [each for group in by_sort(findings) for each in selected(group)]
+    chosen = [each for group in by_kind(findings) for each in selected(group)]
     with workers_of(worker, 1) as one:
         alone = list(one.least_cases(chosen))
     assert len(chosen) > 2

@@ -17,7 +17,7 @@ from kipcheck.conformance.engine.execution.worker import Finding, Unit, Worker
 from kipcheck.conformance.engine.execution.workers import workers_of
 from kipcheck.conformance.engine.search import live_search
 from kipcheck.conformance.engine.search.live_search import RERUNS, RUNS, Search, SideBySide, search
-from kipcheck.conformance.engine.search.unshrunk_groups import by_sort, selected
+from kipcheck.conformance.engine.search.unshrunk_groups import by_kind, selected
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.targets.protocol import Claims, Plan, Session, TargetInfo, Unstable
 from kipcheck.conformance.targets.registry import target
@@ -259,7 +259,7 @@ def test_a_broker_that_is_lost_leaves_findings_as_they_are(broker: Broker) -> No
 
 def test_of_equal_findings_those_are_chosen_that_wait_least(broker: Broker) -> None:
     long, short = finding(3, 2), finding(9, 1)
-    (group,) = by_sort([long, short])
+    (group,) = by_kind([long, short])
     with Worker(broker.name, broker) as worker:
         assert selected(group, worker.lasts_s) == [short]
     assert selected(group) == [long]

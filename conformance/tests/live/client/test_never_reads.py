@@ -11,7 +11,7 @@ from kipcheck import reports
 from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.core.values import exits
-from kipcheck.conformance.engine.execution.run import Options, hold
+from kipcheck.conformance.engine.execution.run import Options, execute
 from kipcheck.conformance.engine.ledger.merge import merge
 from kipcheck.conformance.protocols.client.mutants import LiveMutant
 from kipcheck.conformance.protocols.client.premises import NEVER_READ
@@ -30,7 +30,7 @@ class Reads(LiveMutant):
 
 
 def ledger(adapter: LiveMutant, out: Path, code: int) -> Path:
-    outcome = hold(replace(OPTIONS, out=out), lambda name: InProcess(adapter))
+    outcome = execute(replace(OPTIONS, out=out), lambda name: InProcess(adapter))
     assert (outcome.exit_code, outcome.failures) == (code, 0)
     assert outcome.ledger is not None
     return outcome.ledger

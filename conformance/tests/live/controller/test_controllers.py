@@ -28,7 +28,7 @@ from kipcheck.conformance.protocols.features.ops.zookeeper import (
     ZkTopLevel,
     ZkUpdate,
 )
-from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
+from kipcheck.conformance.protocols.features.strategies.zookeeper import zookeeper_updates
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess

@@ -10,7 +10,7 @@ from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.features.invariants.quorum import QUORUM
 from kipcheck.conformance.protocols.features.ops.quorum import OPERATIONS
-from kipcheck.conformance.protocols.features.quorum_strategies import given
+from kipcheck.conformance.protocols.features.strategies.quorum import given
 from kipcheck.conformance.targets import registry
 
 

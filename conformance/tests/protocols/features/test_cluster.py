@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.machines.plain_search import Edge, explore
 from kipcheck.conformance.machines.product import Step, broken_laws, broken_step_laws
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
-from kipcheck.conformance.protocols.features.cluster_laws import LAWS
+from kipcheck.conformance.protocols.features.laws.cluster import LAWS
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, Node, PendingWrite, State
 from kipcheck.conformance.protocols.features.model.ranges import unsupported
 from kipcheck.conformance.protocols.features.ops.cluster import (

@@ -8,12 +8,12 @@ import pytest
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.conversations import Subject
-from kipcheck.conformance.protocols.features.decision_tables import LEVELS, PLACES, REQUESTED
-from kipcheck.conformance.protocols.features.kraft_tables import NODES
 from kipcheck.conformance.protocols.features.model.controller import FeatureController, State
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State as KraftState
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.ops import controller, kraft
+from kipcheck.conformance.protocols.features.tables.draft import LEVELS, PLACES, REQUESTED
+from kipcheck.conformance.protocols.features.tables.kraft import NODES
 
 RELEASES = ("3.3.2", "3.9.2", "4.4.0")
 

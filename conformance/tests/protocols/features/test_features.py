@@ -14,14 +14,14 @@ from kipcheck.conformance.core.values.history import Died, History, Lost, Observ
 from kipcheck.conformance.core.values.verdict import Grade, Result
 from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.engine.execution.judge import judge
-from kipcheck.conformance.engine.execution.run import Options, hold
+from kipcheck.conformance.engine.execution.run import Options, execute
 from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.features.checks import CONTROLLER
 from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController, State
-from kipcheck.conformance.protocols.features.mutants.controller import Playing
+from kipcheck.conformance.protocols.features.mutants.controller import MutantController
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS, BrokerUp, Event, Update
-from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
+from kipcheck.conformance.protocols.features.strategies.controller import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import adapter as features
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
@@ -125,7 +125,7 @@ def test_whatever_is_said_to_the_reference_it_keeps_every_invariant(data: list[d
     assert not [each for each in verdicts if each.result is not Result.PASS]
 
 
-class AddsWithTheFlag(Playing):
+class AddsWithTheFlag(MutantController):
     """What 584-69 leaves open."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
@@ -212,7 +212,7 @@ def test_the_draft_is_shown_by_a_run_of_apache_and_of_itself_and_of_no_release()
 def test_a_release_has_none_of_it_and_a_run_says_so(tmp_path: Path) -> None:
     named = ("features/*", "wire/round-trip"), ("HeartbeatResponse",)
     options = Options(("reference",), "apache@3.9.2", *named, cases=1, workers=1, out=tmp_path)
-    outcome = hold(options, lambda name: InProcess(Reference()))
+    outcome = execute(options, lambda name: InProcess(Reference()))
     assert outcome.exit_code == 0
     assert outcome.ledger is not None
     skips = {line.check: line.why for line in read(outcome.ledger).skips}

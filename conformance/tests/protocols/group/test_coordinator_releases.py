@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.environment_moves import environment_events
@@ -12,7 +11,6 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Action,
     Append,
     Arm,
-    Commit,
     Delete,
     Describe,
     Disarm,
@@ -20,7 +18,6 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Event,
     Fetch,
     Fired,
-    Heartbeat,
     Join,
     Joined,
     Leave,
@@ -42,27 +39,6 @@ from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.state import REBALANCE, SYNC, Standing, State, armed, session
 from kipcheck.conformance.tests.support.coordinator_conversations import BOTH, RANGE, ROBIN, TURNED, Talk, at
 from kipcheck.conformance.tests.support.loops import some_by_default
-from kipcheck.conformance.wire.schema import release_table
-
-APIS = {
-    "JoinGroup": Join,
-    "SyncGroup": Sync,
-    "Heartbeat": Heartbeat,
-    "LeaveGroup": Leave,
-    "OffsetCommit": Commit,
-    "OffsetFetch": Fetch,
-    "DescribeGroups": Describe,
-    "ListGroups": ListGroups,
-}
-
-
-def test_versions_are_those_of_the_released_definitions() -> None:
-    known = release_table()
-    for api, request in APIS.items():
-        spans = {Release.parse(first): span for first, span in known["messages"][api].items()}
-        for release in known["releases"]:
-            low, high = spans[max(each for each in spans if each <= Release.parse(release))]
-            assert Rules.of(release).versions[request] == range(low, high + 1), (api, release)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from kipcheck.conformance.tests.protocols.leases.model import LeaseBroker, State
 from kipcheck.conformance.tests.protocols.leases.ops import OPERATIONS, Action, Event, Granted, Lease
 
 
-class Playing(MachineMutant, LeaseBroker):
+class MutantBroker(MachineMutant, LeaseBroker):
     """The reference machine as an adapter, with overridable decisions."""
 
     operations = OPERATIONS
 
 
 @mutant(HOLDERS, "leases/one-holder", OPERATIONS.machine, None, "lease 1 10; wait 5; lease 2 5")
-class EndsLeasesEarly(Playing):
+class EndsLeasesEarly(MutantBroker):
     """A lease ends as soon as any time has passed."""
 
     def elapsed(self, state: State, ms: int) -> State:
@@ -24,7 +24,7 @@ class EndsLeasesEarly(Playing):
 
 
 @mutant(HOLDERS, "leases/next-epoch", OPERATIONS.machine, None, "lease 1 5; lease 1 5")
-class CountsHolders(Playing):
+class CountsHolders(MutantBroker):
     """A client that extends its lease gets the same epoch again."""
 
     def step(self, state: State, event: Event, /) -> Transition[State, Action]:
@@ -35,7 +35,7 @@ class CountsHolders(Playing):
 
 
 @mutant(HOLDERS, "leases/next-epoch", OPERATIONS.machine, None, "lease 1 5")
-class GrantsNothing(Playing):
+class GrantsNothing(MutantBroker):
     """Every request is refused."""
 
     def leased_to_another(self, state: State, client: int) -> bool:

@@ -51,7 +51,7 @@ RELEASES = ("0.10.0.1", "0.10.1.1", "1.1.1", "2.0.1", "2.4.1", "2.6.0", "2.8.2",
 
 
 def kept_of_subscription(version: int) -> SubscriptionInfo:
-    """What is left of ``SAID`` in a version."""
+    """What is left of ``SENT`` in a version."""
     kept = replace(SENT, used=version, latest=11 if version >= 3 else NO_VERSION)
     if version < 2:
         kept = replace(kept, end_point=None)

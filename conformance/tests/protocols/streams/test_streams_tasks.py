@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings as budget, strategies as st
 
-from kipcheck.conformance.core.values.release import Release, releases
+from kipcheck.conformance.core.files.releases_table import patches
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.model.members import (
     Fatal,
@@ -16,7 +16,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Topology,
     by_topic,
 )
-from kipcheck.conformance.protocols.streams.model.rules import LATEST
+from kipcheck.conformance.protocols.streams.model.rules import NEWEST_VERSION, Rules
 from kipcheck.conformance.protocols.streams.model.tasks import Client, Consumer, Placement, order, place, spread, work
 from kipcheck.conformance.tests.support.streams_members import Group
 
@@ -144,6 +144,6 @@ def test_names_of_topologies_need_a_version_that_has_a_place_for_them() -> None:
         group.subscribe("b")
 
 
-def test_the_table_of_versions_grows() -> None:
-    assert [*LATEST.values()] == sorted(LATEST.values())
-    assert all(Release.parse(each) in releases("0.10.0.0+") for each in LATEST)
+def test_the_newest_version_of_releases_grows() -> None:
+    newest = [Rules.of(release).latest for release in patches()]
+    assert newest == sorted(newest) and {newest[0], newest[-1]} == {1, NEWEST_VERSION}

@@ -90,7 +90,7 @@ def _asks_others(rules: Rules, level: int) -> bool:
     """Whether a leader knows what the other controllers support: from 3.7 on not at levels without registrations,
     where ``kraft-features/asks-unregistered`` describes what is finalized (584-77).
     """
-    return not rules.controllers_register or rules.registers_controllers(level)
+    return not rules.registered_controllers or rules.registers_controllers(level)
 
 
 @dataclass(frozen=True, slots=True)

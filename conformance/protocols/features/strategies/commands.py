@@ -11,7 +11,6 @@ from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject
-from kipcheck.conformance.protocols.features.kraft_strategies import EVERY
 from kipcheck.conformance.protocols.features.model.commands import FeatureCommands
 from kipcheck.conformance.protocols.features.model.kraft import State
 from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST, METADATA, Rules
@@ -27,6 +26,7 @@ from kipcheck.conformance.protocols.features.ops.commands import (
     Event,
 )
 from kipcheck.conformance.protocols.features.ops.kraft import Level
+from kipcheck.conformance.protocols.features.strategies.kraft import EVERY
 from kipcheck.strategies.events import Conversations, Swarm
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
 from kipcheck.strategies.operations import nodes
