@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.live.server.bodies import BLOB
+from kipcheck.conformance.live.recording.bodies import BLOB
 from kipcheck.conformance.live.server.classic_group import ClassicGroup, ignored
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topics
+from kipcheck.conformance.protocols.assignment.ops import user_data
 from kipcheck.conformance.protocols.client.ops import Member
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
+from kipcheck.conformance.wire.embedded import Assignment, Subscription, read_assignment
 from kipcheck.conformance.wire.errors import Refused
-from kipcheck.conformance.wire.schema import Layout, spec
 
 GROUP: Final = "g"
 TOPIC: Final = "t"
@@ -42,10 +43,6 @@ Partitions: TypeAlias = Mapping[str, tuple[int, ...]]
 """Topic -> partitions."""
 
 
-def _layout(message: str, version: int) -> Layout:
-    return spec(APACHE, message).at(version)
-
-
 @dataclass(slots=True)
 class Other:
     """A member that is not the client."""
@@ -63,28 +60,20 @@ class Other:
         version = max(wants.version, 1) if protocol == COOPERATIVE else wants.version
         if wants.damage == "future":
             version = NEWEST  # a later version has all fields of this one first
-        body = {
-            "topics": list(wants.topics),
-            "userData": self._user_data(protocol, claimed, at),
-            "ownedPartitions": listed(claimed) if protocol == COOPERATIVE or wants.owned else [],
-            "generationId": at,
-            "rackId": "r" if version >= NEWEST else None,
-        }
-        known = {"topics", "userData", *(("ownedPartitions",) if version else ()),
-                 *(("generationId",) if version > 1 else ()), *(("rackId",) if version > 2 else ())}  # fmt: skip
-        layout = _layout("ConsumerProtocolSubscription", version)
-        return self._damaged(layout.encode({name: value for name, value in body.items() if name in known}))
+        owned = tuple(pairs(claimed)) if protocol == COOPERATIVE or wants.owned else ()
+        rack = "r" if version >= NEWEST else None
+        data = self._user_data(protocol, claimed, at)
+        return self._damaged(Subscription(version, wants.topics, owned, at, rack, data).written)
 
-    def _user_data(self, protocol: str, claimed: Partitions, generation: int) -> bytes | None:
+    def _user_data(self, protocol: str, claimed: Partitions, generation: int) -> bytes:
         match self.wants.data:
             case "noise":
                 return NOISE
             case "huge":
                 return bytes(HUGE)
             case "none" if protocol != STICKY or not claimed:
-                return None
-        body = {"previousAssignment": listed(claimed), "generation": generation}
-        return _layout("StickyAssignorUserData", 1).encode(body)
+                return b""
+        return user_data(pairs(claimed), generation)
 
     def _damaged(self, data: bytes) -> bytes:
         match self.wants.damage:
@@ -109,27 +98,16 @@ class Other:
         return frozenset(pairs(before)).difference(pairs(self.given))
 
 
-def listed(partitions: Partitions) -> list[dict[str, object]]:
-    return [{"topic": topic, "partitions": list(each)} for topic, each in partitions.items()]
-
-
 def assignment(partitions: Partitions) -> bytes:
-    body = {"assignedPartitions": listed({topic: each for topic, each in partitions.items() if each}), "userData": None}
-    return _layout("ConsumerProtocolAssignment", 0).encode(body)
+    return Assignment(0, tuple(pairs(partitions))).written
 
 
 def partitions_in(data: bytes) -> Partitions:
     """The partitions of an assignment by topic; empty for one that cannot be read."""
-    if len(data) < 2:
-        return {}
-    version = min(max(int.from_bytes(data[:2], "big", signed=True), 0), 3)
-    try:
-        found = _layout("ConsumerProtocolAssignment", version).decode(data, lenient=True)
-    except Refused:
-        return {}
     by_topic: dict[str, tuple[int, ...]] = {}
-    for each in found["assignedPartitions"]:
-        by_topic[each["topic"]] = (*by_topic.get(each["topic"], ()), *each["partitions"])
+    with suppress(Refused):
+        for topic, number in read_assignment(data).partitions:
+            by_topic[topic] = (*by_topic.get(topic, ()), number)
     return by_topic
 
 

@@ -139,11 +139,11 @@ async def _with_leader(cluster: Cluster, group: Group) -> Group:
 
 
 def _with_record(group: Group, record: Found | str) -> Group:
-    if isinstance(record, Found) and {*record.subscriptions} != {each.id for each in group.members}:
+    if isinstance(record, Found) and {*record.subscriptions} != {member.id for member in group.members}:
         record = "the newest record of the group has other members"
     if isinstance(record, str):
         return replace(group, leader_unknown=record)
-    members = tuple(_with_subscription(each, record.subscriptions[each.id]) for each in group.members)
+    members = tuple(_with_subscription(member, record.subscriptions[member.id]) for member in group.members)
     return replace(group, generation=record.generation, leader=record.leader, members=members)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
+from kipcheck.conformance.live.recording.bodies import Bodies
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer

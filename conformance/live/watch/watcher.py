@@ -10,11 +10,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
-from kipcheck.conformance.live.recording.contents import Contents, ms_of
+from kipcheck.conformance.live.recording.contents import Contents, Reply, Sent, ms_of
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.observed import refused_event
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Content, Received, Unserved, form, read
@@ -71,7 +71,7 @@ class Asked:
     correlation: int
     received: Received | None = None
     """None: it is not read."""
-    sent: Any = None
+    sent: Sent = None
     """What was read of it, for laws; None: nothing."""
     event: RequestSeen | None = None
     track: Track | None = None
@@ -449,10 +449,11 @@ class Watcher:
     # Answers
 
     def _answered(
-        self, connection: Connection, asked: Asked, request: Received, event: AnswerSeen, reply: Any, size: int
+        self, connection: Connection, asked: Asked, request: Received, event: AnswerSeen, reply: Reply, size: int
     ) -> AnswerSeen | None:
         """The event of the answer; None for Metadata."""
         if request.api == "Metadata":
+            assert isinstance(reply, tuple)
             self.facts.described((connection.host, connection.client_id), reply[0], event.ms)
             return None
         if request.api == "ApiVersions":
@@ -473,7 +474,7 @@ class Watcher:
         return event
 
     def _judge_coordinator(
-        self, connection: Connection, asked: Asked, event: AnswerSeen, reply: Any, payload: bytes
+        self, connection: Connection, asked: Asked, event: AnswerSeen, reply: Reply, payload: bytes
     ) -> bool:
         """Whether a law of coordinators read the answer."""
         request = asked.received
