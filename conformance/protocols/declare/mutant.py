@@ -67,10 +67,10 @@ def mutant(
     return declare
 
 
-def mutants_of(check: str, machine: str) -> Callable[[str, Least], Callable[[Made], Made]]:
+def mutants_of(check: str, machine: str, edition: str = "") -> Callable[[str, Least], Callable[[Made], Made]]:
     """Registers mutants of a machine for one check, by the name of the invariant in the family of the check."""
     family = check.partition("/")[0]
-    return lambda invariant, least: mutant(check, f"{family}/{invariant}", machine, None, least)
+    return lambda invariant, least: mutant(check, f"{family}/{invariant}", machine, None, least, edition=edition)
 
 
 class MachineMutant:
