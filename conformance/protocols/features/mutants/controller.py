@@ -1,11 +1,10 @@
 """Controllers of feature updates with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.features.model.controller import (
     FEATURE_UPDATE_FAILED,
     INVALID_REQUEST,
@@ -32,21 +31,9 @@ class MutantController(MachineMutant, FeatureController):
     operations = OPERATIONS
 
 
-Made = TypeVar("Made", bound=type[MutantController])
-
-
-def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("features/epochs", f"features/{invariant}", OPERATIONS.machine, None, least)
-
-
-def gating(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("features/gating", f"features/{invariant}", OPERATIONS.machine, None, least)
-
-
-def brokers(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("features/brokers", f"features/{invariant}", OPERATIONS.machine, None, least)
-
-
+epochs = mutants_of("features/epochs", OPERATIONS.machine)
+gating = mutants_of("features/gating", OPERATIONS.machine)
+brokers = mutants_of("features/brokers", OPERATIONS.machine)
 # The epoch
 
 
