@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
@@ -28,6 +28,7 @@ from kipcheck.conformance.campaign.report.round_statistics import RoundEnd
 from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Found, Key, Row, hash_of
 from kipcheck.conformance.core.files.output_folder import Unusable
 from kipcheck.conformance.core.ledger import NAME as LEDGER
+from kipcheck.conformance.core.operations.field_kinds import to_json
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.engine.execution import interrupts
 from kipcheck.conformance.engine.execution.progress import show_traceback
@@ -481,7 +482,7 @@ class _CampaignRun:
         rows = [*holdings.rows.values(), *self.partial_reductions]
         return campaign_report.report(
             self.request.out,
-            asdict(self.manifest),
+            to_json(self.manifest),
             rows,
             self.round_statistics,
             complete,

@@ -6,16 +6,17 @@ import platform
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Self
 
 from kipcheck.conformance.campaign.files import put
-from kipcheck.conformance.campaign.plan import Aim, Plan
+from kipcheck.conformance.campaign.plan import Plan
 from kipcheck.conformance.campaign.rows import digest_of
 from kipcheck.conformance.core.files.output_folder import OutputFolder
+from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
 
 NAME: Final = "manifest.json"
 FORMAT: Final = 2
@@ -58,7 +59,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Writes the file atomically. Errors: ``Full``; OSError; ``output_folder.Unusable``."""
-        text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
+        text = json.dumps({"format": FORMAT, **to_json(self)}, indent=1) + "\n"
         put(OutputFolder(folder).claim(NAME, durable=True), text.encode())
 
     @classmethod
@@ -72,15 +73,7 @@ class Manifest:
                     f"{path} has another format, in which the same failure has another shape: start a new campaign in "
                     f"another folder; --corpus {shlex.quote(str(folder))} begins it with the corpus of this one"
                 )
-            plan = fields_read.pop("plan")
-            aims = tuple(Aim(**each) for each in plan.pop("aims"))
-            made = Plan(aims=aims, checks=tuple(plan.pop("checks")), **plan)
-            known, skipped = (
-                tuple(fields_read.pop("known")),
-                tuple((name, why) for name, why in fields_read.pop("skipped")),
-            )
-            seconds = {int(number): float(each) for number, each in fields_read.pop("seconds").items()}
-            return cls(plan=made, known=known, skipped=skipped, seconds=seconds, **fields_read)
+            return from_json(cls, fields_read)
         except FileNotFoundError:
             raise UnusableCampaign(f"{folder} contains no {NAME}: use the --out of a kipcheck campaign") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
@@ -105,7 +98,7 @@ def with_id(plan: Plan) -> Plan:
     """The plan with its id, a digest of all other fields: equal plans of equal releases are one campaign."""
     about = {each.name: getattr(plan, each.name) for each in fields(plan) if each.name != "campaign"}
     # A name in results changes nothing that is drawn.
-    about["aims"] = [{key: value for key, value in asdict(each).items() if key != "label"} for each in plan.aims]
+    about["aims"] = [{key: value for key, value in to_json(each).items() if key != "label"} for each in plan.aims]
     return replace(plan, campaign=digest_of([metadata.version("kipcheck"), about]))
 
 

@@ -1,9 +1,9 @@
 """The plan of a campaign: its shards as a function of the options, not of workers, cores or executors."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from kipcheck.conformance.campaign.rows import Found, Key, Row, Stage
 
@@ -80,10 +80,6 @@ class Shard:
             self.campaign, self.round, self.shard, self.stage, self.target, self.target_version, self.engine,
             self.seed, planned, self.corpus, "done", self.deterministic,
         )  # fmt: skip
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

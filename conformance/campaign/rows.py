@@ -7,11 +7,12 @@ depends on a clock, a host or an executor is part of a digest.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.ledger import check_failure
+from kipcheck.conformance.core.operations.field_kinds import from_json, kind_of_class, to_json
 from kipcheck.conformance.engine.findings.failures import Kind
 
 Status: TypeAlias = Literal["done", "timeout", "memory", "crashed", "garbled", "lost", "infra", "unlike"]
@@ -105,6 +106,23 @@ class Found:
         return Kind(self.check, self.invariant, self.subject, self.shape)
 
 
+_shared: Final = lru_cache(1 << 16)(lambda count: count)
+"""The same object for equal counts: shards share hundreds of them."""
+_COUNT: Final = kind_of_class(Count)
+SHARED_COUNT: Final = replace(_COUNT, read=lambda found: _shared(_COUNT.read(found)))
+_FOUND: Final = kind_of_class(Found)
+
+
+def _checked(plain: Any) -> Found:
+    found: Found = _FOUND.read(plain)
+    if found.line and "id" in (values := json.loads(found.line)):  # the id becomes a file name
+        check_failure(values, "a failure of a row")
+    return found
+
+
+CHECKED_FOUND: Final = replace(_FOUND, read=_checked)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     campaign: str
@@ -124,11 +142,11 @@ class Row:
     """False: the target has threads of its own. The row is then not part of the campaign's hash."""
     cases: int = 0
     steps: int = 0
-    counts: tuple[Count, ...] = ()
+    counts: tuple[Annotated[Count, SHARED_COUNT], ...] = ()
     coverage: tuple[int, ...] = ()
     """Keys that are not in the snapshot, sorted."""
     kept: tuple[Kept, ...] = ()
-    found: tuple[Found, ...] = ()
+    found: tuple[Annotated[Found, CHECKED_FOUND], ...] = ()
     troubles: tuple[str, ...] = ()
     """Crashes of the target that belong to no case."""
     breaches: tuple[str, ...] = ()
@@ -165,7 +183,7 @@ class Row:
             "status": self.status,
             "at": [self.at_case, self.case],
             "cases": [self.cases, self.steps],
-            "counts": sorted(_json_of(_plain(each)) for each in self.counts),
+            "counts": sorted(_json_of(to_json(each)) for each in self.counts),
             "coverage": sorted(self.coverage),
             "kept": sorted(each.id for each in self.kept),
             "found": sorted([each.case_id, each.invariant, each.cases, each.at_case] for each in self.found),
@@ -174,58 +192,17 @@ class Row:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """Names to plain values, nested rows included: a line of JSON, or a row of Parquet. ``Row.of`` reads it
-        back.
-        """
-        found: dict[str, Any] = _plain(self)
+        """A line of JSON, or a row of Parquet. ``Row.of`` reads it back."""
+        found: dict[str, Any] = to_json(self)
         return found
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Errors: KeyError, TypeError or ValueError if ``plain`` is not a row."""
-        names = {each.name for each in fields(cls)}
-        if strange := plain.keys() - names:
-            raise ValueError(f"unknown fields of a row: {', '.join(sorted(strange))}")
-        nested: Mapping[str, Any] = {
-            "counts": lambda each: _count(**each),
-            "kept": lambda each: Kept(**{**each, "keys": tuple(each["keys"])}),
-            "found": _found_of,
-        }
-        values = dict(plain)
-        for name, made in nested.items():
-            values[name] = tuple(made(each) for each in plain.get(name) or ())
-        for name in ("coverage", "troubles", "breaches"):
-            values[name] = tuple(plain.get(name) or ())
-        return cls(**values)
+        """Errors: TypeError or ValueError if ``plain`` is not a row."""
+        return from_json(cls, plain)
 
 
 _json_of: Final = json.JSONEncoder(sort_keys=True).encode
-_NAMES: Final = {kind: tuple(each.name for each in fields(kind)) for kind in (Row, Count, Kept, Found)}
-
-
-def _plain(value: Any) -> Any:
-    """Like ``asdict``, which is many times slower because it copies immutable values."""
-    if (names := _NAMES.get(type(value))) is not None:
-        return {name: _plain(getattr(value, name)) for name in names}
-    return tuple(map(_plain, value)) if type(value) is tuple else value
-
-
-@lru_cache(1 << 16, typed=True)
-def _count(**values: Any) -> Count:
-    """The same object for equal counts: shards share hundreds of them."""
-    return Count(**values)
-
-
-def _found_of(plain: Mapping[str, Any]) -> Found:
-    if plain.get("line") and "id" in (values := json.loads(plain["line"])):  # the id becomes a file name
-        check_failure(values, "a failure of a row")
-    where = tuple((str(subject), version) for subject, version in map(_pair, plain["where"]))
-    place = _pair(plain["place"])
-    return Found(**{**plain, "shape": tuple(plain["shape"]), "where": where, "place": place})
-
-
-def _pair(each: Any) -> tuple[Any, Any]:
-    return (each["subject"], each["version"]) if isinstance(each, Mapping) else tuple(each)
 
 
 def digest_of(sealed_values: Any) -> str:

@@ -60,7 +60,7 @@ def _doctor(options: argparse.Namespace) -> int:
         return complain(f"{missing}: nothing was started, so no testee was probed", NOT_STARTED)
     failed = [each for each in lines if each.state == "wrong"]
     if options.json:
-        print_json({"target": options.target, "healthy": not failed, "examinations": [each.plain for each in lines]})
+        print_json({"target": options.target, "healthy": not failed, "examinations": lines})
     else:
         print_harmless(one_line(_conclusion(lines)))
     return NOT_STARTED if failed else OK

@@ -38,7 +38,7 @@ def _mutants(options: argparse.Namespace) -> int:
     found = mutation_test.run_mutants(names, globs, options.seed, options.workers or selection.WORKERS)
     if options.json:
         rows = [*found]
-        print_json({"vices": [each.plain for each in rows]})
+        print_json({"vices": rows})
     else:
         rows = []
         for each, line in _lines(found):

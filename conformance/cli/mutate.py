@@ -75,7 +75,7 @@ def _mutate(options: argparse.Namespace) -> int:
         return complain("interrupted; the same command goes on with what is missing", UNDECIDED)
     if options.json:
         parts = {part: mutation.totals(each for each in rows if each.part == part) for part in _parts(options)}
-        print_json({"target": copies.target, "totals": parts, "rows": [each.plain for each in rows]})
+        print_json({"target": copies.target, "totals": parts, "rows": rows})
     else:
         print_harmless("\n".join(_summary(rows)))
     return OK

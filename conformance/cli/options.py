@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TextIO, TypeAlias
 
 from kipcheck.conformance.core.values.part import Part
+from kipcheck.conformance.core.values.plain import plain
 from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_json, harmless_line
 
 OK, FAILED, USAGE, NOT_STARTED, STALE, UNDECIDED, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 5, 6, 7, 70
@@ -125,7 +126,8 @@ def address(text: str) -> tuple[str, int]:
 
 
 def print_json(found: Mapping[str, Any]) -> int:
-    print(harmless_json(json.dumps(found, ensure_ascii=False)))
+    """Prints data, and dataclasses in it as objects."""
+    print(harmless_json(json.dumps(found, ensure_ascii=False, default=plain)))
     return OK
 
 

@@ -133,10 +133,7 @@ def _plain(bug: "Bug") -> dict[str, object]:
     return {
         "id": bug.id, "link": bug.link, "observed": bug.observed, "affected": bug.affected, "fixed": bug.fixed,
         "edition": bug.edition, "role": bug.role.value, "kind": bug.kind, "requirements": [*bug.requirements],
-        "counts": [
-            {"invariant": each.invariant, "shape": [*each.shape], "subject": each.subject} for each in bug.counts
-        ],
-        "guard": bug.is_guard, "first": bug.first, "today": bug.today, "explained": bug.explained,
+        "counts": bug.counts, "guard": bug.is_guard, "first": bug.first, "today": bug.today, "explained": bug.explained,
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kipcheck.conformance.core.operations.declaration import Operations
 
 T = TypeVar("T")
-ITSELF: Final = frozenset({"declare"})
+ITSELF: Final = frozenset({"declare", "reconciled"})
 """The packages here that are not protocols."""
 
 

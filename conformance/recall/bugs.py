@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
+from kipcheck.conformance.core.operations.field_kinds import from_json, one_of
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.failure_pattern import FailurePattern
 
+T = TypeVar("T")
 KINDS: Final = ("live", "codec", "assignor", "member", "coordinator", "streams", "features", "formats", "stores")
 """What a bug is about: a live client, its codec, assignor or membership in process, a broker's coordinator, Streams'
 rebalance metadata, feature versions, persisted formats, or stores with timestamps.
@@ -22,9 +24,6 @@ RESULTS: Final = ("found", "missed", "false alarm", "skipped", "found with budge
 """Of a measurement. ``skipped``: a release cannot be installed here; ``found with budget``: not in the default cases;
 ``undecided``: a run ended in a way that shows nothing.
 """
-NEEDED: Final = ("id", "link", "observed", "affected", "fixed", "role", "kind", "requirements", "counts")
-OPTIONAL: Final = ("edition", "defect", "first", "today", "explained")
-LISTS: Final = ("requirements", "defect")
 GUARDS: Final = 3
 """One of so many bugs, by a hash of its id, is a guard: laws and draws are not written for it."""
 
@@ -45,7 +44,7 @@ class Bug:
     fixed: str
     """The same target in the release that fixed it."""
     role: Role
-    kind: str
+    kind: Annotated[str, one_of(*KINDS)]
     requirements: tuple[str, ...]
     """Which it breaks; empty: it breaks none that is stated."""
     counts: tuple[FailurePattern, ...]
@@ -53,9 +52,9 @@ class Bug:
     edition: str = "apache"
     defect: tuple[str, ...] = ()
     """``FILE:FUNCTION`` in the package of the affected release: where the defect is."""
-    first: str = ""
+    first: Annotated[str, one_of("", *RESULTS)] = ""
     """The result of the first measurement; empty: there is none."""
-    today: str = ""
+    today: Annotated[str, one_of("", *RESULTS)] = ""
     """The result of the last one."""
     explained: str = ""
     """Why the fixed release fails in a way that counts, where it does."""
@@ -70,7 +69,7 @@ def bugs() -> Mapping[str, Bug]:
     """By id, in the order of the files and their tables. Errors: ``InvalidEntry``."""
     found: dict[str, Bug] = {}
     for path, table in tables("bug"):
-        bug = _bug(path, table)
+        bug = entry(Bug, path, table)
         if bug.id in found:
             raise InvalidEntry(f"{path}: the bug {bug.id} is entered twice")
         found[bug.id] = bug
@@ -98,31 +97,9 @@ def tables(name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         yield from ((path, each) for each in found.get(name, ()))
 
 
-def checked(path: Path, table: Mapping[str, Any], needed: tuple[str, ...], optional: tuple[str, ...]) -> str:
-    """How errors name an entry. Errors: ``InvalidEntry`` for a key that is missing or unknown."""
-    about = f"{path}: the entry {table.get('id', '(without id)')}"
-    if missing := [each for each in needed if each not in table]:
-        raise InvalidEntry(f"{about} lacks {', '.join(missing)}")
-    if unknown := [each for each in table if each not in (*needed, *optional)]:
-        raise InvalidEntry(f"{about} has unknown keys {', '.join(unknown)}: use {', '.join((*needed, *optional))}")
-    return about
-
-
-def _bug(path: Path, table: dict[str, Any]) -> Bug:
-    about = checked(path, table, NEEDED, OPTIONAL)
-    roles = [each.value for each in Role]
-    for key, known in (("kind", KINDS), ("role", roles), ("first", RESULTS), ("today", RESULTS)):
-        if key in table and table[key] not in known:
-            raise InvalidEntry(f"{about} has {key} {table[key]!r}: use {', '.join(known)}")
-    for key, value in table.items():
-        wanted = "a list" if key in (*LISTS, "counts") else "a text"
-        if not isinstance(value, list if wanted == "a list" else str):
-            raise InvalidEntry(f"{about} has {key} = {value!r}: use {wanted}")
-    lists = {key: tuple(table.get(key, ())) for key in LISTS}
+def entry(made: type[T], path: Path, table: Mapping[str, Any]) -> T:
+    """Reads a table as an entry. Errors: ``InvalidEntry`` for a key that is missing or unknown, or a wrong value."""
     try:
-        counts = tuple(map(FailurePattern.of, table["counts"]))
-    except (KeyError, TypeError, AttributeError):
-        raise InvalidEntry(
-            f'{about}: write counts = [{{invariant = "client/beats"}}], with shape and subject if needed'
-        ) from None
-    return Bug(**{**table, **lists, "role": Role(table["role"]), "counts": counts})
+        return from_json(made, table)
+    except TypeError as wrong:
+        raise InvalidEntry(f"{path}: the entry {table.get('id', '(without id)')}: {wrong}") from None

@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import Any, Final, Self, TextIO, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
+from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Observation, Refused, Replied
 from kipcheck.conformance.targets.protocol import Plan, Session, Target, WaitsInRealTime
@@ -49,17 +50,6 @@ class CaseFacts:
     steps: str = ""
     """What was done, in a line, if it was."""
 
-    @property
-    def plain(self) -> dict[str, Any]:
-        return {
-            "case": self.case, "features": sorted(self.features), "counts": dict(self.counts), "reached": self.reached,
-            "steps": self.steps,
-        }  # fmt: skip
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Self:
-        return cls(plain["case"], frozenset(plain["features"]), plain["counts"], plain["reached"], plain["steps"])
-
     def united(self, other: "CaseFacts") -> "CaseFacts":
         """The facts of the case where it was run twice: in two checks, or again alone."""
         counts = {api: max(self.counts.get(api, 0), other.counts.get(api, 0)) for api in {*self.counts, *other.counts}}
@@ -76,7 +66,7 @@ def read(path: Path) -> dict[str, CaseFacts]:
     """By case."""
     found: dict[str, CaseFacts] = {}
     for line in path.read_text("utf-8").splitlines():
-        facts = CaseFacts.of(json.loads(line))
+        facts = from_json(CaseFacts, json.loads(line))
         found[facts.case] = found[facts.case].united(facts) if facts.case in found else facts
     return found
 
@@ -135,7 +125,7 @@ class Recorded(TargetWrapper):
         facts = facts_of(case, observations)
         if self._was_reached(case):
             facts = replace(facts, reached=True, steps=_line(case))
-        self._file.write(json.dumps(facts.plain, separators=(",", ":")) + "\n")
+        self._file.write(json.dumps(to_json(facts), separators=(",", ":")) + "\n")
         self._file.flush()
 
 

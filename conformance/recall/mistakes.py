@@ -3,12 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
 
-from kipcheck.conformance.recall.bugs import InvalidEntry, checked, tables
-
-NEEDED: Final = ("id", "rule", "requirements", "change")
-OF_A_CHANGE: Final = ("client", "release", "file", "line", "becomes")
+from kipcheck.conformance.recall.bugs import InvalidEntry, entry, tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,7 @@ class Mistake:
     rule: str
     """The rule that is broken, in a sentence."""
     requirements: tuple[str, ...]
-    changes: tuple[Edit, ...]
+    change: tuple[Edit, ...]
 
 
 @cache
@@ -43,17 +39,8 @@ def mistakes() -> Mapping[str, Mistake]:
     """By id, in the order of the file. Errors: ``InvalidEntry``."""
     found: dict[str, Mistake] = {}
     for path, table in tables("mistake"):
-        about = checked(path, table, NEEDED, ())
-        if table["id"] in found:
-            raise InvalidEntry(f"{path}: the mistake {table['id']} is entered twice")
-        changes = tuple(_edit(about, each) for each in table["change"])
-        found[table["id"]] = Mistake(table["id"], table["rule"], tuple(table["requirements"]), changes)
+        mistake = entry(Mistake, path, table)
+        if mistake.id in found:
+            raise InvalidEntry(f"{path}: the mistake {mistake.id} is entered twice")
+        found[mistake.id] = mistake
     return found
-
-
-def _edit(about: str, table: dict[str, Any]) -> Edit:
-    missing = [each for each in OF_A_CHANGE if each not in table]
-    if missing or (unknown := set(table) - {*OF_A_CHANGE, "inside"}):
-        wrong = f"lacks {', '.join(missing)}" if missing else f"has unknown keys {', '.join(sorted(unknown))}"
-        raise InvalidEntry(f"{about}: a change {wrong}")
-    return Edit(**table)

@@ -8,12 +8,13 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from kipcheck.conformance.core.ledger import Failure, read
+from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
 from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.core.values.exits import FAILED
 from kipcheck.conformance.core.values.untrusted_text import harmless_json
@@ -50,13 +51,9 @@ class Order:
     confirms: bool = True
     """Whether failures of a live client are run again."""
 
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> "Order":
-        return cls(**{**plain, "checks": tuple(plain["checks"]), "known": tuple(plain["known"])})
-
     @property
     def text(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps(to_json(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +70,11 @@ class End:
     @classmethod
     def read(cls, place: Path) -> "End":
         """That of a run, in its folder. Errors: FileNotFoundError where the run did not end by itself."""
-        plain = json.loads((place / END).read_text("utf-8"))
-        return cls(**{**plain, "confirmed": tuple(plain["confirmed"])})
+        return from_json(cls, json.loads((place / END).read_text("utf-8")))
 
 
 def main() -> None:
-    order = Order.of(json.loads(sys.argv[1]))
+    order = from_json(Order, json.loads(sys.argv[1]))
     out = Path(order.out)
     with TemporaryDirectory(prefix="kipcheck-reached-") as folder, (out / FACTS).open("w", encoding="utf-8") as file:
         noted = _Noted(Path(folder), is_live(order.target)) if order.counts else None
@@ -90,7 +86,7 @@ def main() -> None:
         found = [each for each in read(outcome.ledger).failures if each.decides]
         confirmed = tuple(each.id for each in found if not is_live(order.target) or _occurs_again(out, each))
     end = End(outcome.exit_code, outcome.why, confirmed, loaded)
-    (out / END).write_text(harmless_json(json.dumps(asdict(end))), "utf-8")
+    (out / END).write_text(harmless_json(json.dumps(to_json(end))), "utf-8")
 
 
 def _options(order: Order) -> Options:

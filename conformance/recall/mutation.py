@@ -11,13 +11,14 @@ import shutil
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
 from kipcheck.conformance.core.values.plain import short_digest
 from kipcheck.conformance.engine.execution.pool import pool
-from kipcheck.conformance.recall.bugs import InvalidEntry, checked, folder
+from kipcheck.conformance.recall.bugs import InvalidEntry, entry, folder
 from kipcheck.conformance.recall.change import MISTAKE, Change
 from kipcheck.conformance.recall.changes import changes_in, of_mistake, sample
 from kipcheck.conformance.recall.copies import PARTS, TARGETS, Copies, Reached
@@ -44,8 +45,6 @@ RESULT_FILE: Final = "results.jsonl"
 EQUIVALENT: Final = "equivalent.toml"
 RANDOM: Final = 100
 """Changes where no number is given."""
-NEEDED: Final = ("client", "reason")
-OPTIONAL: Final = ("id", "file", "function", "kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +71,9 @@ def equivalents() -> tuple[Equivalent, ...]:
     path = folder() / EQUIVALENT
     found = []
     for table in tomllib.loads(path.read_text("utf-8")).get("equivalent", ()):
-        about = checked(path, table, NEEDED, OPTIONAL)
-        if not table["reason"].strip() or bool(table.get("id")) == bool(table.get("function")):
-            raise InvalidEntry(f"{about} needs a reason, and an id, or file, function and kind")
-        found.append(Equivalent(**table))
+        found.append(made := entry(Equivalent, path, table))
+        if not made.reason.strip() or bool(made.id) == bool(made.function):
+            raise InvalidEntry(f"{path}: the entry {made.id} needs a reason, and an id, or file, function and kind")
     return tuple(found)
 
 
@@ -100,16 +98,6 @@ class Row:
     @property
     def result(self) -> str:
         return self.measured.result
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> "Row":
-        found = plain["measured"]
-        lists = {each: tuple(found.get(each, ())) for each in ("checks", "by", "unsteady", "differs_in")}
-        return cls(**{**plain, "measured": Measured(**{**found, **lists})})
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        return asdict(self)
 
     @property
     def about(self) -> str:
@@ -161,7 +149,7 @@ def plan(copies: Copies, part: str, seed: int, n: int | None, out: Path, reached
     mine = {path for path in sources if is_whole or any(path in files for files in reached.values())}
     for mistake in sorted(mistakes().values(), key=lambda each: short_digest([seed, each.id])):
         made = [
-            of_mistake(edit, sources[edit.file]) for edit in mistake.changes
+            of_mistake(edit, sources[edit.file]) for edit in mistake.change
             if (edit.client, edit.release) == (copies.client, copies.release) and edit.file in mine
         ]  # fmt: skip
         if len({*found.values()}) == n:
@@ -239,13 +227,13 @@ def _row(plan: Plan, change: Change, found: Measured) -> Row:
 def _stored(plan: Plan) -> dict[str, Row]:
     path, key = plan.out / RESULT_FILE, plan.key
     lines = map(json.loads, path.read_text("utf-8").splitlines()) if path.exists() else ()
-    return {each["row"]["change"]: Row.of(each["row"]) for each in lines if each["key"] == key}
+    return {each["row"]["change"]: from_json(Row, each["row"]) for each in lines if each["key"] == key}
 
 
 def _store(out: Path, key: str, row: Row) -> None:
     with (out / RESULT_FILE).open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(json.dumps({"key": key, "row": row.plain}) + "\n")
+        file.write(json.dumps({"key": key, "row": to_json(row)}) + "\n")
 
 
 def totals(rows: Iterable[Row]) -> dict[str, Any]:

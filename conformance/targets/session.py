@@ -295,15 +295,22 @@ class TesteeSession:
                 raise Broken(f"{self._name} also ended at a batch without cases: {same}") from None
 
     def _send_batch(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
-        self._batches += 1
-        self._batches_since_start += 1
-        # Numbers are unique: a late answer does not match, and a testee with state notices the start of each case.
+        """Errors: ``Ended`` where these cases, or those before them, brought the testee down."""
+        # Cases have unique numbers: a testee with state notices the start of each case.
         operations = [
             {"case": k, **operation(step)} for k, case in enumerate(batch, self._cases) for step in case.steps
         ]
-        cases = [{"n": n, **each} for n, each in enumerate(operations, self._numbers)]
-        first, self._numbers = self._numbers, self._numbers + len(cases)
         self._cases += len(batch)
+        results = iter(self.send(operations))
+        return [_until_death([next(results) for _ in case.steps], self._hello.claims.limits) for case in batch]
+
+    def send(self, operations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The results of operations, in one exchange. Errors: ``Ended``."""
+        self._batches += 1
+        self._batches_since_start += 1
+        # Numbers are unique: a late answer does not match.
+        cases = [{"n": n, **each} for n, each in enumerate(operations, self._numbers)]
+        self._numbers += len(cases)
         reply = self._link.exchange(
             {
                 "type": "batch",
@@ -316,9 +323,7 @@ class TesteeSession:
         )
         results = self._checked(reply, {each["n"]: each["op"] for each in cases})
         self._deaths += sum(each["status"] == "died" for each in results.values())
-        numbers = iter(range(first, self._numbers))
-        limits = self._hello.claims.limits
-        return [_until_death([results[next(numbers)] for _ in case.steps], limits) for case in batch]
+        return [results[each["n"]] for each in cases]
 
     def _checked(self, reply: Mapping[str, Any], asked: Mapping[int, str]) -> dict[int, Mapping[str, Any]]:
         try:

@@ -1,8 +1,9 @@
 """A target that uses the testee protocol, started by a command."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.targets.protocol import Session
@@ -24,19 +25,21 @@ class Testee:
         limits: Limits | None = None,
         names_itself: bool = False,
         omits: Collection[str] = (),
+        sessions: Mapping[Role, type[TesteeSession]] = MappingProxyType({}),
     ) -> None:
         """``names_itself``: results have the name in its hello, not ``name``. ``omits``: families of messages that it
-        may claim and that no check is to use.
+        may claim and that no check is to use. ``sessions``: the class of sessions in roles that need their own.
         """
         self.name = name
         self.command = command
         self._limits = limits or Limits()
         self._names_itself = names_itself
         self._omits = omits
+        self._sessions = sessions
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        session = TesteeSession(
+        session = self._sessions.get(role, TesteeSession)(
             self.name, self.begin, self._limits, edition, role, self._names_itself, self.command.renews
         )
         session.info = replace(session.info, claims=session.info.claims.without(self._omits))

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from kipcheck.conformance.core.values.edition import Edition, Standing
+from kipcheck.conformance.core.values.plain import plain
 from kipcheck.conformance.wire.schema import Layout, MessageSpec, Slot, Versions, messages, spec
 
 
@@ -41,9 +42,6 @@ class Difference:
         """Whether it concerns only a default or a flag, so that no byte changes."""
         return self.what in ("default", "ignorable", "mapKey", "name")
 
-    def as_json(self) -> dict[str, Any]:
-        return {"path": self.path, "what": self.what, "a": self.a, "b": self.b}
-
 
 @dataclass(frozen=True, slots=True)
 class VersionDiff:
@@ -72,7 +70,7 @@ class VersionDiff:
             "unbumped": self.unbumped,
             "reads": {"a_of_b": self.a_of_b.name.lower(), "b_of_a": self.b_of_a.name.lower()},
             "unstable": list(self.unstable),
-            "differences": [each.as_json() for each in self.differences],
+            "differences": plain(self.differences),
         }
 
 

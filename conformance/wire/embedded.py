@@ -13,8 +13,8 @@ says that they happen:
 User data of other assignors has no version in front, and leaders ignore it where they cannot read it: it is not judged.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.values.edition import APACHE, Edition
@@ -92,46 +92,6 @@ class Damage:
     def path(self) -> str:
         """Of the field with the record, in the message: ``protocols[0].metadata.userData``."""
         return self.place.path if self.record == self.place.record else f"{self.place.path}.userData"
-
-
-def places(message: str, body: Mapping[str, Any], protocol_type: str = "", assignor: str = "") -> Iterator[Place]:
-    """The records in a message of a group of consumers; none of a group of another or an unknown protocol type.
-
-    ``protocol_type`` and ``assignor``: those of the group, where the message does not name them. Of an answer, fields
-    without bytes are left out: a coordinator writes them where no member wrote any.
-    """
-    if message == "DescribeGroupsResponse":
-        for number, each in enumerate(body["groups"]):
-            if each["protocolType"] == CONSUMER:
-                for place in _described(f"groups[{number}].members", each["members"], each["protocolData"]):
-                    yield replace(place, group=each["groupId"])
-        return
-    if (body.get("protocolType") or protocol_type) != CONSUMER:
-        return
-    named = body.get("protocolName") or assignor
-    match message:
-        case "JoinGroupRequest":
-            yield from _rows("protocols", body["protocols"], "metadata", SUBSCRIPTION, "")
-        case "JoinGroupResponse":
-            yield from _rows("members", body["members"], "metadata", SUBSCRIPTION, named)
-        case "SyncGroupRequest":
-            yield from _rows("assignments", body["assignments"], "assignment", ASSIGNMENT, named)
-        case "SyncGroupResponse" if body["assignment"]:
-            yield Place("assignment", ASSIGNMENT, bytes(body["assignment"]), named)
-
-
-def _rows(path: str, rows: Iterable[Mapping[str, Any]], field: str, record: str, assignor: str) -> Iterator[Place]:
-    for number, each in enumerate(rows):
-        name, member = each.get("name") or assignor, each.get("memberId", "")
-        yield Place(f"{path}[{number}].{field}", record, bytes(each[field]), name, member)
-
-
-def _described(path: str, members: Iterable[Mapping[str, Any]], assignor: str) -> Iterator[Place]:
-    # Brokers of 2.3 describe the assignment in place of the subscription (KAFKA-9150).
-    known = [each for each in members if each["memberMetadata"] != each["memberAssignment"]]
-    found = [*_rows(path, known, "memberMetadata", SUBSCRIPTION, assignor)]
-    found += _rows(path, members, "memberAssignment", ASSIGNMENT, assignor)
-    yield from (each for each in found if each.data)
 
 
 def read_subscription(data: bytes, of: Edition = APACHE, entries: Entries | None = None) -> Subscription:

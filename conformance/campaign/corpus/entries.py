@@ -8,13 +8,14 @@ import io
 import json
 import zlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from kipcheck.conformance.campaign.corpus.minimise import cover
 from kipcheck.conformance.campaign.corpus.value_text import plain_text, value_of
 from kipcheck.conformance.campaign.rows import Kept, Row, digest_of
+from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
 
 __all__ = ["Damaged", "Snapshot", "grown", "merged", "plain_text", "value_of"]
 
@@ -48,7 +49,7 @@ class Snapshot:
     def dump(self) -> bytes:
         """JSON Lines in gzip: a header with all keys, then an entry a line."""
         header = {"format": FORMAT, "digest": self.digest, "entries": len(self.entries), "keys": sorted(self.keys)}
-        lines = (json.dumps(each, separators=(",", ":")) for each in (header, *map(asdict, self.entries)))
+        lines = (json.dumps(each, separators=(",", ":")) for each in (header, *map(to_json, self.entries)))
         return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0, compresslevel=6)
 
     @classmethod
@@ -60,7 +61,7 @@ class Snapshot:
                 raise Damaged(f"its format is {header['format']}, and this kipcheck reads format {FORMAT}")
             if not all(type(each) is int for each in header["keys"]):
                 raise Damaged("a key in its header is no integer")
-            found = cls(tuple(map(_entry, entries)), frozenset(header["keys"]))
+            found = cls(tuple(from_json(Kept, each) for each in entries), frozenset(header["keys"]))
             expected = header["digest"]
         except Damaged:
             raise
@@ -77,15 +78,6 @@ def _unpacked(data: bytes) -> bytes:
         found = file.read(LARGEST + 1)
     if len(found) > LARGEST:
         raise Damaged(f"unpacked it has more than {LARGEST >> 20} MiB")
-    return found
-
-
-def _entry(plain: dict[str, Any]) -> Kept:
-    found = Kept(**{**plain, "keys": tuple(plain["keys"])})
-    texts = found.check, found.edition, found.subject, found.value
-    numbers = (*found.keys, found.steps, *(() if found.version is None else (found.version,)))
-    if not all(isinstance(each, str) for each in texts) or not all(type(each) is int for each in numbers):
-        raise ValueError("an entry must consist of strings and integers")
     return found
 
 

@@ -74,7 +74,7 @@ def parts_in(data: bytes) -> Iterator[Row | str]:
 
 def _row(plain: dict[str, Any]) -> Row | str:
     try:
-        return Row.of(plain)
+        return Row.of(_listed(plain))
     except (ValueError, TypeError, KeyError) as broken:
         return f"invalid row: {broken}"
 
@@ -84,12 +84,24 @@ def _line(error: Exception) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples become lists and pairs structs, as Arrow needs them."""
+    """Pairs become structs, as Arrow needs them."""
     match value:
         case dict():
             return {name: _plain(each) for name, each in value.items()}
-        case (str(), int() | None):
+        case [str(), int() | None]:
             return dict(zip(_PAIR, value, strict=True))
-        case tuple() | list():
+        case list():
             return [_plain(each) for each in value]
+    return value
+
+
+def _listed(value: Any) -> Any:
+    """The reverse: structs of pairs become lists."""
+    match value:
+        case {"subject": subject, "version": version, **others} if not others:
+            return [subject, version]
+        case dict():
+            return {name: _listed(each) for name, each in value.items()}
+        case list():
+            return [_listed(each) for each in value]
     return value

@@ -128,8 +128,8 @@ def _clean(plain: Any) -> Any:
             return plain if plain.isascii() else plain.encode("utf-8", "backslashreplace").decode()
         case dict():
             return {name: _clean(each) for name, each in plain.items()}
-        case tuple():
-            return tuple(map(_clean, plain))
+        case list():
+            return [*map(_clean, plain)]
     return plain
 
 

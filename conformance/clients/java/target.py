@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.clients.java import programs
+from kipcheck.conformance.clients.java.coordinators import CoordinatorSession
 from kipcheck.conformance.clients.java.field_names import Translated, names
 from kipcheck.conformance.clients.java.streams_group import StreamsJar
 from kipcheck.conformance.core.files.releases_table import broker_jars, jar, patches, rocksdb, span
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.release import NEWEST, Release, releases
 from kipcheck.conformance.targets.protocol import Target, Unavailable
 from kipcheck.conformance.targets.testee import Limits, Testee
@@ -54,7 +56,8 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
     watch = _flush_watch(version, [*jars, *rocks]) if rocks else []
     command = programs.command({version: jars + watch}, artifact, names(version), rocks)
     omits = () if Release.parse(version) in USED else UNUSED
-    translated = Translated(Testee(name, command, limits, omits=omits), version)
+    testee = Testee(name, command, limits, omits=omits, sessions={Role.COORDINATOR: CoordinatorSession})
+    translated = Translated(testee, version)
     return StreamsJar(translated, version) if artifact == STREAMS else translated
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TextIO, cast
+from typing import Any, Final, Generic, Self, TextIO, TypeVar, cast
 
 from kipcheck.conformance.core.ledger.failure import (
     FAILURE_FORMAT,
@@ -88,6 +88,7 @@ __all__ = [
 ]  # fmt: skip
 
 NAME: Final = "ledger.jsonl"
+R = TypeVar("R", bound=Record)
 _text: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _BY_TYPE: Final[Mapping[str, type[Record]]] = {str(getattr(each, "TYPE")): each for each in TYPES}  # noqa: B009
 _USUAL_VERDICT: Final = ("type", "target", "check", "subject", "version", "case", "result", "by")
@@ -142,6 +143,16 @@ def type_of(line: LedgerLine) -> str:
     return line.type if isinstance(line, Unknown) else line.TYPE
 
 
+class LinesOf(Generic[R]):
+    """An attribute of a ledger: its lines of one type."""
+
+    def __init__(self, kind: type[R]) -> None:
+        self._type: str = getattr(kind, "TYPE")  # noqa: B009 - each line has one, and Record has none
+
+    def __get__(self, ledger: "Ledger", owner: type) -> Sequence[R]:
+        return cast("Sequence[R]", ledger.lines.get(self._type, ()))
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """All that a report reads. The verdicts of single cases stay in the file: ``verdicts`` reads them."""
@@ -159,84 +170,40 @@ class Ledger:
     not_begun: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """Target, check and reason -> skipped cases that the target cannot begin."""
 
-    @property
-    def targets(self) -> Sequence[Target]:
-        return cast("Sequence[Target]", self.lines.get(Target.TYPE, ()))
+    targets = LinesOf(Target)
+    failures = LinesOf(Failure)
+    causes = LinesOf(Cause)
+    """The gravest of each target first; none in the ledger of a campaign or of an interrupted run."""
+    skips = LinesOf(Skip)
+    inconclusive = LinesOf(Inconclusive)
+    """Why the run shows too little."""
+    held_back = LinesOf(HeldBack)
+    """Cases that were not run, because they look like those in which the target died."""
+    expected = LinesOf(Expected)
+    """Cases whose failures are all known deviations."""
+    troubles = LinesOf(Trouble)
+    differences = LinesOf(Difference)
+    """Cases with different results or answers of several targets."""
+    stale = LinesOf(Stale)
+    """Entries of lists of known deviations that are no longer true."""
+    flaky = LinesOf(Flaky)
+    """Failures that did not occur, or not every time, when their cases were run alone."""
+    checks = LinesOf(CheckDone)
+    """Each check with each target, when it was done."""
+    tallies = LinesOf(Tally)
+    exchanges = LinesOf(Exchanges)
+    """The exchanges of each watch."""
+    rounds = LinesOf(Round)
+    """Of all campaigns."""
 
     def opened(self, target: str) -> str:
         """The name under which a target of the results is opened again: another if it is a command."""
         return next((each.command for each in self.targets if each.target == target and each.command), target)
 
     @property
-    def failures(self) -> Sequence[Failure]:
-        return cast("Sequence[Failure]", self.lines.get(Failure.TYPE, ()))
-
-    @property
-    def causes(self) -> Sequence[Cause]:
-        """The gravest of each target first; none in the ledger of a campaign or of an interrupted run."""
-        return cast("Sequence[Cause]", self.lines.get(Cause.TYPE, ()))
-
-    @property
-    def skips(self) -> Sequence[Skip]:
-        return cast("Sequence[Skip]", self.lines.get(Skip.TYPE, ()))
-
-    @property
-    def inconclusive(self) -> Sequence[Inconclusive]:
-        """Why the run shows too little."""
-        return cast("Sequence[Inconclusive]", self.lines.get(Inconclusive.TYPE, ()))
-
-    @property
-    def held_back(self) -> Sequence[HeldBack]:
-        """Cases that were not run, because they look like those in which the target died."""
-        return cast("Sequence[HeldBack]", self.lines.get(HeldBack.TYPE, ()))
-
-    @property
-    def expected(self) -> Sequence[Expected]:
-        """Cases whose failures are all known deviations."""
-        return cast("Sequence[Expected]", self.lines.get(Expected.TYPE, ()))
-
-    @property
-    def troubles(self) -> Sequence[Trouble]:
-        return cast("Sequence[Trouble]", self.lines.get(Trouble.TYPE, ()))
-
-    @property
-    def differences(self) -> Sequence[Difference]:
-        """Cases with different results or answers of several targets."""
-        return cast("Sequence[Difference]", self.lines.get(Difference.TYPE, ()))
-
-    @property
-    def stale(self) -> Sequence[Stale]:
-        """Entries of lists of known deviations that are no longer true."""
-        return cast("Sequence[Stale]", self.lines.get(Stale.TYPE, ()))
-
-    @property
-    def flaky(self) -> Sequence[Flaky]:
-        """Failures that did not occur, or not every time, when their cases were run alone."""
-        return cast("Sequence[Flaky]", self.lines.get(Flaky.TYPE, ()))
-
-    @property
-    def checks(self) -> Sequence[CheckDone]:
-        """Each check with each target, when it was done."""
-        return cast("Sequence[CheckDone]", self.lines.get(CheckDone.TYPE, ()))
-
-    @property
-    def tallies(self) -> Sequence[Tally]:
-        return cast("Sequence[Tally]", self.lines.get(Tally.TYPE, ()))
-
-    @property
-    def exchanges(self) -> Sequence[Exchanges]:
-        """The exchanges of each watch."""
-        return cast("Sequence[Exchanges]", self.lines.get(Exchanges.TYPE, ()))
-
-    @property
     def campaigns(self) -> Sequence[Campaign]:
         """The campaigns of the header; none in a ledger of runs alone."""
         return self.header.campaigns or ()
-
-    @property
-    def rounds(self) -> Sequence[Round]:
-        """Of all its campaigns."""
-        return cast("Sequence[Round]", self.lines.get(Round.TYPE, ()))
 
     @property
     def footer(self) -> Footer | None:

@@ -2,25 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
-from kipcheck.conformance.core.ledger.record import (
-    KEY,
-    LENIENT,
-    NULLABLE,
-    UNDECLARED,
-    About,
-    AtLeast,
-    OneOf,
-    Record,
-    Requires,
-)
+from kipcheck.conformance.core.ledger.record import KEY, LENIENT, NULLABLE, UNDECLARED, Record, one_of_records
+from kipcheck.conformance.core.operations.field_kinds import described, schema
 
-Grade: TypeAlias = Annotated[str, OneOf(("MUST", "SHOULD", "INFO"))]
-Number: TypeAlias = Annotated[int, AtLeast(0)]
-Versions: TypeAlias = Annotated[str, About("Versions: 0-4, 6; empty for a subject without versions.")]
-Where: TypeAlias = Annotated[Mapping[str, Versions], About("Subject -> versions.")]
-Results: TypeAlias = Annotated[Mapping[str, Number], About("Result -> cases.")]
+Grade: TypeAlias = Annotated[str, schema(enum=["MUST", "SHOULD", "INFO"])]
+Number: TypeAlias = Annotated[int, schema(minimum=0)]
+Versions: TypeAlias = Annotated[str, described("Versions: 0-4, 6; empty for a subject without versions.")]
+Where: TypeAlias = Annotated[Mapping[str, Versions], described("Subject -> versions.")]
+Results: TypeAlias = Annotated[Mapping[str, Number], described("Result -> cases.")]
 
 
 FAILURE_FORMAT: Final = 2
@@ -33,7 +24,7 @@ FAILURE_FORMATS: Final = (1, FAILURE_FORMAT)
 """Those that are read. Files that state none are of format 1."""
 
 
-Step: TypeAlias = Annotated[Mapping[str, Any], Requires("verb")]
+Step: TypeAlias = Annotated[Mapping[str, Any], schema(required=["verb"])]
 """An operation of the case, with its fields as the testee protocol names them."""
 
 
@@ -57,7 +48,7 @@ class ByteRow(Record):
 class BytesExhibit(Record):
     """An encoded message, field by field."""
 
-    kind: Literal["bytes"] = field(default="bytes", metadata={LENIENT: True})
+    kind: Annotated[str, schema(const="bytes")] = field(default="bytes", metadata=LENIENT)
     rows: tuple[ByteRow, ...]
     title: str | None = None
 
@@ -74,7 +65,7 @@ class TableRow(Record):
 class TableExhibit(Record):
     """A table, for example of the members of a group and their partitions."""
 
-    kind: Literal["table"] = field(default="table", metadata={LENIENT: True})
+    kind: Annotated[str, schema(const="table")] = field(default="table", metadata=LENIENT)
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
     title: str | None = None
@@ -104,18 +95,19 @@ class SequenceStep(Record):
 class SequenceExhibit(Record):
     """The case as a sequence diagram."""
 
-    kind: Literal["sequence"] = field(default="sequence", metadata={LENIENT: True})
+    kind: Annotated[str, schema(const="sequence")] = field(default="sequence", metadata=LENIENT)
     steps: tuple[SequenceStep, ...]
     title: str | None = None
 
 
 Exhibit: TypeAlias = BytesExhibit | TableExhibit | SequenceExhibit
 """Evidence that a report shows."""
+_Exhibit: TypeAlias = Annotated[Exhibit, one_of_records("exhibit", BytesExhibit, TableExhibit, SequenceExhibit)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Exhibits(Record):
-    exhibits: tuple[Exhibit, ...]
+    exhibits: tuple[_Exhibit, ...]
 
 
 def exhibits_of(found: Sequence[Mapping[str, Any]]) -> tuple[Exhibit, ...]:
@@ -220,15 +212,15 @@ class Failure(Record):
     where: Where
     steps: tuple[Step, ...]
     guilty_step: Number
-    exhibits: tuple[Exhibit, ...]
+    exhibits: tuple[_Exhibit, ...]
     case_id: str
     """Of the smallest case; empty if no case shows the failure."""
     reproduce: str
     """The command that reproduces it."""
     first: FirstFound | None = None
-    raised_by: str | None = field(default=None, metadata={UNDECLARED: True})
+    raised_by: str | None = field(default=None, metadata=UNDECLARED)
     """The profile that makes a MUST of the SHOULD that is broken."""
-    known: KnownEntry | None = field(default=None, metadata={NULLABLE: True})
+    known: KnownEntry | None = field(default=None, metadata=NULLABLE)
     """The known deviation that covers all of it."""
     beyond: KnownEntry | None = None
     """The known deviation that covers a part of it; ``where`` of the entry lists the places that it does not cover."""

@@ -2,25 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.ledger.failure import Failure, Grade, Number, Results, Versions, Where
-from kipcheck.conformance.core.ledger.record import LENIENT, NULLABLE, WRITTEN, About, AtLeast, Json, OneOf, Record
+from kipcheck.conformance.core.ledger.record import LENIENT, NULLABLE, WRITTEN, Json, Record
 from kipcheck.conformance.core.ledger.versions import spans
+from kipcheck.conformance.core.operations.field_kinds import described, schema
 from kipcheck.conformance.core.values.impacts import Severity
 
 FORMAT: Final = 2
 Counts: TypeAlias = Mapping[str, Mapping[str, Results]]
 """Target -> check -> result -> cases."""
 Nested: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
-Index: TypeAlias = Annotated[int, AtLeast(1)]
-PartOf: TypeAlias = Annotated[tuple[Index, Index], About("I and N of --part I/N.")]
-Seconds: TypeAlias = Annotated[float, AtLeast(0)]
-Shards: TypeAlias = Annotated[Mapping[str, Number], About("Status of a shard at its end -> shards.")]
-SeverityWord: TypeAlias = Annotated[str, OneOf(tuple(each.value for each in Severity))]
-Result: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP"))]
-HeldBackResult: TypeAlias = Annotated[str, OneOf(("UNKNOWN", "SKIP"))]
-InvariantResult: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "UNKNOWN", "SKIP"))]
+Index: TypeAlias = Annotated[int, schema(minimum=1)]
+PartOf: TypeAlias = Annotated[tuple[Index, Index], described("I and N of --part I/N.")]
+Seconds: TypeAlias = Annotated[float, schema(minimum=0)]
+Shards: TypeAlias = Annotated[Mapping[str, Number], described("Status of a shard at its end -> shards.")]
+SeverityWord: TypeAlias = Annotated[str, schema(enum=[each.value for each in Severity])]
+Result: TypeAlias = Annotated[str, schema(enum=["PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP"])]
+HeldBackResult: TypeAlias = Annotated[str, schema(enum=["UNKNOWN", "SKIP"])]
+InvariantResult: TypeAlias = Annotated[str, schema(enum=["PASS", "FAIL", "UNKNOWN", "SKIP"])]
 
 
 class Place(NamedTuple):
@@ -41,13 +42,13 @@ class RunOptions(Record):
 
     closed: ClassVar[bool] = False
 
-    targets: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
-    edition: str = field(default="", metadata={LENIENT: True})
-    checks: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
-    messages: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
-    seed: int = field(default=0, metadata={LENIENT: True})
-    cases: int | None = field(default=None, metadata={LENIENT: True})
-    out: str = field(default="", metadata={LENIENT: True})
+    targets: tuple[str, ...] = field(default=(), metadata=LENIENT)
+    edition: str = field(default="", metadata=LENIENT)
+    checks: tuple[str, ...] = field(default=(), metadata=LENIENT)
+    messages: tuple[str, ...] = field(default=(), metadata=LENIENT)
+    seed: int = field(default=0, metadata=LENIENT)
+    cases: int | None = field(default=None, metadata=LENIENT)
+    out: str = field(default="", metadata=LENIENT)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -90,13 +91,12 @@ class RunOptions(Record):
 class AboutInvariant(Record):
     """An invariant that the selected checks apply."""
 
-    sentence: str = field(default="", metadata={LENIENT: True})
-    grade: Grade = field(default="MUST", metadata={LENIENT: True})
-    checks: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
-    requirements: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
-    besides: Annotated[
-        Mapping[str, tuple[str, ...]], About("Subject -> further requirements that it covers there.")
-    ] = field(default_factory=dict, metadata={LENIENT: True})
+    sentence: str = field(default="", metadata=LENIENT)
+    grade: Grade = field(default="MUST", metadata=LENIENT)
+    checks: tuple[str, ...] = field(default=(), metadata=LENIENT)
+    requirements: tuple[str, ...] = field(default=(), metadata=LENIENT)
+    besides: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=LENIENT)
+    """Subject -> further requirements that it covers there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class AboutRequirement(Record):
     clause: str
     grade: Grade
     role: str
-    edition: str = field(default="", metadata={LENIENT: True})
+    edition: str = field(default="", metadata=LENIENT)
     releases: str | None = None
     text: str | None = None
     means: str | None = None
@@ -130,8 +130,9 @@ class Campaign(Record):
 
     id: str
     """A digest of all that decides what is drawn."""
-    targets: Annotated[Mapping[str, bool], About("Target -> deterministic; if not, its rows are left out of the hash.")]
-    engine: Annotated[str, OneOf(("mixed", "hypothesis", "compiled"))]
+    targets: Mapping[str, bool]
+    """Target -> deterministic; if not, its rows are left out of the hash."""
+    engine: Annotated[str, schema(enum=["mixed", "hypothesis", "compiled"])]
     settings: Mapping[str, Any]
     """Executor, workers, master: options that do not change what is drawn."""
     host: Mapping[str, Any]
@@ -170,25 +171,25 @@ class Header(Record):
 
     TYPE: ClassVar[str] = "header"
 
-    format: Literal[2] = field(default=2, metadata={LENIENT: True})
-    kipcheck: str = field(default="", metadata={LENIENT: True})
-    python: str = field(default="", metadata={LENIENT: True})
-    begun: str = field(default="", metadata={LENIENT: True})
+    format: Annotated[int, schema(const=FORMAT)] = field(default=2, metadata=LENIENT)
+    kipcheck: str = field(default="", metadata=LENIENT)
+    python: str = field(default="", metadata=LENIENT)
+    begun: str = field(default="", metadata=LENIENT)
     """UTC: 2026-01-31T23:59:59Z."""
-    options: RunOptions = field(default_factory=RunOptions, metadata={LENIENT: True})
-    part: PartOf | None = field(default=None, metadata={LENIENT: True})
-    checks: Annotated[Mapping[str, str], About("Id -> sentence.")] = field(
-        default_factory=dict, metadata={LENIENT: True}
-    )
-    invariants: Mapping[str, AboutInvariant] = field(default_factory=dict, metadata={LENIENT: True})
-    requirements: Mapping[str, AboutRequirement] = field(default_factory=dict, metadata={LENIENT: True})
+    options: RunOptions = field(default_factory=RunOptions, metadata=LENIENT)
+    part: PartOf | None = field(default=None, metadata=LENIENT)
+    checks: Mapping[str, str] = field(default_factory=dict, metadata=LENIENT)
+    """Id -> sentence."""
+    invariants: Mapping[str, AboutInvariant] = field(default_factory=dict, metadata=LENIENT)
+    requirements: Mapping[str, AboutRequirement] = field(default_factory=dict, metadata=LENIENT)
     """All of them; with their texts those that this run can reach."""
-    editions: Annotated[Nested, About("Check -> subject -> editions, where not that of the run.")] | None = None
+    editions: Nested | None = None
+    """Check -> subject -> editions, where not that of the run."""
     campaigns: tuple[Campaign, ...] | None = None
     """The campaigns of the ledger; absent in a ledger of runs alone."""
-    merged: tuple[MergedFrom, ...] | None = field(default=None, metadata={NULLABLE: True})
+    merged: tuple[MergedFrom, ...] | None = field(default=None, metadata=NULLABLE)
     """The ledgers that were merged into this one."""
-    failure_format: Annotated[int, AtLeast(1)] | None = None
+    failure_format: Annotated[int, schema(minimum=1)] | None = None
     """The format of the failures, that is of their shapes and ids; absent: 1."""
 
 
@@ -225,24 +226,31 @@ class Begin(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict(Record):
-    """The result of one case. Not among the events."""
-
-    TYPE: ClassVar[str] = "verdict"
+class InPlace(Record):
+    """A line about the cases of a check on one version of a subject."""
 
     target: str
     check: str
     subject: str
     version: int | None
-    case: str | None
-    """Its id; null: the unit was not run, and ``why`` gives the reason."""
-    result: Result
-    by: Annotated[Mapping[str, InvariantResult], About("Invariant -> result.")] | None = None
-    why: str | None = None
 
     @property
     def place(self) -> Place:
         return Place(self.target, self.check, self.subject, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(InPlace):
+    """The result of one case. Not among the events."""
+
+    TYPE: ClassVar[str] = "verdict"
+
+    case: str | None
+    """Its id; null: the unit was not run, and ``why`` gives the reason."""
+    result: Result
+    by: Mapping[str, InvariantResult] | None = None
+    """Invariant -> result."""
+    why: str | None = None
 
     @property
     def plain(self) -> Json:
@@ -255,70 +263,47 @@ class Verdict(Record):
         }  # fmt: skip
 
     @classmethod
-    def of(cls, found: Any, at: str = "", blank: bool = False) -> Self:
-        """As ``Record.of``, and fast for the usual line: there are many verdicts."""
+    def _of(cls, found: Any, blank: bool = False) -> Self:
+        """As ``Record._of``, and fast for the usual line: there are many verdicts."""
         if tuple(found) == _USUAL and type(found["by"]) is dict and type(found["result"]) is str:
             return cls(**found)
-        return super(Verdict, cls).of(found, at, blank)
+        return super(Verdict, cls)._of(found, blank)
 
 
 _USUAL: Final = ("target", "check", "subject", "version", "case", "result", "by")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally(Record):
+class Tally(InPlace):
     """The results of the cases in one place, in a campaign: it has too many cases for a line each."""
 
     TYPE: ClassVar[str] = "tally"
 
-    target: str
-    check: str
-    subject: str
-    version: int | None
     results: Results
-    by: Annotated[Mapping[str, Results], About("Invariant -> result -> cases.")]
-
-    @property
-    def place(self) -> Place:
-        return Place(self.target, self.check, self.subject, self.version)
+    by: Mapping[str, Results]
+    """Invariant -> result -> cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBack(Record):
+class HeldBack(InPlace):
     """Cases in one place that were not run, because they look like those in which the target died."""
 
     TYPE: ClassVar[str] = "held-back"
 
-    target: str
-    check: str
-    subject: str
-    version: int | None
     cases: Number
     result: HeldBackResult
     """SKIP behind a known deviation, else UNKNOWN."""
     failure: str
     """The id of the failure in which the target died; empty if it did not die when the case was run alone."""
 
-    @property
-    def place(self) -> Place:
-        return Place(self.target, self.check, self.subject, self.version)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected(Record):
+class Expected(InPlace):
     """Cases in one place whose failures are all known deviations: they count as KNOWN and not with these results."""
 
     TYPE: ClassVar[str] = "expected"
 
-    target: str
-    check: str
-    subject: str
-    version: int | None
     results: Results
-
-    @property
-    def place(self) -> Place:
-        return Place(self.target, self.check, self.subject, self.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,9 +317,8 @@ class CheckDone(Record):
     units: Number
     counts: Results
     seconds: float
-    judged: (
-        Annotated[Nested, About("Subject -> edition -> invariants judged there; absent: those with verdicts.")] | None
-    ) = None
+    judged: Nested | None = None
+    """Subject -> edition -> invariants judged there; absent: those with verdicts."""
 
 
 # ---- causes
@@ -354,10 +338,12 @@ class Cause(Record):
     severity: SeverityWord
     cases: Number
     """Distinct cases that show one of the failures."""
-    failures: Annotated[tuple[str, ...], About("Ids, the gravest failure first.")]
+    failures: tuple[str, ...]
+    """Ids, the gravest failure first."""
     least: str
     """The id of the failure with the smallest case."""
-    kafka: Annotated[tuple[str, ...], About("Clients of Apache Kafka that fail in the same way, each with a release.")]
+    kafka: tuple[str, ...]
+    """Clients of Apache Kafka that fail in the same way, each with a release."""
     at: str | None = None
     """The place in the library where the failures come from, if it is the same."""
     reason: str | None = None
@@ -380,7 +366,8 @@ class Difference(Record):
     check: str
     subject: str
     versions: Versions
-    cells: Annotated[Mapping[str, str], About("Target -> result.")]
+    cells: Mapping[str, str]
+    """Target -> result."""
     cases: Number
     case: str
     """The id of the first of them."""
@@ -432,7 +419,8 @@ class Exchanges(Record):
 
     judged: Results
     """By API."""
-    left: Annotated[Mapping[str, Results], About("Reason -> API -> exchanges that were not judged.")]
+    left: Mapping[str, Results]
+    """Reason -> API -> exchanges that were not judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,7 +451,7 @@ class Stale(Record):
     line: int | None = None
     reason: str | None = None
     link: str | None = None
-    expires: str | None = field(default=None, metadata={NULLABLE: True})
+    expires: str | None = field(default=None, metadata=NULLABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -492,7 +480,7 @@ class Flaky(Record):
     line: int | None = None
     reason: str | None = None
     link: str | None = None
-    expires: str | None = field(default=None, metadata={NULLABLE: True})
+    expires: str | None = field(default=None, metadata=NULLABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -519,10 +507,8 @@ class Round(Record):
     """Values kept at its end."""
     failures: tuple[str, ...]
     """Ids of the distinct failures that were first found in it."""
-    growth: Annotated[
-        Mapping[str, tuple[tuple[Number, Number], ...]],
-        About("Target -> cases since the beginning, and kinds of behaviour that it had shown by then."),
-    ]
+    growth: Mapping[str, tuple[tuple[Number, Number], ...]]
+    """Target -> cases since the beginning, and kinds of behaviour that it had shown by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -536,7 +522,7 @@ class LeastCases(Record):
     """The case alone did not fail again."""
     left_out: Number = 0
     """Failures for which none began."""
-    limit_s: float | None = field(default=None, metadata={NULLABLE: True})
+    limit_s: float | None = field(default=None, metadata=NULLABLE)
     """The time of each search. Null: there was no limit."""
 
 
@@ -551,11 +537,12 @@ class Footer(Record):
     stopped_by: str | None
     """Why the run ended early; null also if all its work was done and cases are undecided."""
     exit: int
-    exits: tuple[int, ...] = field(default=(), metadata={LENIENT: True})
+    exits: tuple[int, ...] = field(default=(), metadata=LENIENT)
     """All exit codes that apply; ``exit`` is the one that decides."""
     meaning: str
-    counts: Annotated[Counts, About("Target -> check -> result -> cases.")]
-    known: Mapping[str, Any] | None = field(default=None, metadata={NULLABLE: True, WRITTEN: True})
+    counts: Counts
+    """Target -> check -> result -> cases."""
+    known: Mapping[str, Any] | None = field(default=None, metadata={**NULLABLE, **WRITTEN})
     """The number of entries of the lists of known deviations, by what became of them, and of known failures."""
     seconds: float
     least: LeastCases | None = None

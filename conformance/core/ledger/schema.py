@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, get_args
 
 from kipcheck.conformance.core.ledger.failure import Exhibit, Failure, FirstFound, KnownEntry
 from kipcheck.conformance.core.ledger.lines import (
@@ -33,17 +33,8 @@ from kipcheck.conformance.core.ledger.lines import (
     Target,
     Trouble,
 )
-from kipcheck.conformance.core.ledger.record import (
-    NULLABLE,
-    About,
-    AtLeast,
-    Json,
-    OneOf,
-    Record,
-    Requires,
-    form,
-    members,
-)
+from kipcheck.conformance.core.ledger.record import Json, Record, keys_of
+from kipcheck.conformance.core.operations.field_kinds import kind_of
 
 LEDGER: Final = "ledger.schema.json"
 RESULTS: Final = "results.schema.json"
@@ -56,7 +47,6 @@ ABOUT: Final = (
     "same lines without the verdicts. The ledger of a campaign is written anew after every round: header, tally ..., "
     "then for each target target, flaky, failure, stale, then round ... and footer. A reader must ignore unknown types."
 )
-_SCALARS: Final[Mapping[Any, str]] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def ledger_schema() -> Json:
@@ -108,9 +98,9 @@ def dumped(schema: Json) -> str:
 
 def _record(kind: type[Record], first: Mapping[str, Json] | None = None) -> Json:
     """``first``: properties that are not fields."""
-    keys = [each for each in form(kind) if each.declared]
+    keys = [each for each in keys_of(kind).values() if each.declared]
     told, notes = _docs()[kind.__name__]
-    nullable = {each.name for each in kind.__dataclass_fields__.values() if NULLABLE in each.metadata}
+    nullable = {each.name for each in kind.__dataclass_fields__.values() if "nullable" in each.metadata}
     properties: Json = {**(first or {})}
     for each in keys:
         required = each.required
@@ -127,9 +117,9 @@ def _record(kind: type[Record], first: Mapping[str, Json] | None = None) -> Json
 
 def _present(hint: Any, nullable: bool) -> Any:
     """The type of an optional key where it is there: null is written only if it means something."""
-    several = tuple(each for each in members(hint) if each is not NoneType)
-    only = several[0] if len(several) == 1 else hint
-    return only | None if nullable else only
+    if nullable or NoneType not in get_args(hint):
+        return hint
+    return next(each for each in get_args(hint) if each is not NoneType)
 
 
 def _exhibit() -> Json:
@@ -145,56 +135,23 @@ def _type(kind: type[Record]) -> str:
 
 
 def _of(hint: Any) -> Json:
-    """The schema of a type."""
-    if get_origin(hint) is Annotated:
-        within, *notes = get_args(hint)
-        return _annotated(_of(within), notes)
-    several = members(hint)
-    if len(several) > 1:
-        return _union(several)
-    if hint is Any:
-        return {}
-    if hint in _SCALARS:
-        return {"type": _SCALARS[hint]}
-    origin, within = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return {"const": within[0]}
-    if origin is tuple:
-        return _list(within)
-    if origin is not None and issubclass(origin, Mapping):
-        items = _of(within[1])
-        return {"type": "object", **({"additionalProperties": items} if items else {})}
-    return {"$ref": f"#/$defs/{SHARED[hint]}"} if hint in SHARED else _record(hint)
+    return _whole(kind_of(hint).schema)
 
 
-def _list(within: tuple[Any, ...]) -> Json:
-    """A list of any length, or of a fixed one with equal types."""
-    size = {} if within[-1] is Ellipsis else {"minItems": len(within), "maxItems": len(within)}
-    return {"type": "array", "items": _of(within[0]), **size}
-
-
-def _union(several: tuple[Any, ...]) -> Json:
-    others = [each for each in several if each is not NoneType]
-    if len(others) > 1:
-        return {"$ref": f"#/$defs/{EXHIBIT}"}
-    found = _of(others[0])
-    if isinstance(found.get("type"), str):
-        return {**found, "type": [found["type"], "null"]}
-    return {"anyOf": [found, {"type": "null"}]}
-
-
-def _annotated(found: Json, notes: list[Any]) -> Json:
-    for note in notes:
-        match note:
-            case AtLeast(least):
-                found = {**found, "minimum": least}
-            case OneOf(texts):
-                found = {"enum": [*texts]}
-            case Requires(key):
-                found = {**found, "required": [key]}
-            case About(text):
-                found = _described(found, text)
-    return found
+def _whole(found: Mapping[str, Any]) -> Json:
+    """The schema of a kind, with those of records in their places."""
+    inside = {key: _whole(found[key]) for key in ("items", "additionalProperties") if isinstance(found.get(key), dict)}
+    match {**found, **inside}:
+        case {"record": kind, **others}:
+            return {**({"$ref": f"#/$defs/{SHARED[kind]}"} if kind in SHARED else _record(kind)), **others}
+        case {"anyOf": [value, null]}:
+            made = _whole(value)
+            return {**made, "type": [made["type"], "null"]} if "type" in made else {"anyOf": [made, null]}
+        case {"prefixItems": [first, *_] as items, **others}:  # they are equal
+            made = {"items": _whole(first), "minItems": len(items), "maxItems": len(items)}
+            return {key: each for key, each in {**others, **made}.items()}
+        case made:
+            return made
 
 
 # ---- descriptions

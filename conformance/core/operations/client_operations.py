@@ -11,9 +11,9 @@ from dataclasses import MISSING, dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
-from kipcheck.conformance.core.operations.declaration import DECLARED, Operation, Operations, _meaning, declared
+from kipcheck.conformance.core.operations.declaration import DECLARED, Operation, Operations, declared, meaning_of
 from kipcheck.conformance.core.operations.field_annotations import Field, fields_of
-from kipcheck.conformance.core.operations.field_kinds import Kind, one_of
+from kipcheck.conformance.core.operations.field_kinds import Kind, one_of, values_reader, writer
 from kipcheck.conformance.core.operations.observed_events import NOTHING, ObservedEvents
 from kipcheck.conformance.core.operations.request_words import EventWords, WordsForm
 from kipcheck.conformance.core.operations.templates import Template, first_suiting
@@ -40,40 +40,22 @@ class ReceivedAnswer:
     @cached_property
     def read(self) -> Callable[[Mapping[str, Any]], Any]:
         """Omitted fields have their defaults. Errors: TypeError with the path of an invalid field."""
-        kinds = {each.name: (each.kind.exact, each.kind.read) for each in self.fields}
         usual = {**self.unnamed, **{each.name: each.default for each in self.fields if each.omissible}}
-        made = self.made
-
-        def answer(body: Mapping[str, Any]) -> Any:
-            given = {**usual}
-            for name, value in body.items():
-                if name == ANSWER:
-                    continue
-                if name not in kinds:
-                    raise TypeError(f"unknown field {name}: the fields are {', '.join(kinds)}")
-                exact, read = kinds[name]
-                try:
-                    given[name] = value if type(value) in exact else read(value)
-                except TypeError as wrong:
-                    raise TypeError(f"{name}{wrong}") from None
-            return made(**given)
-
-        return answer
+        values, made = values_reader(self.fields, outer=True), self.made
+        return lambda body: made(**{**usual, **values({name: body[name] for name in body if name != ANSWER})})
 
     @cached_property
     def write(self) -> Callable[[Any], dict[str, Any]]:
         """The body of a step; of an answer with an error only the fields that do not have their defaults."""
-        writers = tuple((each.name, each.kind.write, each.default) for each in self.fields)
-        name_of_answer = self.name
+        name_of_answer, write = self.name, writer(self.fields, whole=True)
+        usual = {each.name: each.default for each in self.fields if each.name != "error"}
 
         def body(answer: Any) -> dict[str, Any]:
-            plain: dict[str, Any] = {ANSWER: name_of_answer}
-            failed = bool(answer.error)
-            for name, write, default in writers:
-                value = getattr(answer, name)
-                if not failed or value != default or name == "error":
-                    plain[name] = value if write is None else write(value)
-            return plain
+            plain = write(answer)
+            for name in usual if answer.error else ():
+                if getattr(answer, name) == usual[name]:
+                    del plain[name]
+            return {ANSWER: name_of_answer, **plain}
 
         return body
 
@@ -147,8 +129,8 @@ def receives(
         forms = tuple(form for each in answers for form in each.forms)
         required = tuple(each.name for each in found if not each.optional)
         operation = AnswerOperation(
-            verb, made, actor, Template(actor, {}, {}), forms, forms, examples, None, *_meaning(made), found, required,
-            (), text, {}, {each.name: each for each in answers},
+            verb, made, actor, Template(actor, {}, {}), forms, forms, examples, None, *meaning_of(made), found,
+            required, (), text, {}, {each.name: each for each in answers},
         )  # fmt: skip
         setattr(made, DECLARED, operation)
         return made

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from operator import attrgetter
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kipcheck.conformance.core.operations import verb_registry
 from kipcheck.conformance.core.operations.field_annotations import Field, fields_of
-from kipcheck.conformance.core.operations.field_kinds import Kind
+from kipcheck.conformance.core.operations.field_kinds import Kind, reader, writer
 from kipcheck.conformance.core.operations.observed_events import ObservedEvents
 from kipcheck.conformance.core.operations.request_words import EventWords, WordsForm
 from kipcheck.conformance.core.operations.templates import Place, Template, first_suiting
@@ -141,57 +140,13 @@ class Operation:
     @cached_property
     def read(self) -> Callable[[Mapping[str, Any]], Any]:
         """The fields of a step -> its event. Errors: TypeError with the path of an invalid one, or of one too many."""
-        readers = tuple((each.name, each.kind.exact, each.kind.read) for each in self.fields if not each.optional)
-        usual, made = {name for name, _, _ in readers}, self.made
-
-        def event(body: Mapping[str, Any]) -> Any:
-            if body.keys() == usual:
-                try:
-                    return made(
-                        *[value if type(value := body[name]) in exact else read(value) for name, exact, read in readers]
-                    )
-                except TypeError:
-                    pass  # which field it is, is found below
-            return self._read(body)
-
-        return event
-
-    def _read(self, body: Mapping[str, Any]) -> Any:
-        known = self.by_name
-        given = {}
-        for name, value in body.items():
-            if name not in known:
-                raise TypeError(f"unknown field {name}: the fields are {', '.join(known) or 'none'}")
-            try:
-                given[name] = known[name].kind.read(value)
-            except TypeError as wrong:
-                raise TypeError(f"{name}{wrong}") from None
-        for name, field in known.items():
-            if name not in given and field.default is MISSING:
-                raise TypeError(f"the field {name} is missing")
-        return self.made(**given)
+        return reader(self.made, self.fields, outer=True)
 
     @cached_property
     def write(self) -> Callable[[Any], Step]:
         """An event -> its step."""
-        actor, verb, names = self.actor, self.verb, tuple(self.by_name)
-        if len(names) > 1 and all(each.kind.write is None and not each.optional for each in self.fields):
-            values = attrgetter(*names)
-            return lambda event: Step(actor, verb, dict(zip(names, values(event), strict=True)))
-        writers = tuple((each.name, each.kind.write) for each in self.fields)
-        omitted = {each.name: each.default for each in self.fields if each.optional}
-
-        def step(event: Any) -> Step:
-            body = {}
-            for name, write in writers:
-                value = getattr(event, name)
-                body[name] = value if write is None else write(value)
-            for name, default in omitted.items():
-                if getattr(event, name) == default:
-                    del body[name]
-            return Step(actor, verb, body)
-
-        return step
+        actor, verb, body = self.actor, self.verb, writer(self.fields)
+        return lambda event: Step(actor, verb, body(event))
 
 
 @dataclass(frozen=True)
@@ -300,7 +255,7 @@ def _operation(made: type, given: Mapping[str, Any], other: Mapping[str, Kind]) 
             for each in _texts(texts)
         )
 
-    meaning, details = _meaning(made)
+    meaning, details = meaning_of(made)
     return Operation(
         given["verb"],
         made,
@@ -320,11 +275,16 @@ def _operation(made: type, given: Mapping[str, Any], other: Mapping[str, Kind]) 
     )
 
 
-def _meaning(made: type) -> tuple[str, str]:
-    """The first line of the docstring as a clause, and the rest of it."""
+def documented(made: type) -> tuple[str, str]:
+    """The first line of the docstring without its period, and the rest of it."""
     line, _, rest = (made.__doc__ or "").strip().partition("\n")
-    clause = line.strip().removesuffix(".")
-    return clause[:1].lower() + clause[1:], " ".join(rest.split())
+    return line.strip().removesuffix("."), " ".join(rest.split())
+
+
+def meaning_of(made: type) -> tuple[str, str]:
+    """The same, with the first line as a clause."""
+    name, details = documented(made)
+    return name[:1].lower() + name[1:], details
 
 
 def answer(status: str = "accepted", *, message: str = "", **constant: str) -> Callable[[T], T]:

@@ -1,17 +1,32 @@
 """The types of the fields of operations: how each is read, written, described in JSON Schema, and put in shorthand.
 
-A kind is derived from the annotation of a field: ``int``, ``bool``, ``str``, an enum, a literal, a tuple of one kind or
-of a fixed number of kinds, a dataclass or named tuple, and each of them or None. A kind in an annotation, such as
-``Annotated[str, one_of("a", "b")]``, is taken as it is; the last one, if there are several.
+A kind is derived from the annotation of a field: ``int``, ``float``, ``bool``, ``str``, ``Any``, an enum, a literal, a
+tuple of one kind or of a fixed number of kinds, a mapping of texts, a dataclass or named tuple, and each or None.
+A kind in an annotation, such as ``Annotated[str, one_of("a", "b")]``, is taken as it is; the last one, if there are
+several. A class that reads and writes itself has ``kind_in_json``.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from enum import Enum
+from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+T = TypeVar("T")
 Read: TypeAlias = Callable[[Any], Any]
 """A value of JSON -> the value of the field. Errors: TypeError with a path, a colon and the reason."""
 
@@ -78,6 +93,28 @@ def edges(*values: Any) -> Edges:
     return Edges(values)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """``schema(minimum=0)``: what JSON Schema states of a field besides its type. Reading does not require it."""
+
+    words: Mapping[str, Any]
+
+    def over(self, kind: Kind) -> Kind:
+        """The kind with this schema: descriptions come first, and values that are listed take the place of a type."""
+        others = {key: each for key, each in self.words.items() if key != "description"}
+        about = {key: each for key, each in self.words.items() if key == "description"}
+        is_listed = "enum" in others or "const" in others
+        return replace(kind, schema={**about, **(others if is_listed else {**kind.schema, **others})})
+
+
+def schema(**words: Any) -> Schema:
+    return Schema(words)
+
+
+def described(text: str) -> Schema:
+    return Schema({"description": text})
+
+
 NOTHING = "(?!)"
 """A pattern that matches no text."""
 
@@ -107,10 +144,16 @@ def _present(annotation: Any) -> Kind:
     if get_origin(annotation) is Annotated:
         given = [each for each in annotation.__metadata__ if isinstance(each, Kind)]
         found = given[-1] if given else kind_of(get_args(annotation)[0])
+        for note in annotation.__metadata__:
+            if isinstance(note, Schema):
+                found = note.over(found)
         more = [value for each in annotation.__metadata__ if isinstance(each, Edges) for value in each.values]
         return replace(found, edges=(*found.edges, *more)) if more else found
     if annotation in _SIMPLE:
         return _SIMPLE[annotation]
+    if hasattr(annotation, "kind_in_json"):
+        made: Kind = annotation.kind_in_json()
+        return made
     if get_origin(annotation) is Literal:
         return _choice({each: each for each in get_args(annotation)})
     if isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -118,14 +161,20 @@ def _present(annotation: Any) -> Kind:
     if get_origin(annotation) is tuple:
         items = get_args(annotation)
         return _listing(kind_of(items[0])) if items[1:] == (...,) else _row(tuple(map(kind_of, items)))
+    if get_origin(annotation) is frozenset:
+        listing = _listing(kind_of(get_args(annotation)[0]))
+        return replace(listing, read=lambda found: frozenset(listing.read(found)), write=sorted)
+    if get_origin(annotation) is not None and issubclass(get_origin(annotation), Mapping):
+        key, item = get_args(annotation)
+        return _table(key, kind_of(item))
     if is_dataclass(annotation) or hasattr(annotation, "_field_defaults"):
         return record(annotation)
     raise TypeError(f"{annotation} is no kind of field")
 
 
-def _of_type(kind: type, words: str) -> Read:
+def _of_type(kinds: tuple[type, ...], words: str) -> Read:
     def read(found: Any) -> Any:
-        if type(found) is kind:
+        if type(found) in kinds or (isinstance(found, kinds) and type(found) is not bool):
             return found
         raise TypeError(f": must be {words}, got {found!r}")
 
@@ -154,13 +203,14 @@ def _plain_text(note: str) -> TextForm:
 
 
 _SIMPLE: Mapping[Any, Kind] = {
-    made: Kind(words, {"type": name}, _of_type(made, wanted), None, text, exact=frozenset({made}))
-    for made, words, name, wanted, text in (
-        (int, "integer", "integer", "an integer", _integer_text),
-        (bool, "true or false", "boolean", "true or false", _flag_text),
-        (str, "text", "string", "a string", _plain_text),
+    made: Kind(words, {"type": name}, _of_type(kinds, wanted), None, text, exact=frozenset(kinds))
+    for made, kinds, words, name, wanted, text in (
+        (int, (int,), "integer", "integer", "an integer", _integer_text),
+        (float, (float, int), "number", "number", "a number", _plain_text),
+        (bool, (bool,), "true or false", "boolean", "true or false", _flag_text),
+        (str, (str,), "text", "string", "a string", _plain_text),
     )
-}
+} | {Any: Kind("any value", {}, lambda found: found, None, _plain_text)}
 
 
 def _choice(values: Mapping[Any, Any]) -> Kind:
@@ -192,7 +242,7 @@ def _listing(item: Kind) -> Kind:
         try:
             return tuple([each if type(each) in exact else read_item(each) for each in found])
         except TypeError:
-            return tuple(_at(index, item, each) for index, each in enumerate(found))
+            return tuple(read_at(f"[{index}]", item, each) for index, each in enumerate(found))
 
     def text(note: str) -> TextForm:
         """The note separates the items."""
@@ -224,26 +274,155 @@ def _row(items: tuple[Kind, ...]) -> Kind:
                 ]
             )
         except TypeError:
-            return tuple(_at(index, kind, each) for index, (kind, each) in enumerate(zip(items, found, strict=True)))
-
-    def text(note: str) -> TextForm:
-        raise ValueError(f"{words} has no form in templates")
+            return tuple(
+                read_at(f"[{index}]", kind, each) for index, (kind, each) in enumerate(zip(items, found, strict=True))
+            )
 
     schema = {
         "type": "array", "prefixItems": [each.schema for each in items], "items": False, "minItems": len(items),
     }  # fmt: skip
     parts = tuple((str(at), each) for at, each in enumerate(items))
     if all(each.write is None for each in items):
-        return Kind(words, schema, read, list, text, parts=parts)
+        return Kind(words, schema, read, list, without_form(words), parts=parts)
     written = lambda value: [kind.plain(each) for kind, each in zip(items, value, strict=True)]
-    return Kind(words, schema, read, written, text, parts=parts)
+    return Kind(words, schema, read, written, without_form(words), parts=parts)
 
 
-def _at(index: int, kind: Kind, found: Any) -> Any:
+def read_at(path: str, kind: Kind, found: Any) -> Any:
+    """Reads a value inside of another one. Errors: TypeError with the path of the value."""
     try:
-        return kind.read(found)
+        return found if type(found) in kind.exact else kind.read(found)
     except TypeError as wrong:
-        raise TypeError(f"[{index}]{wrong}") from None
+        raise TypeError(f"{path}{wrong}") from None
+
+
+def _table(key_of: Callable[[Any], Any], item: Kind) -> Kind:
+    """The kind of objects with any keys, which are texts or integers."""
+
+    def read(found: Any) -> dict[Any, Any]:
+        if not isinstance(found, Mapping):
+            raise TypeError(f": must be an object, got {found!r}")
+        return {key_of(key): read_at(f".{key}", item, each) for key, each in found.items()}
+
+    write = item.write
+    written = dict if write is None else lambda value: {key: write(each) for key, each in value.items()}
+    schema = {"type": "object", **({"additionalProperties": item.schema} if item.schema else {})}
+    return Kind(f"table of {item.words}", schema, read, written, without_form("table"), parts=())
+
+
+def without_form(what: str) -> Callable[[str], TextForm]:
+    """Of a kind whose values have no form in templates."""
+
+    def text(note: str) -> TextForm:
+        raise ValueError(f"{what} has no form in templates")
+
+    return text
+
+
+# Objects
+
+
+class Part(Protocol):
+    """A field of an object, as ``Field`` of ``field_annotations`` is one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def default(self) -> Any:
+        """MISSING: an object cannot omit the field."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether an object that is written omits the field where it has its default."""
+
+
+class _Part(NamedTuple):
+    name: str
+    kind: Kind
+    default: Any
+    optional: bool
+
+
+def values_reader(
+    parts: Sequence[Part], *, outer: bool = False, lenient: bool = False
+) -> Callable[[Any], dict[str, Any]]:
+    """Reads the values of the fields that an object has. Errors: TypeError with the path of the invalid one.
+
+    ``outer``: the object has no path of its own. ``lenient``: it may have other fields, which are ignored.
+    """
+    kinds = {each.name: (each.kind.exact, each.kind.read) for each in parts}
+    needed = tuple(each.name for each in parts if each.default is MISSING)
+    dot, colon = ("", "") if outer else (".", ": ")
+
+    def values(found: Any) -> dict[str, Any]:
+        if type(found) is not dict and not isinstance(found, Mapping):
+            raise TypeError(f"{colon}must be an object, got {found!r}")
+        given = {}
+        for name, value in found.items():
+            if name in kinds:
+                exact, read = kinds[name]
+                try:
+                    given[name] = value if type(value) in exact else read(value)
+                except TypeError as wrong:
+                    raise TypeError(f"{dot}{name}{wrong}") from None
+            elif not lenient:
+                raise TypeError(f"{colon}unknown field {name}: the fields are {', '.join(kinds) or 'none'}")
+        for name in needed:
+            if name not in given:
+                raise TypeError(f"{colon}the field {name} is missing")
+        return given
+
+    return values
+
+
+def reader(made: Any, parts: Sequence[Part], *, outer: bool = False, lenient: bool = False) -> Read:
+    """Reads an object as a value of the class ``made``. Errors and options: as ``values_reader``."""
+    values = values_reader(parts, outer=outer, lenient=lenient)
+    usual = tuple((each.name, each.kind.exact, each.kind.read) for each in parts if lenient or not each.optional)
+    size, names = len(usual), tuple(name for name, _, _ in usual)
+    is_positional = _names_of(made)[:size] == names
+
+    def read(found: Any) -> Any:
+        try:
+            if lenient or len(found) == size:
+                given = [value if type(value := found[name]) in exact else read(value) for name, exact, read in usual]
+                return made(*given) if is_positional else made(**dict(zip(names, given, strict=True)))
+        except (KeyError, TypeError):
+            pass  # which field it is, is found below
+        return made(**values(found))
+
+    return read
+
+
+def writer(parts: Sequence[Part], *, whole: bool = False) -> Callable[[Any], dict[str, Any]]:
+    """Writes the fields of a value as an object. ``whole``: those too that are optional and have their default."""
+    names = tuple(each.name for each in parts)
+    omitted = () if whole else tuple((each.name, each.default) for each in parts if each.optional)
+    if len(names) > 1 and not omitted and all(each.kind.write is None for each in parts):
+        values = attrgetter(*names)
+        return lambda value: dict(zip(names, values(value), strict=True))
+    writers = tuple((each.name, each.kind.write) for each in parts)
+
+    def written(value: Any) -> dict[str, Any]:
+        plain = {}
+        for name, write in writers:
+            part = getattr(value, name)
+            plain[name] = part if write is None else write(part)
+        for name, default in omitted:
+            if getattr(value, name) == default:
+                del plain[name]
+        return plain
+
+    return written
+
+
+def _names_of(made: Any) -> tuple[str, ...]:
+    """The fields of a dataclass or named tuple, in the order of its arguments."""
+    return tuple(each.name for each in fields(made) if not each.kw_only) if is_dataclass(made) else made._fields
 
 
 def record(
@@ -260,62 +439,29 @@ def record(
     ``omitted``: fields that it has not where they have their default. ``lenient``: it may have others, which are
     ignored.
     """
-    hints = get_type_hints(made, include_extras=True)
-    given = kinds or {}
+    hints, given = get_type_hints(made, include_extras=True), kinds or {}
     if is_dataclass(made):
-        defaults = {each.name: each.default for each in fields(made)}
+        defaults = {each.name: _default(each) for each in fields(made)}
     else:
         defaults = {name: made._field_defaults.get(name, MISSING) for name in made._fields}
-    defaults = {name: each for name, each in defaults.items() if name not in without}
-    kinds = {name: given.get(name) or kind_of(hints[name]) for name in defaults}
-    needed = [name for name, default in defaults.items() if default is MISSING]
-    readers = tuple((name, kind.exact, kind.read) for name, kind in kinds.items())
-    writers = tuple((name, kind.write) for name, kind in kinds.items())
+    parts = [
+        _Part(name, given.get(name) or kind_of(hints[name]), default, name in omitted)
+        for name, default in defaults.items()
+        if name not in without
+    ]
 
-    def read(found: Any) -> Any:
-        try:
-            if len(found) == len(readers):
-                values = [
-                    value if type(value := found[name]) in exact else read(value) for name, exact, read in readers
-                ]
-                return made(**dict(zip(kinds, values, strict=True))) if without else made(*values)
-        except (KeyError, TypeError):
-            pass  # which field it is, is found below
-        return made(**_fields(found))
-
-    def _fields(found: Any) -> dict[str, Any]:
-        if not isinstance(found, Mapping):
-            raise TypeError(f": must be an object, got {found!r}")
-        for name in found.keys() - kinds.keys():
-            if not lenient:
-                raise TypeError(f": unknown field {name}: the fields are {', '.join(kinds)}")
-        for name in needed:
-            if name not in found:
-                raise TypeError(f": the field {name} is missing")
-        return {name: _under(name, kinds[name], value) for name, value in found.items() if name in kinds}
-
-    def write(value: Any) -> dict[str, Any]:
-        plain = {}
-        for name, write in writers:
-            part = getattr(value, name)
-            plain[name] = part if write is None else write(part)
-        for name in omitted:
-            if plain[name] == defaults[name]:
-                del plain[name]
-        return plain
-
-    def text(note: str) -> TextForm:
-        raise ValueError(f"{made.__name__} has no form in templates")
-
-    schema = {"type": "object", "properties": {name: each.schema for name, each in kinds.items()}, "required": needed}
-    return Kind("object", schema, read, write, text, parts=tuple(kinds.items()))
+    schema = {
+        "type": "object",
+        "properties": {each.name: each.kind.schema for each in parts},
+        "required": [each.name for each in parts if each.default is MISSING],
+    }
+    inside = tuple((each.name, each.kind) for each in parts)
+    text = without_form(made.__name__)
+    return Kind("object", schema, reader(made, parts, lenient=lenient), writer(parts), text, parts=inside)
 
 
-def _under(name: str, kind: Kind, found: Any) -> Any:
-    try:
-        return kind.read(found)
-    except TypeError as wrong:
-        raise TypeError(f".{name}{wrong}") from None
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _nullable(kind: Kind) -> Kind:
@@ -327,10 +473,36 @@ def _nullable(kind: Kind) -> Kind:
     schema = dict(kind.schema)
     if "enum" in schema:
         schema["enum"] = [*schema["enum"], None]
-    else:
+    elif "type" in schema:
         schema["type"] = [schema["type"], "null"]
+    else:
+        schema = {"anyOf": [schema, {"type": "null"}]}
     written = None if write is None else lambda value: None if value is None else write(value)
     return replace(
         kind, words=f"{kind.words}, or null", schema=schema, read=read_or_none, write=written, nullable=True,
         exact=kind.exact | {NoneType},
     )  # fmt: skip
+
+
+_CLASSES: dict[type, Kind] = {}
+
+
+def kind_of_class(made: type) -> Kind:
+    """The kind of a dataclass or named tuple, which is made once."""
+    if (found := _CLASSES.get(made)) is None:
+        found = _CLASSES[made] = kind_of(made)
+    return found
+
+
+def to_json(value: Any) -> Any:
+    """A dataclass or named tuple as JSON."""
+    return kind_of_class(type(value)).plain(value)
+
+
+def from_json(made: type[T], found: Any) -> T:
+    """Reads what ``to_json`` wrote. Errors: TypeError with the path of an invalid value."""
+    try:
+        value: T = kind_of_class(made).read(found)
+    except TypeError as wrong:
+        raise TypeError(str(wrong).removeprefix(": ").removeprefix(".")) from None
+    return value

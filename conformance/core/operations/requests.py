@@ -10,9 +10,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from kipcheck.conformance.core.operations.declaration import DECLARED, Operation, Operations, declared
+from kipcheck.conformance.core.operations.declaration import DECLARED, Operation, Operations, declared, documented
 from kipcheck.conformance.core.operations.field_annotations import Field, fields_of
-from kipcheck.conformance.core.operations.field_kinds import TextForm
+from kipcheck.conformance.core.operations.field_kinds import TextForm, reader, values_reader, writer
 from kipcheck.conformance.core.operations.request_words import Default, Fields, RequestWords, printer
 from kipcheck.conformance.core.operations.templates import Template
 from kipcheck.conformance.core.values.case import Role, Step
@@ -65,49 +65,21 @@ class RequestOperation:
     @cached_property
     def read(self) -> Callable[[str, Mapping[str, Any]], Any]:
         """The actor and the fields of a step -> its event. Errors: TypeError, as those of an operation."""
-        own = {each.name: each.kind.read for each in self.own}
-        frame = {each.name: each.kind.read for each in self.frame}
-        every = {**own, **frame}
-        needed = [each.name for each in self.own if each.default is MISSING]
-        zero, made, carrier = self._unnamed, self.made, self.carrier
+        values = values_reader((*self.own, *self.frame), outer=True)
+        frame = tuple(each.name for each in self.frame)
+        unnamed, made, carrier = self._unnamed, self.made, self.carrier
 
         def event(actor: str, body: Mapping[str, Any]) -> Any:
-            given: Fields = {**zero}
-            framed: Fields = {}
-            for name, value in body.items():
-                if name not in every:
-                    raise TypeError(f"unknown field {name}: the fields are {', '.join(every)}")
-                try:
-                    if name in own:
-                        given[name] = own[name](value)
-                    else:
-                        framed[name] = frame[name](value)
-                except TypeError as wrong:
-                    raise TypeError(f"{name}{wrong}") from None
-            for name in needed:
-                if name not in given:
-                    raise TypeError(f"the field {name} is missing")
-            return carrier(actor, made(**given), **framed)
+            given = values(body)
+            framed = {name: given.pop(name) for name in frame if name in given}
+            return carrier(actor, made(**unnamed, **given), **framed)
 
         return event
 
     @cached_property
     def write(self) -> Callable[[Any], Step]:
-        verb = self.verb
-        own = tuple((each.name, each.kind.write) for each in self.own)
-        frame = tuple((each.name, each.kind.write) for each in self.frame)
-        omitted = {each.name: each.default for each in self.fields if each.optional}
-
-        def step(event: Any) -> Step:
-            body: Fields = {}
-            for writers, value in ((own, event.request), (frame, event)):
-                for name, write in writers:
-                    part = getattr(value, name)
-                    if name not in omitted or part != omitted[name]:
-                        body[name] = part if write is None else write(part)
-            return Step(event.actor, verb, body)
-
-        return step
+        verb, own, frame = self.verb, writer(self.own), writer(self.frame)
+        return lambda event: Step(event.actor, verb, {**own(event.request), **frame(event)})
 
     @cached_property
     def printed(self) -> Callable[[str, Mapping[str, Any], int | None], str]:
@@ -161,18 +133,12 @@ def request(
             verb, made, carrier, actors, own, frame,
             tuple(each.name for each in (*own, *frame) if not each.optional) if required is None else required,
             tuple(RequestWords(each, kinds, {**usual, **defaults}, forms, omitted) for each in texts),
-            _template(sentence, every, prints), examples, *_documented(made), lead, prepared,
+            _template(sentence, every, prints), examples, *documented(made), lead, prepared,
         )  # fmt: skip
         setattr(made, DECLARED, found)
         return made
 
     return declare
-
-
-def _documented(made: type) -> tuple[str, str]:
-    """The first line of the docstring without its period, and the rest: a request is a name, not a clause."""
-    line, _, rest = (made.__doc__ or "").strip().partition("\n")
-    return line.strip().removesuffix("."), " ".join(rest.split())
 
 
 def _carried(carrier: Any, names: tuple[str, ...]) -> tuple[Field, ...]:
@@ -197,12 +163,19 @@ class RequestAnswer:
     refused: Template
 
     @cached_property
-    def writers(self) -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
-        return tuple((each.name, each.kind.write) for each in self.fields)
+    def write(self) -> Callable[[Any], dict[str, Any]]:
+        """An entry of an answer's list: what it answers, its name and its other fields."""
+        to, name, write = self.fields[0].name, self.name, writer(self.fields, whole=True)
+
+        def entry(reply: Any) -> dict[str, Any]:
+            plain = write(reply)
+            return {to: plain.pop(to), "answer": name, **plain}
+
+        return entry
 
     @cached_property
-    def readers(self) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
-        return tuple((each.name, each.kind.read, each.default is MISSING) for each in self.fields)
+    def read(self) -> Callable[[Mapping[str, Any]], Any]:
+        return reader(self.made, self.fields, outer=True, lenient=True)
 
 
 def request_answer(
@@ -284,29 +257,14 @@ class Requests(Operations[Any, Any]):
         return {"status": "accepted", "answers": [*map(self.answer_to_json, actions)]}
 
     def answer_to_json(self, reply: Any) -> dict[str, Any]:
-        found: RequestAnswer = declared(type(reply))
-        (to, _), *others = found.writers
-        result = {to: getattr(reply, to), "answer": found.name}
-        for name, write in others:
-            value = getattr(reply, name)
-            result[name] = value if write is None else write(value)
-        return result
+        entry: dict[str, Any] = declared(type(reply)).write(reply)
+        return entry
 
     def answer_from_json(self, found: Any) -> Any:
         """Omitted fields are empty, unknown ones ignored. Errors: TypeError for an invalid answer."""
         if not isinstance(found, Mapping) or found.get("answer") not in self.answers:
             raise TypeError(f"unknown answer {found!r}: use one of {', '.join(self.answers)}")
-        answer = self.answers[found["answer"]]
-        given = {}
-        for name, read, needed in answer.readers:
-            if name in found:
-                try:
-                    given[name] = read(found[name])
-                except TypeError as wrong:
-                    raise TypeError(f"{name}{wrong}") from None
-            elif needed:
-                raise TypeError(f"the field {name} is missing")
-        return answer.made(**given)
+        return self.answers[found["answer"]].read(found)
 
     # Texts
 

@@ -31,13 +31,6 @@ class ProbeResult:
     stderr: tuple[str, ...] = ()
     """The first lines that a testee wrote to stderr at its death."""
 
-    @property
-    def plain(self) -> dict[str, Any]:
-        return {
-            "id": self.id, "tried": self.tried, "state": self.state, "found": self.found, "fix": self.fix,
-            "stderr": list(self.stderr),
-        }  # fmt: skip
-
 
 class ProbeFailed(Exception):
     """A probe failed. ``fix``: how to fix this failure, if the probe's usual advice does not apply."""

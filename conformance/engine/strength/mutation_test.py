@@ -67,14 +67,6 @@ class MutationResult:
             return ""
         return f"its least case has {self.least_steps} steps, its declaration {self.declared_steps}"
 
-    @property
-    def plain(self) -> dict[str, Any]:
-        return {
-            "id": self.id, "caught_by": [*self.caught_by], "cases": self.cases, "cpu_s": round(self.cpu_s, 4),
-            "least_steps": self.least_steps, "reference_breaks": self.reference_breaks,
-            "declared_steps": self.declared_steps, "equivalent": self.equivalent,
-        }  # fmt: skip
-
 
 def selected(globs: Sequence[str] = ("*",)) -> list[str]:
     """The mutants whose check matches. Errors: LookupError if none does."""
@@ -122,7 +114,7 @@ def run_mutant(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Mutat
                 found[check.id] = order.index(result.findings[0].case.id) + 1, result.findings
             worker.close()  # no state is carried over from one check to the next
         if not found:
-            return MutationResult(name, (), None, _cpu() - begun, None)
+            return MutationResult(name, (), None, round(_cpu() - begun, 4), None)
         first = next(iter(found))
         cases, findings = found[first]
         # From a short case the search ends sooner, and deeper: enumerated cases come first, and are long.
@@ -133,12 +125,13 @@ def run_mutant(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Mutat
     spent = _spent(name, mutant, CHECKS[first], subject, seed, values, cases)
     steps = None if least is None else len(least.case.steps)
     declared = _declared_steps(mutant) if own is not None and first == mutant.check else None
-    return MutationResult(name, by, cases, spent, steps, _broken(mutant, subject, seed), declared)
+    return MutationResult(name, by, cases, round(spent, 4), steps, _broken(mutant, subject, seed), declared)
 
 
 def _generic(name: str, globs: Sequence[str], seed: int) -> MutationResult:
     found = generic_mutation_test.run_generic(name, globs, seed)
-    return MutationResult(name, found.caught_by, found.first, found.cpu_s, None, equivalent=found.why_equivalent)
+    cpu_s = round(found.cpu_s, 4)
+    return MutationResult(name, found.caught_by, found.first, cpu_s, None, equivalent=found.why_equivalent)
 
 
 def _declared_steps(mutant: Mutant) -> int | None:

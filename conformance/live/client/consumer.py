@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.recording.contents import assignment, subscription
 from kipcheck.conformance.protocols.client.events import Subscribed
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
@@ -28,10 +29,10 @@ WITH_IDS: Final = 12
 COORDINATED: Final = frozenset({
     "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
 })  # fmt: skip
-NONE, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE, MEMBER_ID_REQUIRED = 0, 25, 22, 27, 79
-FENCED_MEMBER_EPOCH: Final = 110
-NO_COORDINATOR: Final = (15, 16)
-RETRIED: Final = frozenset({14, *NO_COORDINATOR, REBALANCE, ILLEGAL_GENERATION})
+NO_COORDINATOR: Final = (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
+RETRIED: Final = frozenset(
+    {Error.COORDINATOR_LOAD_IN_PROGRESS, *NO_COORDINATOR, Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION}
+)
 COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
@@ -117,7 +118,7 @@ class Consumer:
     async def find_coordinator(self) -> None:
         while not self.stopping.is_set():
             found = await self.ask("FindCoordinator", {"key": self.group})
-            if found["errorCode"] == NONE:
+            if found["errorCode"] == Error.NONE:
                 break
             await asyncio.sleep(PAUSE_S)
         else:
@@ -129,10 +130,10 @@ class Consumer:
     async def round(self) -> None:
         """A heartbeat, a fetch, a commit, and what follows from their answers."""
         error = (await self.ask("Heartbeat", self.names()))["errorCode"]
-        if error == NONE and self.owned:
+        if error == Error.NONE and self.owned:
             await self.fetch()
             error = await self.commit()
-        if error != NONE:
+        if error != Error.NONE:
             return await self.recover(error)
         await self.rest()
 
@@ -141,9 +142,9 @@ class Consumer:
             await asyncio.wait_for(self.stopping.wait(), HEARTBEAT_S)
 
     async def recover(self, error: int) -> None:
-        if error not in RETRIED and error != UNKNOWN_MEMBER_ID:
+        if error not in RETRIED and error != Error.UNKNOWN_MEMBER_ID:
             raise RuntimeError(f"error {error}")
-        if error in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
+        if error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
             self.forget(error)
         if error in NO_COORDINATOR:
             return await self.find_coordinator()
@@ -153,7 +154,7 @@ class Consumer:
 
     def forget(self, error: int) -> None:
         """It is no member any more."""
-        self.member, self.generation = ("" if error == UNKNOWN_MEMBER_ID else self.member), -1
+        self.member, self.generation = ("" if error == Error.UNKNOWN_MEMBER_ID else self.member), -1
         self.own(())
 
     async def join(self) -> None:
@@ -168,15 +169,15 @@ class Consumer:
                 "protocols": [{"name": each, "metadata": self.metadata(each)} for each in self.assignors],
             })  # fmt: skip
             error = answer["errorCode"]
-            if error == NONE:
+            if error == Error.NONE:
                 self.member, self.generation = answer["memberId"], answer["generationId"]
                 error = await self.sync(answer)
-                if error == NONE:
+                if error == Error.NONE:
                     return
-            elif error == MEMBER_ID_REQUIRED:
+            elif error == Error.MEMBER_ID_REQUIRED:
                 self.member = answer["memberId"]
                 continue
-            if error in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
+            if error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
                 self.forget(error)
             elif error in NO_COORDINATOR:
                 await self.find_coordinator()
@@ -203,7 +204,7 @@ class Consumer:
         assignments = [{"memberId": id, "assignment": self.assignment(mine)} for id, mine in given.items()]
         named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
         answer = await self.ask("SyncGroup", {**self.names(), **named, "assignments": assignments})
-        if answer["errorCode"] == NONE:
+        if answer["errorCode"] == Error.NONE:
             names = (each.rpartition("-") for each in assignment(APACHE, answer["assignment"]) or ())
             self.own(tuple((topic, int(number)) for topic, _, number in names))
         error: int = answer["errorCode"]
@@ -248,7 +249,7 @@ class Consumer:
         for each in answer["responses"]:
             for part in each["partitions"]:
                 at = each["topic"], part["partitionIndex"]
-                if part["errorCode"] == NONE and at in self.positions:
+                if part["errorCode"] == Error.NONE and at in self.positions:
                     self.positions[at] = next_offset(part["records"] or b"") or self.positions[at]
 
     async def look_up_positions(self) -> None:
@@ -260,7 +261,7 @@ class Consumer:
         answer = await self.ask("OffsetFetch", {"groupId": self.group, "topics": topics})
         for each in answer["topics"]:
             for part in each["partitions"]:
-                if part["errorCode"] == NONE:
+                if part["errorCode"] == Error.NONE:
                     self.positions[each["name"], part["partitionIndex"]] = max(part["committedOffset"], 0)
 
     async def commit(self) -> int:
@@ -271,12 +272,12 @@ class Consumer:
                 for one in each["partitions"]
             ]
         if not topics:
-            return NONE
+            return Error.NONE
         names = self.names()
         names["generationIdOrMemberEpoch"] = names.pop("generationId")
         answer = await self.ask("OffsetCommit", {**names, "topics": topics})
         error: int = answer["topics"][0]["partitions"][0]["errorCode"]
-        return NONE if error == 3 else error
+        return Error.NONE if error == Error.UNKNOWN_TOPIC_OR_PARTITION else error
 
     async def leave(self) -> None:
         if self.is_modern:
@@ -297,7 +298,7 @@ class Consumer:
         while not self.stopping.is_set():
             answer = await self.beat()
             error = answer["errorCode"]
-            if error == NONE:
+            if error == Error.NONE:
                 self.generation = answer["memberEpoch"]
                 if answer["assignment"] is not None:
                     self.take(answer["assignment"]["topicPartitions"])
@@ -305,7 +306,7 @@ class Consumer:
                     await self.fetch()
                     await self.commit()
                 await self.rest()
-            elif error in (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH):
+            elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH):
                 self.join_anew()
             elif error in NO_COORDINATOR:
                 await self.find_coordinator()

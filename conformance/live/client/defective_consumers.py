@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.client.consumer import (
-    ILLEGAL_GENERATION,
-    REBALANCE,
-    UNKNOWN_MEMBER_ID,
     Consumer,
     Partition,
     main,
@@ -23,7 +21,6 @@ from kipcheck.conformance.wire.schema import spec
 
 BACK_OFF_S = 5.5
 """Longer than mutants are awaited."""
-COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, FENCED_INSTANCE_ID = 15, 16, 30, 82
 
 UNSERVED = bytes.fromhex("000d006300000001000000000000")
 """LeaveGroup in version 99."""
@@ -56,7 +53,7 @@ class GivesUp(Consumer):
     """What a rebalance makes it send is not served; it goes on without its group, and does not leave it."""
 
     async def recover(self, error: int) -> None:
-        if error != REBALANCE:
+        if error != Error.REBALANCE_IN_PROGRESS:
             return await super().recover(error)
         await self.coordinator.write(UNSERVED)
         await self.stopping.wait()
@@ -79,7 +76,7 @@ class Spins(Consumer):
     number = 300
 
     async def recover(self, error: int) -> None:
-        if error == NOT_COORDINATOR:
+        if error == Error.NOT_COORDINATOR:
             for _ in range(self.number):
                 await self.ask("FindCoordinator", {"key": self.group})
         await super().recover(error)
@@ -90,7 +87,11 @@ class JoinsOn(Consumer):
 
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         answer = await super().ask(api, body)
-        while api == "JoinGroup" and answer["errorCode"] == GROUP_AUTHORIZATION_FAILED and not self.stopping.is_set():
+        while (
+            api == "JoinGroup"
+            and answer["errorCode"] == Error.GROUP_AUTHORIZATION_FAILED
+            and not self.stopping.is_set()
+        ):
             self.number -= 1
             if self.number < 0:
                 await self.stopping.wait()
@@ -124,7 +125,7 @@ class NamesAnother(Consumer):
 
 class DropsItsId(Consumer):
     async def recover(self, error: int) -> None:
-        if error == REBALANCE:
+        if error == Error.REBALANCE_IN_PROGRESS:
             self.member = ""
         await super().recover(error)
 
@@ -185,7 +186,7 @@ class ReversesItsAssignors(Consumer):
 
 class BeatsOn(Consumer):
     async def recover(self, error: int) -> None:
-        if error == UNKNOWN_MEMBER_ID:
+        if error == Error.UNKNOWN_MEMBER_ID:
             names = self.names()
             for _ in range(15):
                 await self.ask("Heartbeat", names)
@@ -210,14 +211,14 @@ class HastensInKip848(Consumer):
 
 class Stays(Consumer):
     async def recover(self, error: int) -> None:
-        if error != REBALANCE:
+        if error != Error.REBALANCE_IN_PROGRESS:
             await super().recover(error)
         await asyncio.sleep(0.1)
 
 
 class TakesItsTime(Consumer):
     async def recover(self, error: int) -> None:
-        if error == REBALANCE:
+        if error == Error.REBALANCE_IN_PROGRESS:
             await asyncio.sleep(BACK_OFF_S)
         await super().recover(error)
 
@@ -225,7 +226,7 @@ class TakesItsTime(Consumer):
 class GivesUpSync(Consumer):
     async def sync(self, joined: Mapping[str, Any]) -> int:
         error = await super().sync(joined)
-        return 0 if error == COORDINATOR_NOT_AVAILABLE else error
+        return 0 if error == Error.COORDINATOR_NOT_AVAILABLE else error
 
 
 class KeepsItsCoordinator(Consumer):
@@ -237,7 +238,7 @@ class KeepsItsCoordinator(Consumer):
 
 class BeatsOnWhenFenced(Consumer):
     async def recover(self, error: int) -> None:
-        for _ in range(15 if error == FENCED_INSTANCE_ID else 0):
+        for _ in range(15 if error == Error.FENCED_INSTANCE_ID else 0):
             await self.ask("Heartbeat", self.names())
             await asyncio.sleep(0.1)
         await super().recover(error)
@@ -256,7 +257,7 @@ class LeavesForGood(Consumer):
 
 class Gives(Consumer):
     async def recover(self, error: int) -> None:
-        if error == ILLEGAL_GENERATION:
+        if error == Error.ILLEGAL_GENERATION:
             raise RuntimeError("ILLEGAL_GENERATION")
         await super().recover(error)
 
@@ -381,7 +382,7 @@ class HandsOverAtOnce(Consumer):
 class ReadsItsOwnVersion(Consumer):
     async def sync(self, joined: Mapping[str, Any]) -> int:
         if any(each["metadata"][:2] > bytes(2) for each in joined["members"] if each["memberId"] != self.member):
-            return REBALANCE
+            return Error.REBALANCE_IN_PROGRESS
         return await super().sync(joined)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.live.server.answered_errors import name_of
+from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, Event, Opened, RequestRefused, RequestSeen
 from kipcheck.conformance.wire.framing import requests
 
@@ -81,7 +81,7 @@ def about_unserved(closed: str, asked: bool) -> str:
 def _about_joining(events: Sequence[Event], apis: set[str]) -> str:
     answers = [event for event in events if isinstance(event, AnswerSeen) and event.api in JOINS]
     if answers and answers[-1].error:
-        return f"handle {name_of(answers[-1].error)}, with which the last {answers[-1].api} was answered"
+        return f"handle {error_name(answers[-1].error)}, with which the last {answers[-1].api} was answered"
     if answers and apis.isdisjoint({"SyncGroup", "ConsumerGroupHeartbeat"}):
         return "send SyncGroup: the program was answered JoinGroup, and sent none"
     return "poll until SIGTERM; a program that joins has to stay in the group, with whatever it is assigned"

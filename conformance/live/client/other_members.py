@@ -1,15 +1,36 @@
-"""The other members of a scripted group, and the bytes of their subscriptions."""
+"""The other members of a scripted group: their requests to its machine, and the bytes of their subscriptions."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.live.server.bodies import BLOB
+from kipcheck.conformance.live.server.classic_group import ClassicGroup, ignored
+from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topics
 from kipcheck.conformance.protocols.client.ops import Member
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, spec
 
+GROUP: Final = "g"
 TOPIC: Final = "t"
+OTHER: Final = re.compile(r"other-(\d+|visitor)")
+"""Their ids."""
+ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""What each of them has besides those of the client."""
+VERSION: Final = 3
+"""Of their requests: the last one of JoinGroup that is answered with no id to come again with."""
+SESSION_MS: Final = 2**31 - 1
+"""They send no heartbeats."""
+REBALANCE_MS: Final = 1
+"""No rebalance waits for them."""
+UNREAD: Final = 3
+"""Records before the end that another member has not committed. A client that goes on where it left off then begins
+neither at its own last position nor at either end of the log."""
 COOPERATIVE, STICKY = "cooperative-sticky", "sticky"
 NEWEST: Final = 3
 FUTURE: Final = 9
@@ -82,10 +103,10 @@ class Other:
             case "whole":
                 return data
 
-    def take(self, assignment: bytes) -> bool:
-        """Takes what the leader assigned to it. Returns whether it had something that it does not have now."""
+    def take(self, assignment: bytes) -> frozenset[tuple[str, int]]:
+        """Takes what the leader assigned to it. Returns what it had, and does not have now."""
         before, self.given = self.given, partitions_in(assignment)
-        return any(set(parts) - {*self.given.get(topic, ())} for topic, parts in before.items())
+        return frozenset(pairs(before)).difference(pairs(self.given))
 
 
 def listed(partitions: Partitions) -> list[dict[str, object]]:
@@ -119,3 +140,117 @@ def pairs(partitions: Partitions) -> Iterable[tuple[str, int]]:
 def named(partitions: Partitions) -> Iterable[str]:
     """``t-0`` and so on."""
     return (f"{topic}-{each}" for topic, each in pairs(partitions))
+
+
+class OtherMembers:
+    """They send what members send, each request as soon as it is due. One that leads assigns what the script wants."""
+
+    def __init__(
+        self, topics: Topics, in_zookeeper: dict[tuple[str, str, int], int], target: Callable[[], Partitions]
+    ) -> None:
+        """``in_zookeeper``: see ``OffsetsApi``; ``target``: what a client that follows is assigned."""
+        self.topics = topics
+        self.in_zookeeper = in_zookeeper
+        self.target = target
+        self.members: tuple[Other, ...] = ()
+        """Those that take part in the next rebalance."""
+        self.subscribed: tuple[str, ...] = (TOPIC,)
+        """The topics of the client."""
+        self.have_revoked = False
+        """Whether members of a cooperative group lost partitions, and have to join again."""
+        self.left: frozenset[tuple[str, int]] = frozenset()
+        """The partitions of a consumer group that the client does not have."""
+        self._is_busy = False
+
+    def everything(self) -> frozenset[tuple[str, int]]:
+        """The partitions that the client subscribes to."""
+        return frozenset((each, number) for each in self.subscribed for number in range(self.topics.sizes[each]))
+
+    def take_over(self) -> None:
+        """Before the client joins, the first of them has all partitions."""
+        for member in self.members[:1]:
+            self.left = self.everything()
+            member.given = by_topic(self.left)
+
+    def take_part(self, group: ClassicGroup) -> None:
+        """In a rebalance, which an event of the group may have begun."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        while group.state.phase is messages.Phase.PREPARING and (request := self._due(group.state)) is not None:
+            group.send(request, partial(self._joined, group) if isinstance(request, messages.Join) else ignored)
+        self._is_busy = False
+
+    def _due(self, state: State) -> messages.Join | messages.Leave | None:
+        """The request that one of them has to send while members join."""
+        ids = {member.id for member in self.members}
+        for member in state.members:
+            if is_other(member.id) and member.id not in ids:
+                return messages.Leave(VERSION, ((member.id, None),))
+        names = [name for each in clients(state) for name, _ in each.protocols]
+        for other in self.members:
+            known = state.member(other.id)
+            if known is None or known.join is None:
+                protocols = dict.fromkeys((*names, *ASSIGNORS))
+                return messages.Join(
+                    VERSION, "" if known is None else other.id, None, state.protocol_type or "",
+                    tuple((name, other.metadata(name, state.generation) or messages.EMPTY) for name in protocols),
+                    SESSION_MS, REBALANCE_MS, other.id,
+                )  # fmt: skip
+        return None
+
+    def _joined(self, group: ClassicGroup, reply: messages.Reply) -> None:
+        assert isinstance(reply, messages.Joined)
+        if reply.error is not messages.Error.NONE:
+            return
+        given = tuple(self._assignments(group.state)) if reply.leader == reply.member else ()
+        sync = messages.Sync(VERSION, reply.member, None, reply.generation, given)
+        group.send(sync, partial(self._synced, group, reply))
+
+    def _assignments(self, state: State) -> Iterator[tuple[str, messages.Blob]]:
+        """The client gets what the script wants, the first of the others what is left."""
+        left = self.everything()
+        for client in clients(state):
+            left -= frozenset(pairs(self.target()))
+            yield client.id, assignment(self.target())
+        yield self.members[0].id, assignment(by_topic(left))
+
+    def _synced(self, group: ClassicGroup, joined: messages.Joined, reply: messages.Reply) -> None:
+        """What it has no longer it had read, but for the last records, and it commits that."""
+        assert isinstance(reply, messages.Synced)
+        other = next((each for each in self.members if each.id == joined.member), None)
+        if reply.error is not messages.Error.NONE or other is None:
+            return
+        lost = self.positions(other.take(BLOB.write(reply.assignment)))
+        if lost:
+            offsets = tuple((*partition, offset) for partition, offset in lost.items())
+            group.send(messages.Commit(VERSION, other.id, None, joined.generation, offsets))
+            group.metadata.update(dict.fromkeys(lost, (LEADER_EPOCH, "")))
+        leads = not is_other(group.state.leader or "")
+        self.have_revoked |= leads and group.state.protocol == COOPERATIVE and bool(lost)
+
+    def positions(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The offsets that they commit of partitions which they do not have any longer, as far as these exist."""
+        found = {
+            (topic, number): max(self.topics.by_name[topic].end - UNREAD, 0)
+            for topic, number in partitions if topic in self.topics.by_name
+        }  # fmt: skip
+        self.in_zookeeper.update({(GROUP, *partition): offset for partition, offset in found.items()})
+        return found
+
+
+def is_other(id: str) -> bool:
+    """Whether the member is none of the client's."""
+    return OTHER.fullmatch(id) is not None
+
+
+def clients(state: State) -> list[GroupMember]:
+    """The members that are the client's; more than one only until its group has noticed that one is gone."""
+    return [each for each in state.members if not is_other(each.id)]
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> Partitions:
+    found: dict[str, tuple[int, ...]] = {}
+    for topic, number in sorted(partitions):
+        found[topic] = (*found.get(topic, ()), number)
+    return found

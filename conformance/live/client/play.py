@@ -21,8 +21,8 @@ from kipcheck.conformance.live.client.disturbances import (
 )
 from kipcheck.conformance.live.client.failed_start import describe, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
-from kipcheck.conformance.live.client.other_members import TOPIC
-from kipcheck.conformance.live.client.scripted import GROUP, SECOND, ScriptedBroker
+from kipcheck.conformance.live.client.other_members import GROUP, TOPIC
+from kipcheck.conformance.live.client.scripted import SECOND, ScriptedBroker
 from kipcheck.conformance.live.recording.contents import ms_of
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
@@ -273,7 +273,7 @@ class Play:
             host, port = self.broker.nodes[0]
             self.settings = replace(self.settings, bootstrap=f"{host}:{port}")
         self._become()
-        self.broker.subscribed = self.settings.topics
+        self.broker.others.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
         given = self.launcher.given(self.settings)
         async with self._starts:

@@ -7,9 +7,8 @@ no release serves beside the others changes nothing: the newest release is playe
 """
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import Final, final
 
 from kipcheck.conformance.core.files.releases_table import patches
 from kipcheck.conformance.core.values.edition import APACHE
@@ -18,7 +17,7 @@ from kipcheck.conformance.live.client.failed_start import UNSERVED
 from kipcheck.conformance.live.client.launch import Launcher
 from kipcheck.conformance.live.client.play import Play
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.live.recording.traffic import Observer
 from kipcheck.conformance.protocols.client.events import Event
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import Broken
@@ -46,8 +45,8 @@ class Played:
 
 
 @dataclass(slots=True)
-class _OwnVersions:
-    """An observer of what a client sends."""
+class _OwnVersions(Observer):
+    """What a client sends."""
 
     sent: set[tuple[str, int]] = field(default_factory=set)
     """APIs with versions."""
@@ -58,26 +57,14 @@ class _OwnVersions:
     enough: asyncio.Event = field(default_factory=asyncio.Event)
     """Whether its other versions are those that it was offered."""
 
-    def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None:
-        pass
-
     def closed(self, at_s: float, connection: int, why: str) -> None:
         self.unserved |= why.endswith(UNSERVED)
-
-    def passed(self, frame: Frame) -> None:
-        pass
 
     def received(self, request: Received) -> None:
         self.asked |= request.api == API_VERSIONS
         self.sent.add((request.api, request.version))
         if self.asked and request.api == "Fetch":
             self.enough.set()
-
-    def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
-        pass
-
-    def found(self, finding: Finding) -> None:
-        pass
 
 
 async def played(launcher: Launcher) -> Played:

@@ -1,82 +1,141 @@
-"""A cluster of two nodes that plays the coordinator and all other members of one group, for one client alone.
+"""A cluster of two nodes, and all other members of one group, for one client alone.
 
-What happens is decided by calls (``client.play``): rebalances, errors, the other members, what a client that follows is
-assigned, and which node coordinates. Everything else is answered as ``Broker`` does.
+The group is run by the machines of the release. Where a script wants what a coordinator does not do by itself, it is
+a fault, here: an error answered instead, a member that is removed, a generation that moves on without it, the leader
+and the target assignment. Which node coordinates, and what happens to an answer on its way, is the script's too.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from kipcheck.conformance.core.files.broker_settings import settings
 from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.client.disturbances import Disturbance
 from kipcheck.conformance.live.client.other_members import (
-    COOPERATIVE,
+    GROUP,
+    SESSION_MS,
     TOPIC,
+    VERSION,
     Other,
+    OtherMembers,
     Partitions,
-    assignment,
+    clients,
+    is_other,
     pairs,
-    partitions_in,
 )
-from kipcheck.conformance.live.client.scripted_consumer_group import ScriptedConsumerGroup
-from kipcheck.conformance.live.client.scripted_offsets import Read, ScriptedOffsets
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.answered_errors import CODES, with_error
+from kipcheck.conformance.live.server.answered_errors import with_error
 from kipcheck.conformance.live.server.broker import NODE, Broker
+from kipcheck.conformance.live.server.classic_group import ClassicGroup
 from kipcheck.conformance.live.server.connection import Connection
+from kipcheck.conformance.live.server.consumer_api import refused
+from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup, LiveMachine
 from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.live.server.offsets_api import is_in_zookeeper
-from kipcheck.conformance.live.server.topics import Topics
+from kipcheck.conformance.live.server.settings import HEARTBEAT
+from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topics
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
+from kipcheck.conformance.protocols.consumer_group import model as consumer_group
+from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat
+from kipcheck.conformance.protocols.consumer_group.ops import Beat
+from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
 
 SECOND: Final = "u"
 TOPICS: Final = ((TOPIC, PARTITIONS), (SECOND, 2))
-GROUP: Final = "g"
-MEMBER_ID_SINCE: Final = 4
-"""JoinGroup: a new dynamic member has to come again with the id that it is given."""
-SKIPS_SINCE: Final = 9
-"""JoinGroup: a static leader that returns is sent that it leads and has to assign nothing."""
-BATCHES_SINCE: Final = 3
-"""LeaveGroup."""
-FENCED_INSTANCE_ID: Final = 82
+SETTINGS: Final = {"group.min.session.timeout.ms": 1, "group.max.session.timeout.ms": SESSION_MS, HEARTBEAT: 300}
+VISITOR: Final = "other-visitor"
+"""A member that joins and leaves at once, which makes a group rebalance."""
+LEFT: Final = (-1, -2)
+"""Epochs of members that leave."""
 MOST_REVOCATIONS: Final = 3
 """Rebalances of one step because other members gave partitions up."""
 COORDINATED: Final = frozenset({
     "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
 })  # fmt: skip
 """The requests that only the coordinator answers."""
+MEMBERS: Final[Mapping[str, type[messages.Request]]] = {
+    "JoinGroup": messages.Join, "SyncGroup": messages.Sync, "Heartbeat": messages.Heartbeat,
+    "LeaveGroup": messages.Leave, "OffsetCommit": messages.Commit,
+}  # fmt: skip
 BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 """The requests that a client sends in a rebalance."""
-PATCHED: Final[tuple[Kind, ...]] = ("FindCoordinator", "Metadata", "OffsetFetch", "ListOffsets", "Fetch")
+
+
+class ScriptedCoordinator(Coordinator):
+    """The coordinator of a release, but for what a script decides.
+
+    It chooses the leader: Kafka takes the first in the order of a hash map, and then the former one.
+    """
+
+    def __init__(self, machine: Coordinator, is_to_lead: Callable[[str], bool]) -> None:
+        super().__init__(machine.rules, machine.config)
+        self.is_to_lead = is_to_lead
+
+    def unsupported(self, request: messages.Request) -> messages.Error | None:
+        """The listener has refused versions that are not served, and the edition of all releases serves them all."""
+        return None
+
+    def protocol_missing(self, sync: messages.Sync) -> bool:
+        return False
+
+    def names_the_protocol(self, state: State, sync: messages.Sync) -> bool:
+        """A law judges what a client names; it is not shut out of its group, where nothing else could be observed."""
+        return True
+
+    def newcomer(self, join: messages.Join, id: str) -> GroupMember:
+        """No session ends by itself, also on a busy machine: a script says when a member is removed."""
+        return super().newcomer(join, id)._replace(session_ms=SESSION_MS)
+
+    def timeouts(self, member: GroupMember, join: messages.Join) -> tuple[int, int]:
+        return SESSION_MS, super().timeouts(member, join)[1]
+
+    def keeps_leader(self, state: State, leader: GroupMember) -> bool:
+        return super().keeps_leader(state, leader) and self.is_to_lead(leader.id)
+
+    def choose_leader(self, state: State, candidates: tuple[GroupMember, ...]) -> GroupMember:
+        return next((member for member in candidates if self.is_to_lead(member.id)), candidates[0])
+
+
+class ScriptedConsumerGroup(LiveMachine):
+    """The machine of consumer groups, in which a script chooses the target assignment of the client."""
+
+    target: Callable[[], Partitions]
+
+    def invalid(self, beat: Beat, epoch: int, owned: tuple[tuple[str, int], ...] | None) -> str | None:
+        """A law judges heartbeats that brokers refuse; the client is not shut out for them."""
+        return None
+
+    def shares(self, state: consumer_group.State) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
+        target = tuple(sorted(pairs(self.target())))
+        return ((member.id, () if is_other(member.id) else target) for member in state.members)
 
 
 class ScriptedBroker(Broker):
     def __init__(self, edition: Edition) -> None:
-        self.consumer_group = ScriptedConsumerGroup(self)
-        super().__init__(edition, Topics.of(TOPICS))
+        known = settings(edition.release)
+        config = [f"{name}={value}" for name, value in SETTINGS.items() if name in known]
+        super().__init__(edition, Topics.of(TOPICS), config)
+        self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target)
         self.nodes: Sequence[tuple[str, int]] = ()
         """The addresses of the nodes; none: one, that which a client connected to."""
         self.home = 0
         """The node that coordinates the group. The first one leads all partitions."""
-        self.others: tuple[Other, ...] = ()
         self.leads = True
         self.given: Partitions = {TOPIC: (0,)}
         """The partitions that a client that follows is assigned, if it subscribes to them and they exist."""
-        self.subscribed: tuple[str, ...] = (TOPIC,)
-        self.generation = 0
-        self.member = ""
-        """The id of the client; empty: it is not a member."""
+        self.id = GROUP
+        """Of the group."""
         self.instance: str | None = None
         self.session_ms = 0
         """The session timeout in its last JoinGroup; 0: it sent none."""
-        self.protocol = ""
-        self.rebalancing = True
         self.stable = False
         self.faults: list[tuple[Kind, Error]] = []
         """The requests that are still to be answered with an error."""
@@ -87,35 +146,29 @@ class ScriptedBroker(Broker):
         self.disturbances: list[tuple[Kind, Disturbance]] = []
         self.has_joined = False
         """Whether it was a stable member once."""
-        self._synced = -1
-        """The last generation whose assignment the client was sent."""
-        self._assignment = b""
-        """What it was assigned there."""
-        self._protocols: object = None
-        """What it joined with."""
-        self._pending = ""
-        """The id that a new member has to come again with."""
-        self._fenced: set[str] = set()
-        """The ids of static members whose instance id another member has now."""
-        self._leads_now = True
-        self._sync_until_s = inf
-        """When the coordinator removes the client if it has not sent SyncGroup (KAFKA-12890)."""
         self._revocations = 0
+        self._run_groups()
+
+    def _run_groups(self) -> None:
+        """By the machines of the edition, with what the script decides of them."""
+        self.groups.machine = ScriptedCoordinator(self.groups.machine, self._is_to_lead)
+        self.groups.observer = self._changed
+        self.groups.consumer_machine = self._targeted
+        for _, group in self.groups.classics():
+            group.machine = self.groups.machine
+
+    def _is_to_lead(self, id: str) -> bool:
+        return is_other(id) is not (self.leads or not self.others.members)
+
+    def _targeted(self, topics: Mapping[str, int], config: Config) -> LiveMachine:
+        machine = ScriptedConsumerGroup(topics, config)
+        machine.target = self.target
+        return machine
 
     def _handlers(self) -> dict[str, Handler]:
-        self.offsets = ScriptedOffsets(GROUP, self.groups, self.topics, self._commit_error, self._fetch_error)
-        found = {**super()._handlers(), **self.offsets.handlers}
-        own: dict[str, Handler] = {
-            "JoinGroupRequest": self.join,
-            "SyncGroupRequest": self.sync,
-            "HeartbeatRequest": self.heartbeat,
-            "LeaveGroupRequest": self.leave,
-            **{f"{each}Request": partial(self._patched, found[f"{each}Request"]) for each in PATCHED},
-        }
-        if "ConsumerGroupHeartbeatRequest" in found:
-            own["ConsumerGroupHeartbeatRequest"] = self.consumer_group.heartbeat
-        found.pop("ConsumerGroupDescribeRequest", None)
-        return {**found, **own}
+        handlers = super()._handlers()
+        scripted = {f"{api}Request" for api in get_args(Kind)}
+        return {name: partial(self._handle, each) if name in scripted else each for name, each in handlers.items()}
 
     # Called by scripts
 
@@ -126,15 +179,18 @@ class ScriptedBroker(Broker):
         self.log.pads = other.log.pads
         self.has_consumer_groups = other.has_consumer_groups
         self.settings = self.groups.settings = other.settings
+        self.groups.machine = other.groups.machine
+        self._run_groups()
 
     def place_others(self, number: int, leads: bool) -> None:
-        self.others = tuple(Other(f"other-{each}") for each in range(number))
+        self.others.members = tuple(Other(f"other-{each}") for each in range(number))
         self.leads = leads
         if not self.is_member:
-            self._removed()
+            self.others.take_over()
 
     def add_other(self, wants: Member) -> None:
-        self.others = (*self.others, Other(f"other-{len(self.others)}", wants))
+        members = self.others.members
+        self.others.members = (*members, Other(f"other-{len(members)}", wants))
 
     def grow(self, partitions: int) -> None:
         """The topic has at least so many partitions."""
@@ -146,21 +202,19 @@ class ScriptedBroker(Broker):
         self._revocations = 0
         self._rebalance()
 
-    def _rebalance(self) -> None:
-        self.rebalancing, self.stable = True, False
-        self.consumer_group.target_epoch += 1
-
     def move(self) -> None:
         """The group is loaded by the other node."""
         if self.nodes:
             self.home = (self.home + 1) % len(self.nodes)
-            self.stable = False
+            self.stable, group = False, self.group
+            for event in (messages.Unload(), messages.Load(), messages.Loaded()):
+                group.apply(event)
 
     def fence(self) -> None:
         """Another program has the instance id of the client."""
-        if self.instance is not None and self.member:
-            self._fenced.add(self.member)
-            self.member = f"{self.instance}-{uuid.uuid4()}"
+        for member in clients(self.group.state):
+            if member.instance is not None:
+                self._join(member, "", f"{member.instance}-{uuid.uuid4()}")
 
     def fail_next(self, api: Kind, error: Error) -> None:
         self.faults.append((api, error))
@@ -192,13 +246,26 @@ class ScriptedBroker(Broker):
             self.faults.append(("Fetch", "OFFSET_OUT_OF_RANGE"))
 
     @property
+    def group(self) -> ClassicGroup:
+        return self.groups.classic(self.id)
+
+    @property
+    def consumers(self) -> LiveConsumerGroup | None:
+        """The group, if it has members that use the protocol of KIP-848."""
+        return self.groups.consumer_with_members(self.id)
+
+    @property
     def is_modern(self) -> bool:
         """Whether the client uses the protocol of KIP-848."""
-        return bool(self.consumer_group.member)
+        return self.consumers is not None
 
     @property
     def is_member(self) -> bool:
-        return bool(self.member or self.consumer_group.member)
+        return self.is_modern or bool(clients(self.group.state))
+
+    @property
+    def rebalancing(self) -> bool:
+        return self.is_modern or self.group.state.phase is messages.Phase.PREPARING
 
     @property
     def pending(self) -> bool:
@@ -212,6 +279,59 @@ class ScriptedBroker(Broker):
         self.disturbances = [each for each in self.disturbances if each[0] == "LeaveGroup"]
         return found
 
+    def target(self) -> Partitions:
+        """What the script gives to a client that leads nothing."""
+        return {
+            topic: tuple(sorted({each for each in parts if each < self.topics.by_name[topic].partitions}))
+            for topic, parts in self.given.items()
+            if topic in self.others.subscribed
+        }
+
+    # What happens to the group
+
+    def _changed(self, group: ClassicGroup) -> None:
+        self.others.take_part(group)
+        if self.others.have_revoked and group.state.phase is messages.Phase.STABLE:
+            self.others.have_revoked = False
+            if self._revocations < MOST_REVOCATIONS:
+                self._revocations += 1
+                self._rebalance()
+
+    def _rebalance(self) -> None:
+        """Another member joins, and leaves."""
+        self.stable = False
+        if (consumers := self.consumers) is not None:
+            consumers.heartbeat(VISITOR, 0, {TOPIC}, ())
+            consumers.heartbeat(VISITOR, LEFT[0], None, None)
+        for member in clients(self.group.state)[:1]:
+            self._join(member._replace(instance=None), "", VISITOR)
+
+    def _join(self, member: GroupMember, id: str, fresh: str = "") -> None:
+        """A JoinGroup with what a member has, whose answer it does not receive."""
+        kind = self.group.state.protocol_type or ""
+        times = SESSION_MS, member.rebalance_ms
+        self.group.send(messages.Join(VERSION, id, member.instance, kind, member.protocols, *times, fresh))
+
+    def _advance(self) -> None:
+        """The generation moves on without the client: it joined, and the answer was lost."""
+        members = clients(self.group.state)
+        if members:
+            self._rebalance()
+        for member in members:
+            self._join(member, member.id)
+
+    def _remove(self, id: str = "", instance: str | None = None) -> None:
+        """The members of the client are removed, as by an administrator or the end of their sessions, but for the one
+        with this id or instance; and ids that were given out are forgotten."""
+        group = self.group
+        gone = [each.id for each in clients(group.state) if instance is None or each.instance != instance]
+        for each in (*gone, *group.state.pending):
+            group.send(messages.Leave(VERSION, ((each, None),)))
+        if (consumers := self.consumers) is not None:
+            for member in consumers.state.members:
+                if member.id != id:
+                    consumers.heartbeat(member.id, LEFT[0], None, None)
+
     # Requests
 
     def received(self, request: Received, connection: Connection) -> None:
@@ -221,12 +341,78 @@ class ScriptedBroker(Broker):
         self.disturbances.remove(found)
         found[1].apply(request, connection, super().received)
 
-    def _patched(self, handler: Handler, request: Received, answer: Answer) -> None:
-        """Answers as every broker does, or with an error of the script."""
+    def _handle(self, handler: Handler, request: Received, answer: Answer) -> None:
+        """Answers with an error of the script, or as every broker does."""
         error = self.fault(request)
-        if error is None:
-            return handler(request, answer)
-        handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
+        if error is not None:
+            return self._refuse(handler, request, answer, error)
+        match request.api:
+            case "JoinGroup":
+                self.id, join = self.bodies.read(messages.Join, request)
+                self.instance, self.session_ms = join.instance, join.session_ms
+                if not join.member:
+                    self._remove(instance=join.instance)
+            case "ConsumerGroupHeartbeat":
+                return self._beat(handler, request, answer)
+        handler(request, partial(self._answered, request, answer))
+
+    def _refuse(self, handler: Handler, request: Received, answer: Answer, error: Error | Refusal) -> None:
+        """Requests of members are refused before a machine receives them."""
+        code = KafkaError[error]
+        if request.api == "ConsumerGroupHeartbeat":
+            _, beat = self.bodies.read(Heartbeat, request)
+            return answer(self.bodies.written(refused(code, beat.member), request.version))
+        if request.api not in MEMBERS:
+            return handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
+        _, asked = self.bodies.read(MEMBERS[request.api], request)
+        answer(self.bodies.written(self.groups.machine.refusal(asked, code), request.version, asked=request.body))
+
+    def _answered(self, request: Received, answer: Answer, body: Mapping[str, Any]) -> None:
+        answer(body)
+        if body.get("errorCode"):
+            return
+        match request.api:
+            case "JoinGroup" | "LeaveGroup":
+                self.stable = False
+            case "SyncGroup":
+                self.stable = self.has_joined = True
+            case "Heartbeat" if request.body["memberId"] not in self.group.state.owing:
+                self.stable = True  # the client has found its coordinator again
+                for each in self.others.subscribed:
+                    self.topics.grow(each)  # some clients commit new positions only
+                self.log.grew()
+
+    def _beat(self, handler: Handler, request: Received, answer: Answer) -> None:
+        """Of a consumer group: what the client is given was read, and committed, by other members."""
+        self.id, beat = self.bodies.read(Heartbeat, request)
+        before = self._consumer(beat.member)
+        if beat.epoch > 0 and not beat.member:  # which a law judges, if the client is not shut out for it
+            return self._refuse(handler, request, answer, "UNKNOWN_MEMBER_ID")
+        if not beat.epoch:
+            self._remove(beat.member)
+            self.others.members = ()
+            for member in self.group.state.members:
+                self.group.send(messages.Leave(VERSION, ((member.id, None),)))
+
+        def done(body: Mapping[str, Any]) -> None:
+            answer(body)
+            group, after = self.consumers, self._consumer(body["memberId"])
+            if group is None or after is None or body["errorCode"]:
+                self.stable = self.stable and beat.epoch not in LEFT
+                return
+            had = before.assigned if before is not None else ()
+            offsets = self.others.positions(self.others.left.intersection(after.assigned).difference(had))
+            group.commit({at: (offset, LEADER_EPOCH, "") for at, offset in offsets.items()})
+            if after.epoch == group.state.target_epoch == group.state.group_epoch:
+                self.others.left = self.others.everything().difference(after.assigned)
+                if beat.epoch == after.epoch and had == after.assigned:
+                    self.stable = self.has_joined = True
+
+        handler(request, done)
+
+    def _consumer(self, id: str) -> consumer_group.Member | None:
+        group = self.groups.consumer(self.id)
+        return None if group is None else group.state.member(id)
 
     def metadata(self, request: Received, answer: Answer) -> None:
         brokers = [
@@ -249,178 +435,13 @@ class ScriptedBroker(Broker):
 
         super().find_coordinator(request, done)
 
-    def join(self, request: Received, answer: Answer) -> None:
-        body = request.body
-        id, instance, self.session_ms = body["memberId"], body.get("groupInstanceId"), body.get("sessionTimeoutMs", 0)
-        error = self._refused(request) if id else self._elsewhere(request)
-        if error is None and id and id not in (self.member, self._pending):
-            error = FENCED_INSTANCE_ID if id in self._fenced and instance is not None else CODES["UNKNOWN_MEMBER_ID"]
-        if error is None and not body["protocols"]:
-            error = CODES["INCONSISTENT_GROUP_PROTOCOL"]
-        if error is not None:
-            return answer(self._joined(request, error, id))
-        replaced = ""
-        if not id:
-            id = f"{request.client_id or '' if instance is None else instance}-{uuid.uuid4()}"
-            if request.version >= MEMBER_ID_SINCE and instance is None:
-                self._pending = id
-                return answer(self._joined(request, messages.Error.MEMBER_ID_REQUIRED, id))
-            if instance is not None and instance == self.instance and self.member:
-                replaced = self.member
-                self._fenced.add(replaced)
-        same = self._synced == self.generation and not self.rebalancing and body["protocols"] == self._protocols
-        self.member, self.instance, self._pending = id, instance, ""
-        if replaced and same:
-            return answer(self._returned(request, replaced, id))
-        self.generation += 1
-        self.rebalancing, self.stable = False, False
-        self.protocol, self._protocols = body["protocols"][0]["name"], body["protocols"]
-        self._leads_now = self.leads or not self.others
-        wait_ms = body.get("rebalanceTimeoutMs", body.get("sessionTimeoutMs", 0))
-        self._sync_until_s = request.at_s + wait_ms / 1000 if wait_ms > 0 else inf
-        answer(self._joined(request, 0, id, self._members(request, id) if self._leads_now else []))
-
-    def _members(self, request: Received, id: str) -> list[dict[str, Any]]:
-        """All members, as a leader is sent them; ``id``: that of the client."""
-        own = {"memberId": id, "groupInstanceId": self.instance, "metadata": request.body["protocols"][0]["metadata"]}
-        before = self.generation - 1
-        return [own, *({"memberId": each.id, "metadata": each.metadata(self.protocol, before)} for each in self.others)]
-
-    def _joined(
-        self, request: Received, error: int, id: str, members: list[dict[str, Any]] | None = None
-    ) -> dict[str, Any]:
-        done = not error
-        leader = (id if self._leads_now else self.others[0].id) if done else ""
-        about = {"protocolType": "consumer"} if done and request.version >= 7 else {}
-        return {
-            "errorCode": error, "generationId": self.generation if done else -1, "leader": leader, "memberId": id,
-            "protocolName": self.protocol if done else "", "members": members or [], **about,
-        }  # fmt: skip
-
-    def _returned(self, request: Received, replaced: str, id: str) -> dict[str, Any]:
-        """A static member comes back to a stable group, which does not rebalance.
-
-        A leader is sent its old id as that of the leader, so that it assigns nothing; or all members, and that it
-        has to assign nothing (KIP-814, ``GroupMetadataManager``).
-        """
-        if not self._leads_now:
-            return self._joined(request, 0, id)
-        if request.version < SKIPS_SINCE:
-            return {**self._joined(request, 0, id), "leader": replaced}
-        return {**self._joined(request, 0, id, self._members(request, id)), "skipAssignment": True}
-
-    def sync(self, request: Received, answer: Answer) -> None:
-        body = request.body
-        error = self._refused(request) or self._stranger(request, "generationId")
-        if error is None and self.rebalancing:
-            error = CODES["REBALANCE_IN_PROGRESS"]
-        if error is not None:
-            return answer({"errorCode": error, "assignment": b""})
-        revoked = False
-        if self._synced != self.generation:
-            revoked = self._assign(body)
-        about = {"protocolType": "consumer", "protocolName": self.protocol} if request.version >= 5 else {}
-        answer({"errorCode": 0, "assignment": self._assignment, **about})
-        self.stable = self.has_joined = True
-        self._synced, self._sync_until_s = self.generation, inf
-        if revoked and self._revocations < MOST_REVOCATIONS:
-            self._revocations += 1
-            self._rebalance()
-
-    def _assign(self, body: Mapping[str, Any]) -> bool:
-        """Completes the rebalance. Returns whether other members now give partitions up, and join again."""
-        if not self._leads_now:
-            self._assignment = assignment(self.target())
-            self.hand_over(self.target())
-            return False
-        found = {each["memberId"]: each["assignment"] for each in body["assignments"]}
-        self._assignment = found.get(self.member, b"")
-        gave_up = [each.take(found.get(each.id, b"")) for each in self.others]
-        to_others = (each for other in self.others for each in pairs(other.given))
-        self.offsets.hand_over(pairs(partitions_in(self._assignment)), to_others)
-        return self.protocol == COOPERATIVE and any(gave_up)
-
-    def hand_over(self, given: Partitions) -> None:
-        """The client has these partitions now, and other members have all others."""
-        mine = frozenset(pairs(given))
-        self.offsets.hand_over(mine, self._everything() - mine)
-
-    def _everything(self) -> Read:
-        """The partitions that the client subscribes to."""
-        sizes = self.topics.sizes
-        return frozenset((each, number) for each in self.subscribed for number in range(sizes[each]))
-
-    def _removed(self) -> None:
-        """The client is no member any more: the other members, if there are any, take its partitions over."""
-        self.member = ""
-        if self.others:
-            self.offsets.read_by_others = self._everything()
-
-    def target(self) -> Partitions:
-        """What the script gives to a client that leads nothing."""
-        return {
-            topic: tuple(sorted({each for each in parts if each < self.topics.by_name[topic].partitions}))
-            for topic, parts in self.given.items()
-            if topic in self.subscribed
-        }
-
-    def heartbeat(self, request: Received, answer: Answer) -> None:
-        error = self._refused(request) or self._stranger(request, "generationId")
-        if error is None and self.rebalancing:
-            error = CODES["REBALANCE_IN_PROGRESS"]
-        if error is None and self._synced == self.generation:
-            self.stable = True  # the client has found its coordinator again
-            for each in self.subscribed:
-                self.topics.grow(each)  # some clients commit new positions only
-            self.log.grew()
-        answer({"errorCode": error or 0})
-
-    def _commit_error(self, request: Received) -> int:
-        error = self._refused(request)
-        if error is None and self.is_modern:
-            error = self.consumer_group.commit_error(request.body)
-        elif error is None:
-            error = self._stranger(request, "generationIdOrMemberEpoch")
-            if error is None and self._leads_now and self._synced != self.generation:
-                error = CODES["REBALANCE_IN_PROGRESS"]  # all members wait for this one's SyncGroup
-        return error or 0
-
-    def _fetch_error(self, asked: Mapping[str, Any]) -> int:
-        """Of an OffsetFetch that names a member, which only those of KIP-848 do."""
-        return (self.consumer_group.commit_error(asked) or 0) if self.is_modern else 0
-
-    def leave(self, request: Received, answer: Answer) -> None:
-        body = request.body
-        error = self._refused(request) or 0
-        leaving = [body["memberId"]] if request.version < BATCHES_SINCE else [x["memberId"] for x in body["members"]]
-        if self.member in leaving and not error:
-            self._removed()
-            self.stable = False
-        if request.version < BATCHES_SINCE or error:
-            return answer({"errorCode": error} | ({} if request.version < BATCHES_SINCE else {"members": []}))
-        members = [
-            {"memberId": each["memberId"], "groupInstanceId": each["groupInstanceId"], "errorCode": 0}
-            for each in body["members"]
-        ]
-        answer({"errorCode": 0, "members": members})
-
     # Errors
-
-    def _refused(self, request: Received) -> int | None:
-        error = self.fault(request)
-        return None if error is None else CODES[error]
-
-    def _elsewhere(self, request: Received) -> int | None:
-        away = bool(self.nodes) and request.reached != self.nodes[self.home]
-        if away and request.api in COORDINATED and not is_in_zookeeper(request):
-            return CODES["NOT_COORDINATOR"]
-        return None
 
     def fault(self, request: Received) -> Error | Refusal | None:
         """The error that the script has for this request, and what it says of the group."""
         if is_in_zookeeper(request):
             return None
-        if self._elsewhere(request) is not None:
+        if self.nodes and request.reached != self.nodes[self.home] and request.api in COORDINATED:
             return "NOT_COORDINATOR"
         refusal = next((each for each in self.refusals.items() if each[0] == request.api), None)
         if refusal is not None and request.version >= SINCE.get(refusal, 0):
@@ -434,24 +455,12 @@ class ScriptedBroker(Broker):
         self.faults.remove(found)
         error = found[1]
         if error in ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"):
-            self._removed()
-            self.consumer_group.forget()
+            self._remove()
         if error == "ILLEGAL_GENERATION":
-            self.generation += 1
+            self._advance()
         if error == "REBALANCE_IN_PROGRESS":
-            self.rebalancing = True
+            self._rebalance()
         return error
-
-    def _stranger(self, request: Received, generation: str) -> int | None:
-        body = request.body
-        if request.at_s > self._sync_until_s:
-            self._removed()
-            self._sync_until_s = inf
-        if body["memberId"] in self._fenced and body.get("groupInstanceId") is not None:
-            return FENCED_INSTANCE_ID
-        if not self.member or body["memberId"] != self.member:
-            return CODES["UNKNOWN_MEMBER_ID"]
-        return None if body[generation] == self.generation else CODES["ILLEGAL_GENERATION"]
 
 
 def _can_get(request: Received, error: Error) -> bool:

@@ -7,21 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.server.features import Picture
 from kipcheck.conformance.protocols.features.ops.kraft import TYPES, UPGRADE, Declared, TypedUpdate
+from kipcheck.conformance.wire.bodies import Places, values_in
 
 API_VERSIONS, DESCRIBE_QUORUM, UPDATE_FEATURES, BROKER_REGISTRATION, UNREGISTER_BROKER = 18, 55, 57, 62, 64
 CONTROLLER_REGISTRATION, DESCRIBE_CLUSTER = 70, 60
 CONTROLLERS: Final = 2
 """The type of endpoints in DescribeCluster, from version 1 on."""
-NAMES: Final[Mapping[int, str]] = {
-    -1: "UNKNOWN_SERVER_ERROR", 0: "NONE", 7: "REQUEST_TIMED_OUT", 31: "CLUSTER_AUTHORIZATION_FAILED",
-    35: "UNSUPPORTED_VERSION", 41: "NOT_CONTROLLER", 42: "INVALID_REQUEST", 95: "INVALID_UPDATE_VERSION",
-    96: "FEATURE_UPDATE_FAILED", 101: "DUPLICATE_BROKER_REGISTRATION", 102: "BROKER_ID_NOT_REGISTERED",
-    116: "UNKNOWN_CONTROLLER_ID", 119: "INVALID_REGISTRATION",
-}  # fmt: skip
-"""``org.apache.kafka.common.protocol.Errors``; another error is shown by its number."""
+_CODES: Final = frozenset(KafkaError)
 TIMEOUT_MS: Final = 15_000
 FEATURES_SINCE, LARGEST_USED = 3, 4
 """Versions of ApiVersions."""
@@ -52,7 +48,20 @@ class Updated:
 
 
 def name_of(code: int) -> str:
-    return NAMES.get(code, f"ERROR_{code}")
+    """Of an error; one that kipcheck does not know is shown by its number."""
+    return KafkaError(code).name if code in _CODES else f"ERROR_{code}"
+
+
+async def _values(
+    connections: Connections, api: str, version: int, asked: Mapping[str, Any], *places: Places
+) -> tuple[Any, ...]:
+    """What the response has at these places. Errors: ``Closed``, ``Garbled``, and ``Refused``, if the request has no
+    bytes."""
+    return values_in(f"{api}Response", version, await connections.ask(api, version, "kipcheck", asked), *places)
+
+
+def _rows(array: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{array}[].{name}" for name in names)
 
 
 async def picture_of(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> Picture:
@@ -61,17 +70,14 @@ async def picture_of(connections: Connections, versions: Mapping[int, tuple[int,
     if version < FEATURES_SINCE:
         return Picture(-1, {}, {})
     software = {"clientSoftwareName": "kipcheck", "clientSoftwareVersion": "1"}
-    body = await connections.ask("ApiVersions", version, "kipcheck", software)
-    if error := body["errorCode"]:
+    error, epoch, *levels = await _values(
+        connections, "ApiVersions", version, software, "errorCode", "finalizedFeaturesEpoch",
+        _rows("supportedFeatures", "name", "minVersion", "maxVersion"),
+        _rows("finalizedFeatures", "name", "minVersionLevel", "maxVersionLevel"),
+    )  # fmt: skip
+    if error:
         raise Garbled(f"ApiVersions v{version} is answered with error {name_of(error)}")
-    return Picture(
-        body.get("finalizedFeaturesEpoch", -1),
-        {each["name"]: (each["minVersion"], each["maxVersion"]) for each in body.get("supportedFeatures", ())},
-        {
-            each["name"]: (each["minVersionLevel"], each["maxVersionLevel"])
-            for each in body.get("finalizedFeatures", ())
-        },
-    )
+    return Picture(epoch, *({name: (low, high) for name, low, high in rows} for rows in levels))
 
 
 async def update(
@@ -82,12 +88,12 @@ async def update(
     asked = {"timeoutMs": TIMEOUT_MS, "featureUpdates": rows}
     if version > 0:
         asked["validateOnly"] = validate_only
-    body = await connections.ask("UpdateFeatures", version, "kipcheck", asked)
-    results = tuple(
-        Result(each["feature"], name_of(each["errorCode"]), each["errorMessage"] or "")
-        for each in body.get("results", ())
-    )
-    return Updated(name_of(body["errorCode"]), body["errorMessage"] or "", results)
+    error, why, results = await _values(
+        connections, "UpdateFeatures", version, asked, "errorCode", "errorMessage",
+        _rows("results", "feature", "errorCode", "errorMessage"),
+    )  # fmt: skip
+    found = (Result(feature, name_of(code), text or "") for feature, code, text in results)
+    return Updated(name_of(error), why or "", tuple(found))
 
 
 def _kind(update: TypedUpdate, version: int) -> dict[str, Any]:
@@ -127,29 +133,16 @@ class Quorum:
 
 async def quorum_of(connections: Connections) -> Quorum:
     """What a broker's controller says of the log of metadata. Errors: ``Closed``, ``Garbled``."""
-    topic = _compact(METADATA_TOPIC)
-    body = b"\x02" + topic + b"\x02" + struct.pack(">i", 0) + b"\0" + b"\0" + b"\0"
-    data = await connections.ask_flexible(DESCRIBE_QUORUM, 0, body)
-    head = 2 + 1 + len(topic) + 1  # the error, and the sizes of two arrays around the name
-    form = ">ihiiq"
-    if data[:2] != b"\0\0" or len(data) < head + struct.calcsize(form):
-        raise Garbled(f"DescribeQuorum is answered with error {name_of(int.from_bytes(data[:2], 'big', signed=True))}")
-    _, error, leader, _, end = struct.unpack_from(form, data, head)
-    if error:
-        raise Garbled(f"DescribeQuorum is answered with error {name_of(error)}")
-    return Quorum(leader, end, _log_end(data[head + struct.calcsize(form) :], leader))
-
-
-def _log_end(voters: bytes, leader: int) -> int:
-    """Of the leader, from the voters of DescribeQuorum v0, of which there are fewer than 127."""
-    row = ">iqB"
-    count = max(0, voters[0] - 1) if voters else 0
-    if len(voters) < 1 + count * struct.calcsize(row):
-        return -1
-    ends: dict[int, int] = {
-        number: end for number, end, _ in struct.iter_unpack(row, voters[1 : 1 + count * struct.calcsize(row)])
-    }
-    return ends.get(leader, -1)
+    asked = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
+    part = "topics[].partitions"
+    error, rows, voters = await _values(
+        connections, "DescribeQuorum", 0, asked, "errorCode", _rows(part, "errorCode", "leaderId", "highWatermark"),
+        _rows(f"{part}[].currentVoters", "replicaId", "logEndOffset"),
+    )  # fmt: skip
+    if len(rows) != 1 or error or rows[0][0]:
+        raise Garbled(f"DescribeQuorum is answered with error {name_of(error or (rows[0][0] if rows else -1))}")
+    ((_, leader, end),) = rows
+    return Quorum(leader, end, dict(voters).get(leader, -1))
 
 
 async def controllers_of(connections: Connections, version: int) -> tuple[int, frozenset[int]]:
@@ -158,10 +151,11 @@ async def controllers_of(connections: Connections, version: int) -> tuple[int, f
     ``connections``: to the listener of a controller; ``version``: at least 1. Errors: ``Closed``, ``Garbled``.
     """
     asked = {"includeClusterAuthorizedOperations": False, "endpointType": CONTROLLERS, "includeFencedBrokers": False}
-    body = await connections.ask("DescribeCluster", version, "kipcheck", asked)
-    if error := body["errorCode"]:
+    places = "errorCode", "controllerId", ("brokers[].brokerId",)
+    error, leader, numbers = await _values(connections, "DescribeCluster", version, asked, *places)
+    if error:
         raise Garbled(f"DescribeCluster v{version} is answered with error {name_of(error)}")
-    return body["controllerId"], frozenset(each["brokerId"] for each in body["brokers"])
+    return leader, frozenset(number for (number,) in numbers)
 
 
 async def register_broker(
@@ -176,14 +170,12 @@ async def register_broker(
     features = [
         {"name": each.feature, "minSupportedVersion": each.low, "maxSupportedVersion": each.high} for each in supported
     ]
-    body: dict[str, Any] = {
+    asked = {
         "brokerId": number, "clusterId": cluster, "incarnationId": uuid.uuid4(), "listeners": [listener],
-        "features": features, "rack": None,
+        "features": features, "rack": None, **({"logDirs": [uuid.uuid4()]} if version >= 2 else {}),
     }  # fmt: skip
-    if version >= 2:
-        body["logDirs"] = [uuid.uuid4()]
-    found = await connections.ask("BrokerRegistration", version, "kipcheck", body)
-    return Result("", name_of(found["errorCode"]), "")
+    (error,) = await _values(connections, "BrokerRegistration", version, asked, "errorCode")
+    return Result("", name_of(error), "")
 
 
 async def unregister_broker(connections: Connections, number: int) -> Result:

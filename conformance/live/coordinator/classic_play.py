@@ -7,39 +7,40 @@ from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from typing import Any, Final
 
-from kipcheck.conformance.core.operations.wire_form import Context, Unfit
+from kipcheck.conformance.core.operations.wire_form import Context, Inexpressible
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.core.values.history import Died, Lost, Observation, Replied, Unsupported
+from kipcheck.conformance.core.values.history import Died, Observation, Replied, Unsupported
 from kipcheck.conformance.live.clock import now
-from kipcheck.conformance.live.connections.connections import Connections, Garbled
-from kipcheck.conformance.live.connections.secure_connection import Closed
-from kipcheck.conformance.live.coordinator.classic_requests import (
-    Scale,
-    Topics,
-    context_of,
-    unknown_partition,
-    why_inexpressible,
-)
+from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.coordinator.classic_time import Schedule
+from kipcheck.conformance.live.coordinator.exchange import check_form, exchange
+from kipcheck.conformance.live.coordinator.settings import (
+    BROKER,
+    LIMITS,
+    LOST,
+    NAMELESS,
+    REQUEST_S,
+    TIME,
+    VERSIONS,
+    Setting,
+)
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
-from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
+from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.group.clients import GroupClients
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.messages import (
+    Beat,
     Commit,
     Delete,
     Describe,
     Fetch,
     Heartbeat,
-    Joined,
     ListGroups,
     Reply,
-    Request,
 )
-from kipcheck.conformance.protocols.group.model.names import Names
-from kipcheck.conformance.protocols.group.model.rules import Rules
-from kipcheck.conformance.protocols.group.model.service import By, Elapse, canonical_reply, resolved
-from kipcheck.conformance.protocols.group.ops import ANSWERS, OPERATIONS
-from kipcheck.conformance.wire.bodies import api_of, body_of, key_of, read_body
+from kipcheck.conformance.protocols.group.ops import OPERATIONS, By, Elapse
+from kipcheck.conformance.wire.bodies import key_of
 
 PATIENCE_S: Final = 2.0
 """How long an answer is awaited that the machine of the edition would give at once, or has given by then."""
@@ -47,43 +48,9 @@ PARKS_S: Final = 0.02
 """How long a request may take to the coordinator if nothing shows that it is there."""
 AFTER_S: Final = 0.003
 """Between two answers of one step that go to different connections."""
-REQUEST_S: Final = 0.03
-"""What a request takes, for the plan of a wait before it."""
 SUSPECT: Final = "a member was answered in the moment in which its session would have ended without the request"
-VERSIONS: Final = "versions"
-BROKER: Final = "broker"
-NAMELESS: Final = "nameless"
-TIME: Final = "time"
-LIMITS: Final = {
-    VERSIONS: "the broker does not announce the version, or the version cannot express the request",
-    BROKER: "no client can make a broker lose its log or move a partition; or the topic lacks the partition",
-    NAMELESS: "the offsets of the group with the empty name are not those of one conversation",
-    TIME: "the wait is longer than a conversation in real time may last",
-}
 _OF_NAMELESS: Final = (Commit, Fetch, Describe, ListGroups, Delete)
 """Requests whose answers depend on the group with the empty name, or that change it."""
-LOST: Final = Lost("the broker did not answer an earlier step")
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What all conversations with one broker share."""
-
-    rules: Rules
-    config: Config
-    topics: Topics
-    scale: Scale
-    versions: dict[int, tuple[int, int]]
-    """By API key."""
-    margin_s: float
-    longest_ms: int
-    """Of one ``elapse``."""
-    most_ms: int
-    """Of a conversation, in all."""
-    nameless: bool = False
-    """Whether the group with the empty name is this conversation's own."""
-    pause_s: float = 0.0
-    """Before each request, so that timers of one moment of the conversation expire one after the other."""
 
 
 @dataclass(slots=True)
@@ -92,8 +59,7 @@ class Conversation:
     group: str
     connections: Connections
     waited_s: float = 0.0
-    names: Names = field(default_factory=Names)
-    _actors: dict[int, str] = field(default_factory=dict)
+    _clients: GroupClients = field(default_factory=GroupClients)
     _replies: list[Reply] = field(default_factory=list)
     _failed: Died | None = None
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -109,7 +75,7 @@ class Conversation:
     @property
     def ids(self) -> tuple[str, ...]:
         """Of members, as the coordinator gave them, also those that never joined with them."""
-        return tuple(id for id, _ in self.names.ids)
+        return self._clients.ids
 
     async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
         """What was observed at each step; the ids of members are canonical."""
@@ -139,14 +105,13 @@ class Conversation:
     async def _step(self, index: int, step: Step, steps: Sequence[Step]) -> Observation:
         match OPERATIONS.event_of(step):
             case By() as event:
-                request = self._resolved(event, index)
-                if (lacking := self._lacking(event, request)) is not None:
+                sent = self._clients.sent(index, event)
+                if (lacking := self._lacking(sent)) is not None:
                     self._schedule.skip()
                     return lacking
-                return await self._ask(index, event, request)
+                return await self._ask(index, event, sent)
             case Elapse(ms):
-                total = self._schedule.now_ms + ms
-                if ms > self.setting.longest_ms or total > self.setting.most_ms:
+                if self.setting.is_too_long(ms, self._schedule.now_ms):
                     self._schedule.skip()
                     return Unsupported(LIMITS[TIME], TIME)
                 observed = await self._elapse(ms, steps[index + 1 :])
@@ -157,32 +122,32 @@ class Conversation:
                 self._schedule.skip()
                 return Unsupported(LIMITS[BROKER], BROKER)
 
-    def _resolved(self, event: By, index: int) -> Request:
-        generation = self.names.generation(event.actor, event.behind)
-        return resolved(event.request, self.names, generation, number=index)
-
-    def _lacking(self, event: By, request: Request) -> Unsupported | None:
+    def _lacking(self, sent: SentRequest) -> Unsupported | None:
         """Why the broker cannot, or must not, be sent the request."""
-        if event.nameless and not self.setting.nameless and isinstance(request, _OF_NAMELESS):
+        request, setting = sent.request, self.setting
+        if sent.nameless and not setting.nameless and isinstance(request, _OF_NAMELESS):
             return Unsupported(LIMITS[NAMELESS], NAMELESS)
-        key = key_of(type(request))
-        low, high = self.setting.versions.get(key, (0, -1))
+        low, high = setting.announced(type(request))
         if not low <= request.version <= high:
-            return Unsupported(f"the broker announces versions {low} to {high} of API {key}", VERSIONS)
-        if why := unknown_partition(request, self.setting.topics):
-            return Unsupported(why, BROKER)
-        if why := why_inexpressible(request, self._context(event)):
-            return Unsupported(why, VERSIONS)
+            return Unsupported(
+                f"the broker announces versions {low} to {high} of API {key_of(type(request))}", VERSIONS
+            )
+        for topic, partition, _ in request.offsets if isinstance(request, Commit) else ():
+            if partition >= setting.topics.partitions.get(setting.topics.names.get(topic, ""), 0):
+                return Unsupported(f"the broker has no partition {partition} for topic {topic}", BROKER)
+        try:
+            check_form(sent, request.version, self._context(sent))
+        except Inexpressible as why:
+            return Unsupported(str(why), VERSIONS)
         return None
 
-    def _context(self, event: By) -> Context:
-        return context_of("" if event.nameless else self.group, self.setting.topics, self.setting.scale)
+    def _context(self, sent: SentRequest) -> Context:
+        return self.setting.context("" if sent.nameless else self.group)
 
-    async def _ask(self, index: int, event: By, request: Request) -> Observation:
-        self._actors[index] = event.actor
+    async def _ask(self, index: int, event: By, sent: SentRequest) -> Observation:
         await asyncio.sleep(self.setting.pause_s)
         wanted, began = self._schedule.ask(event), now()
-        self._begin(event, request)
+        self._begin(sent)
         await self._until(wanted, began + PATIENCE_S)
         if not any(each.to == index for each in self._replies):
             await asyncio.sleep(PARKS_S)
@@ -206,20 +171,18 @@ class Conversation:
         doubt = self._schedule.elapsed(ms, answers, ended)
         return self._replied(answers, wait.doubt or doubt)
 
-    def _begin(self, event: By, request: Request) -> None:
-        task = asyncio.ensure_future(self._exchange(event, request))
+    def _begin(self, sent: SentRequest) -> None:
+        task = asyncio.ensure_future(self._exchange(sent))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _exchange(self, event: By, request: Request) -> None:
-        api, version, context = api_of(type(request)), request.version, self._context(event)
-        try:
-            found = await self.connections.ask(api, version, event.actor, body_of(request, version, context))
-            self._replies.append(read_body(ANSWERS[type(request)], version, found, context, to=request.request))
-        except Closed as why:
-            self._failed = Died("crashed", f"{api} v{version}: {why}")
-        except (Garbled, Unfit) as why:
-            self._failed = Died("garbled", f"{api} v{version}: {why}")
+    async def _exchange(self, sent: SentRequest) -> None:
+        request = sent.request
+        found = await exchange(self.connections, sent, request.version, self._context(sent), to=request.request)
+        if isinstance(found, Died):
+            self._failed = found
+        else:
+            self._replies.append(found)
         self._news.set()
 
     async def _until(self, wanted: frozenset[int], end: float) -> None:
@@ -232,19 +195,15 @@ class Conversation:
     async def _fence(self) -> None:
         """Until the coordinator has handled what was sent: it handles the requests of a group one after the other."""
         if self._failed is None:
-            version = self.setting.versions.get(key_of(Heartbeat), (0, 0))[0]
-            context = context_of(self.group, self.setting.topics, self.setting.scale)
-            body = body_of(Heartbeat(version, "?", None, 0), version, context)
-            with suppress(Closed, Garbled):
-                await self.connections.ask("Heartbeat", version, "kipcheck", body)
+            version, _ = self.setting.announced(Heartbeat)
+            sent = SentRequest("kipcheck", Heartbeat(version, "?", None, 0), Beat)
+            await exchange(self.connections, sent, version, self.setting.context(self.group), to=0)
             await asyncio.sleep(AFTER_S)
 
     def _collected(self) -> tuple[Reply, ...]:
         """The answers of this step, with canonical ids."""
-        replies, self._replies = sorted(self._replies, key=lambda each: each.to), []
-        joined = [(self._actors[each.to], each) for each in replies if isinstance(each, Joined)]
-        self.names = self.names.after_answers(joined)
-        return tuple(canonical_reply(each, self.names) for each in replies)
+        replies, self._replies = self._replies, []
+        return self._clients.observed(replies)
 
     def _replied(self, answers: Sequence[Reply], doubt: str) -> Replied:
         payload: list[tuple[str, Any]] = [("answers", [*map(OPERATIONS.answer_to_json, answers)])]

@@ -10,15 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kipcheck.conformance.core.operations.wire_form import Context
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
+from kipcheck.conformance.live.coordinator.exchange import answer_of
+from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.group.ops import ANSWERS, VALUES, Delete, Deleted, Describe, Described, Leave
+from kipcheck.conformance.wire.bodies import key_of
 
-APIS: Final = {"LeaveGroup": 13, "DescribeGroups": 15, "DeleteGroups": 42}
 NEWEST: Final = 4
-BATCHES_SINCE: Final = 3
-NONE, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND = 0, 68, 69
 ANSWERED: Final = "DeleteGroups is answered with error {}"
-NOT_EMPTY: Final = ANSWERED.format(NON_EMPTY_GROUP)
+NOT_EMPTY: Final = ANSWERED.format(int(KafkaError.NON_EMPTY_GROUP))
 FIRST_WAIT_S: Final = 0.05
 LONGEST_WAIT_S: Final = 1.0
 
@@ -37,24 +40,21 @@ class UsedGroup:
     async def delete(self) -> str:
         """Makes the members leave, then deletes the group. Returns why it is still there; empty: it is gone."""
         try:
-            found = (await self._ask("DescribeGroups", {"groups": [self.group]}))["groups"][0]
-            described = {each["memberId"]: each.get("groupInstanceId") for each in found["members"]}
-            for id, instance in {**dict.fromkeys(self.ids), **described}.items():
-                await self._leave(id, instance)
-            result = (await self._ask("DeleteGroups", {"groupsNames": [self.group]}))["results"][0]
-        except (Closed, Garbled, KeyError, IndexError) as why:
+            described: Described = await self._ask(Describe)
+            members = {id: instance for id, instance, *_ in described.members}
+            for id, instance in {**dict.fromkeys(self.ids), **members}.items():
+                await self._ask(Leave, ((id, instance),))
+            result: Deleted = await self._ask(Delete)
+        except (Closed, Garbled, KeyError) as why:
             return str(why) or "the broker did not answer"
-        error = result["errorCode"]
-        return "" if error in (NONE, GROUP_ID_NOT_FOUND) else ANSWERED.format(error)
+        gone = result.error in (KafkaError.NONE, KafkaError.GROUP_ID_NOT_FOUND)
+        return "" if gone else ANSWERED.format(int(result.error))
 
-    async def _leave(self, id: str, instance: str | None) -> None:
-        member = {"memberId": id, "groupInstanceId": instance}
-        batch = self.versions[APIS["LeaveGroup"]][1] >= BATCHES_SINCE
-        await self._ask("LeaveGroup", {"groupId": self.group, **({"members": [member]} if batch else member)})
-
-    async def _ask(self, api: str, body: dict[str, Any]) -> dict[str, Any]:
-        low, high = self.versions[APIS[api]]
-        return await self.connections.ask(api, max(low, min(high, NEWEST)), "kipcheck", body)
+    async def _ask(self, made: type[Describe | Leave | Delete], *fields: Any) -> Any:
+        low, high = self.versions[key_of(made)]
+        version = max(low, min(high, NEWEST))
+        sent = SentRequest("kipcheck", made(version, *fields), ANSWERS[made])
+        return await answer_of(self.connections, sent, version, Context(VALUES, {"group": self.group}), to=0)
 
 
 async def delete_all(groups: Iterable[UsedGroup], most_s: float) -> Sequence[str]:

@@ -33,7 +33,7 @@ class Client(Protocol):
         ...
 
     @property
-    def late(self) -> Collection[object]:
+    def unrevoked(self) -> Collection[object]:
         """What it was asked to revoke, and may still use."""
         ...
 
@@ -72,7 +72,7 @@ class Deadlines:
             self._armed.pop(session, None)
         elif accepted:
             self._armed[session] = self._after(self.session_ms, at)
-        if not client.member or not client.late:
+        if not client.member or not client.unrevoked:
             self._armed.pop(revocation, None)
         elif revocation not in self._armed or not client.revoking_ms:
             self._armed[revocation] = self._after(REBALANCE_MS, at)

@@ -23,17 +23,12 @@ from kipcheck.conformance.live.controller import started_controllers, target as 
 from kipcheck.conformance.live.coordinator import admin, broker_settings, concurrency as stages
 from kipcheck.conformance.live.coordinator.address import Address, is_loopback
 from kipcheck.conformance.live.coordinator.broker_settings import rules_of
-from kipcheck.conformance.live.coordinator.classic_play import LIMITS, Conversation, Setting
-from kipcheck.conformance.live.coordinator.classic_requests import Scale, Topics
+from kipcheck.conformance.live.coordinator.classic_play import Conversation
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
-from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, setting_of
+from kipcheck.conformance.live.coordinator.heartbeat_play import HeartbeatConversation, StreamsConversation, serves
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
 from kipcheck.conformance.live.coordinator.retries import PAUSES_S, proves_nothing
-from kipcheck.conformance.live.coordinator.streams_group_play import (
-    StreamsConversation,
-    StreamsSetting,
-    setting_of as streams_setting_of,
-)
+from kipcheck.conformance.live.coordinator.settings import LIMITS, Scale, Setting, Topics
 from kipcheck.conformance.live.coordinator.waits import (
     LONGEST_MS,
     MOST_MS,
@@ -43,6 +38,8 @@ from kipcheck.conformance.live.coordinator.waits import (
 )
 from kipcheck.conformance.live.damage.player import Damage
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
+from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
+from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat as ConsumerHeartbeat
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAULT_CONSUMER, Config as ConsumerConfig
 from kipcheck.conformance.protocols.damage.ops import DAMAGE, OPERATIONS
@@ -51,6 +48,8 @@ from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.streams_group import model as streams_model, ops as streams_group
+from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
+from kipcheck.conformance.protocols.streams_group.heartbeat import Heartbeat as StreamsHeartbeat
 from kipcheck.conformance.targets.protocol import (
     Broken,
     Claims,
@@ -207,10 +206,6 @@ class BrokerSession:
     """Of its processes, where kipcheck started them."""
     _setting: Setting | None = None
     _damage: Damage | None = None
-    _consumer: ConsumerSetting | None = None
-    """None: the broker has no consumer groups."""
-    _streams: StreamsSetting | None = None
-    """None: the broker has no streams groups."""
     _busy_s: float = 0.0
     _starts: int = 0
     """How often its process was started again."""
@@ -239,33 +234,32 @@ class BrokerSession:
             self.rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
             LONGEST_MS, STARTED_MOST_MS if started else MOST_MS,
         )  # fmt: skip
-        await self._find_other_groups(versions, topics, consumer, streams)
+        await self._find_other_groups(consumer, streams)
 
     def allow_nameless(self) -> None:
         """Lets conversations use the group with the empty name, for those that are played one by one and delete it."""
         assert self._setting is not None
         self._setting = replace(self._setting, nameless=True)
 
-    async def _find_other_groups(
-        self,
-        versions: dict[int, tuple[int, int]],
-        topics: Topics,
-        config: ConsumerConfig,
-        streams: streams_model.Config,
-    ) -> None:
+    async def _find_other_groups(self, config: ConsumerConfig, streams: streams_model.Config) -> None:
         """Claims the machines of consumer groups and streams groups if the broker has them, and topics as their
         conversations need them."""
-        wanted = {topics.names[each]: count for each, count in TOPICS.items() if each in topics.names}
-        ids = {each: await admin.id_of(name, self.bootstrap, versions) for each, name in topics.names.items()}
-        known = {each: id for each, id in ids.items() if id is not None}
-        if topics.partitions != wanted or known.keys() != ids.keys():
+        assert self._setting is not None
+        setting, topics = self._setting, self._setting.topics
+        if topics.partitions != {topics.there(each): count for each, count in TOPICS.items()}:
             return
+        ids = {each: await admin.id_of(name, self.bootstrap, setting.versions) for each, name in topics.names.items()}
+        known = {each: id for each, id in ids.items() if id is not None}
         probed = f"kipcheck-{self.run_id}-0"
         connections = await self._coordinator(probed)
-        self._consumer = await setting_of(probed, connections, versions, config, known, topics.names)
-        self._streams = await streams_setting_of(probed, connections, versions, streams, self._consumer)
-        found = [CONSUMER_GROUP, migration.OPERATIONS.machine] if self._consumer is not None else []
-        found += [streams_group.OPERATIONS.machine] if self._streams is not None else []
+        if known.keys() != TOPICS.keys() or not await serves(ConsumerHeartbeat, probed, connections, setting):
+            return
+        setting = replace(setting, topics=replace(topics, ids=known), consumers=config)
+        found = [CONSUMER_GROUP, migration.OPERATIONS.machine]
+        if await serves(StreamsHeartbeat, probed, connections, setting):
+            setting = replace(setting, streams=streams)
+            found.append(streams_group.OPERATIONS.machine)
+        self._setting = setting
         machines = self.info.claims.machines
         claims = replace(self.info.claims, machines=(*machines, *(each for each in found if each not in machines)))
         self.info = replace(self.info, claims=claims)
@@ -478,19 +472,20 @@ class BrokerSession:
 
     def _conversation(
         self, case: Case, group: str, connections: Connections
-    ) -> Conversation | ConsumerConversation | MixedConversation | StreamsConversation:
-        assert self._setting is not None
+    ) -> Conversation | HeartbeatConversation | MixedConversation:
+        setting = self._setting
+        assert setting is not None
         verb = case.steps[0].verb
         if verb in streams_group.OPERATIONS.by_verb:
-            assert self._streams is not None, "no case of a machine that is not claimed"
-            return StreamsConversation(self._setting, self._streams, group, connections)
+            assert setting.streams is not None, "no case of a machine that is not claimed"
+            return StreamsConversation(setting, group, connections, StreamsClients(setting.streams))
         mixed = verb in migration.OPERATIONS.by_verb
         if not mixed and verb not in consumer_group.OPERATIONS.by_verb:
-            return Conversation(self._setting, group, connections)
-        assert self._consumer is not None, "no case of a machine that is not claimed"
+            return Conversation(setting, group, connections)
+        assert setting.consumers is not None, "no case of a machine that is not claimed"
         if mixed:
-            return MixedConversation(self._setting, self._consumer, group, connections)
-        return ConsumerConversation(self._setting, self._consumer, group, connections)
+            return MixedConversation(setting, group, connections)
+        return HeartbeatConversation(setting, group, connections, ConsumerClients(setting.consumers))
 
     async def _coordinator(self, group: str) -> Connections:
         """Errors: ``Closed``, ``Garbled`` where there is none; ``Unavailable`` if it is elsewhere, unallowed, or

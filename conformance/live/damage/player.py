@@ -4,14 +4,17 @@ import asyncio
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from kipcheck.conformance.core.operations.field_annotations import wire
+from kipcheck.conformance.core.operations.wire_form import SAME, Context, message
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Observation, Replied, Unsupported
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened, Opened, open_secured
-from kipcheck.conformance.live.damage.requests import damaged, key_of, nearest, sound
+from kipcheck.conformance.live.coordinator.exchange import answer_of
+from kipcheck.conformance.live.damage.requests import damaged, nearest, sound
 from kipcheck.conformance.live.damage.resources import Resources, used
 from kipcheck.conformance.protocols.damage.invariants import (
     MOST_DESCRIPTORS,
@@ -21,6 +24,9 @@ from kipcheck.conformance.protocols.damage.invariants import (
     SERVED,
 )
 from kipcheck.conformance.protocols.damage.ops import OPERATIONS, UNFINISHED, Others, Send, Served, Treated
+from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.group.ops import VALUES, Commit, Committed, Fetched
+from kipcheck.conformance.wire.bodies import key_of
 from kipcheck.conformance.wire.framing import frame
 
 WAITS_S: Final = 1.0
@@ -174,22 +180,32 @@ class Damage:
             return f"wrong: {why}"
 
     async def _commit(self, over: Connections) -> str:
-        part = {"partitionIndex": 0, "committedOffset": self._offset, "committedMetadata": ""}
-        body = {"groupId": self.group, "generationIdOrMemberEpoch": -1, "memberId": "",
-                "topics": [{"name": self.topic, "partitions": [part]}]}  # fmt: skip
-        found = await over.ask("OffsetCommit", self._version("OffsetCommit", COMMIT_MOST), "kipcheck", body)
-        error = found["topics"][0]["partitions"][0]["errorCode"]
-        return f"OffsetCommit is answered with error {error}" if error else ""
+        version = self._version(Commit, COMMIT_MOST)
+        request = Commit(version, "", None, -1, ((self.topic, 0, self._offset),))
+        found = await answer_of(over, SentRequest("kipcheck", request, Committed), version, self._context, to=0)
+        return f"OffsetCommit is answered with error {int(found.error)}" if found.error else ""
 
     async def _fetch(self, over: Connections) -> str:
-        body = {"groupId": self.group, "topics": [{"name": self.topic, "partitionIndexes": [0]}]}
-        found = await over.ask("OffsetFetch", self._version("OffsetFetch", FETCH_MOST), "kipcheck", body)
-        offset = found["topics"][0]["partitions"][0]["committedOffset"]
+        sent = SentRequest("kipcheck", FetchOne(((self.topic, 0),)), Fetched)
+        found: Fetched = await answer_of(over, sent, self._version(FetchOne, FETCH_MOST), self._context, to=0)
+        offset = found.offsets[0][2]
         return "" if offset == self._offset else f"the committed offset is {offset} in place of {self._offset}"
 
-    def _version(self, api: str, most: int) -> int:
-        low, high = self.versions[key_of(api)]
+    @property
+    def _context(self) -> Context:
+        return Context({**VALUES, "topic": SAME}, {"group": self.group})
+
+    def _version(self, made: type, most: int) -> int:
+        low, high = self.versions[key_of(made)]
         return max(low, min(high, most))
+
+
+@message("OffsetFetchRequest", "groupId = group")
+@dataclass(frozen=True, slots=True)
+class FetchOne:
+    """OffsetFetch of one partition."""
+
+    topics: Annotated[tuple[tuple[str, int], ...], wire("topics[].name", "topics[].partitionIndexes[]")]
 
 
 def replied(answer: Treated | Served) -> Replied:

@@ -46,7 +46,7 @@ def sound(
 def _completed(layout: Layout, body: dict[str, Any]) -> dict[str, Any]:
     """The value; OffsetFetch has groups of another kind from version 8 on."""
     if layout.message == "OffsetFetchRequest" and "groups" in body:
-        body["groups"] = [{"groupId": STRANGER["groupId"]}]
+        body = {**body, "groups": [{"groupId": STRANGER["groupId"]}]}
     return complete(layout, body)
 
 

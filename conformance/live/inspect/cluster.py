@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
-from kipcheck.conformance.core.operations.field_annotations import wire
-from kipcheck.conformance.core.operations.wire_form import Context, Value, message
+from kipcheck.conformance.core.operations.wire_form import Context, Value
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.connections.connections import ANSWERED_S, NAME, Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.coordinator.admin import coordinator_of, versions_of
-from kipcheck.conformance.wire.bodies import api_of, read_body
+from kipcheck.conformance.wire.bodies import Places, Rows, api_of, read_body, values_in
 from kipcheck.conformance.wire.schema import spec
 
 Address: TypeAlias = tuple[str, int]
@@ -30,26 +29,9 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    id: Annotated[int, wire("nodeId")]
-    host: Annotated[str, wire("host")]
-    port: Annotated[int, wire("port")]
-    rack: Annotated[str | None, wire("rack")]
-
-    @property
-    def address(self) -> Address:
-        return self.host, self.port
-
-
-@message("MetadataResponse")
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    nodes: Annotated[tuple[Node, ...], wire("brokers[]")]
-    partitions: Annotated[
-        tuple[tuple[int, str, int, int, Sequence[int]], ...],
-        wire("topics[].errorCode", "topics[].name", "topics[].partitions[].partitionIndex",
-             "topics[].partitions[].leaderId", "topics[].partitions[].replicaNodes"),
-    ]  # fmt: skip
-    """Error and name of the topic, number, leader and replicas."""
+    id: int
+    address: Address
+    rack: str | None
 
 
 CONTEXT: Final = Context({
@@ -69,28 +51,36 @@ class Cluster:
         self._connections: dict[Address, Connections] = {}
         self._versions: dict[Address, dict[int, tuple[int, int]]] = {}
 
-    async def read(
-        self, made: type[T], at: Address, asked: Mapping[str, Any], highest: int | None = None, **others: Any
-    ) -> T:
-        """The answer in the newest version that broker and kipcheck know; ``highest``: in none above it.
+    async def read(self, made: type[T], at: Address, asked: Mapping[str, Any], **others: Any) -> T:
+        """The answer in the newest version that broker and kipcheck know. ``others``: fields that it has not.
 
-        ``asked``: the body of the request; fields that the version does not have are left out. ``others``: fields of
-        the answer that it does not say. Errors: ``Unfit``.
+        ``asked``: the body of the request; fields that the version does not have are left out. Errors: ``Unfit``.
         """
-        api = api_of(made)
+        version, body = await self._ask(at, api_of(made), asked)
+        return read_body(made, version, body, CONTEXT, **others)
+
+    async def values(
+        self, at: Address, api: str, asked: Mapping[str, Any], *places: Places, highest: int | None = None
+    ) -> tuple[Any, ...]:
+        """What the answer has at these places; ``highest``: in no version above it."""
+        version, body = await self._ask(at, api, asked, highest)
+        return values_in(f"{api}Response", version, body, *places)
+
+    async def _ask(
+        self, at: Address, api: str, asked: Mapping[str, Any], highest: int | None = None
+    ) -> tuple[int, dict[str, Any]]:
         version = await self.version(at, api, highest)
         if version is None:
             raise Unanswered(f"{_shown(at)} has no version of {api} that kipcheck knows")
         names = spec(APACHE, f"{api}Request").at(version).names
         try:
             sent = {name: value for name, value in asked.items() if name in names}
-            body = await self._at(at).ask(api, version, NAME, sent)
+            return version, await self._at(at).ask(api, version, NAME, sent)
         except (Closed, Garbled) as wrong:
             raise Unanswered(f"{_shown(at)} does not answer {api} v{version}: {wrong}") from None
-        return read_body(made, version, body, CONTEXT, **others)
 
     async def version(self, at: Address, api: str, highest: int | None = None) -> int | None:
-        """The version in which ``read`` would ask; None if the broker does not know the request."""
+        """The version in which a request would be sent; None if the broker does not know the request."""
         declared = spec(APACHE, f"{api}Request")
         assert declared.api_key is not None and declared.versions.high is not None
         low, high = (await self._ranges(at)).get(declared.api_key, (0, -1))
@@ -108,33 +98,33 @@ class Cluster:
         return self._versions[at]
 
     async def nodes(self) -> tuple[Node, ...]:
-        return (await self._described([])).nodes
+        return (await self._described([]))[0]
 
-    async def _described(self, topics: Sequence[str]) -> Metadata:
-        """No topic is created."""
+    async def _described(self, topics: Sequence[str]) -> tuple[tuple[Node, ...], Rows]:
+        """The brokers, and of each partition error, name of the topic, number, leader and replicas."""
         asked = {"topics": [{"name": name} for name in topics], "allowAutoTopicCreation": False}
-        return await self.read(Metadata, self.entry, asked, METADATA)
+        places = [f"topics[].{name}" for name in ("errorCode", "name")]
+        places += [f"topics[].partitions[].{name}" for name in ("partitionIndex", "leaderId", "replicaNodes")]
+        brokers = tuple(f"brokers[].{name}" for name in ("nodeId", "host", "port", "rack"))
+        nodes, rows = await self.values(self.entry, "Metadata", asked, brokers, tuple(places), highest=METADATA)
+        return tuple(Node(id, (host, port), rack) for id, host, port, rack in nodes), rows
 
     async def topics(self, names: Sequence[str]) -> Topics:
         """The topics that exist and may be described."""
-        if not names:
-            return {}
-        described = await self._described(names)
-        racks = {node.id: node.rack for node in described.nodes}
+        nodes, rows = await self._described(names) if names else ((), ())
+        racks = {node.id: node.rack for node in nodes}
         found: dict[str, list[frozenset[str]]] = {}
-        for error, topic, _, _, replicas in sorted(described.partitions, key=itemgetter(2)):
+        for error, topic, _, _, replicas in sorted(rows, key=itemgetter(2)):
             if not error:
                 found.setdefault(topic, []).append(frozenset(rack for node in replicas if (rack := racks.get(node))))
         return found
 
     async def leader(self, topic: str, group: str) -> tuple[int, Address] | None:
         """The partition of the group in the internal topic, and the broker that leads it; None if there is none."""
-        described = await self._described([topic])
-        leaders = {number: leader for _, name, number, leader, _ in described.partitions if name == topic}
-        if not leaders:
-            return None
-        number = partition_of(group, len(leaders))
-        at = next((node.address for node in described.nodes if node.id == leaders.get(number)), None)
+        nodes, rows = await self._described([topic])
+        leaders = {number: leader for _, name, number, leader, _ in rows if name == topic}
+        number = partition_of(group, len(leaders)) if leaders else -1
+        at = next((node.address for node in nodes if node.id == leaders.get(number)), None)
         return None if at is None else (number, at)
 
     async def coordinator(self, group: str) -> Address:

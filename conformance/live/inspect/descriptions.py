@@ -2,11 +2,10 @@
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, TypeVar
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
-from kipcheck.conformance.core.operations.field_annotations import wire
-from kipcheck.conformance.core.operations.wire_form import Unfit, message
+from kipcheck.conformance.core.operations.wire_form import Unfit
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Node, Unanswered
 from kipcheck.conformance.live.inspect.group import (
     EMPTY_STATES,
@@ -37,14 +36,6 @@ KINDS: Final[tuple[type[ConsumerGroup | StreamsGroup | ShareGroup], ...]] = (Con
 """The types of groups with a request of their own that describes them. Classic groups have DescribeGroups."""
 
 
-@message("ListGroupsResponse")
-@dataclass(frozen=True, slots=True)
-class Listed:
-    error: Annotated[int, wire("errorCode")]
-    groups: Annotated[tuple[tuple[str, str], ...], wire("groups[].groupId", "groups[].groupType")]
-    """Group and its type; empty: not known."""
-
-
 class NoGroup(Exception):
     """The group does not exist; the text says what there is."""
 
@@ -55,10 +46,12 @@ async def groups(cluster: Cluster) -> tuple[dict[str, str], list[str]]:
     unasked: list[str] = []
     nodes, room = await cluster.nodes(), asyncio.Semaphore(AT_ONCE)
 
-    async def listed(node: Node) -> Listed | Unanswered:
+    async def listed(node: Node) -> tuple[Any, ...] | Unanswered:
+        asked: dict[str, Any] = {"statesFilter": [], "typesFilter": []}
+        rows = "groups[].groupId", "groups[].groupType"
         async with room:
             try:
-                return await cluster.read(Listed, node.address, {"statesFilter": [], "typesFilter": []})
+                return await cluster.values(node.address, "ListGroups", asked, "errorCode", rows)
             except Unanswered as silent:
                 return silent
 
@@ -66,9 +59,10 @@ async def groups(cluster: Cluster) -> tuple[dict[str, str], list[str]]:
         if isinstance(answer, Unanswered):
             unasked.append(f"{answer}; its groups are missing here")
             continue
-        if answer.error:
-            unasked.append(f"broker {node.id} answers ListGroups with error {answer.error}")
-        found |= {group: kind.lower() for group, kind in answer.groups}
+        error, rows = answer
+        if error:
+            unasked.append(f"broker {node.id} answers ListGroups with error {error}")
+        found |= {group: (kind or "").lower() for group, kind in rows}
     return dict(sorted(found.items())), unasked
 
 

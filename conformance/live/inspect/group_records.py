@@ -6,10 +6,8 @@ It is read from the end, as far back as ``FARTHEST``: a group that is stable for
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from kipcheck.conformance.core.operations.field_annotations import wire
-from kipcheck.conformance.core.operations.wire_form import message
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Unanswered
 from kipcheck.conformance.wire import layout
@@ -39,24 +37,6 @@ class Found:
     """Member id -> what it wrote for the chosen protocol."""
 
 
-@message("ListOffsetsResponse")
-@dataclass(frozen=True, slots=True)
-class Offset:
-    error: Annotated[int, wire("topics[0].partitions[0].errorCode")]
-    offset: Annotated[int, wire("topics[0].partitions[0].offset")]
-
-
-@message("FetchResponse")
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    error: Annotated[int, wire("errorCode")]
-    partitions: Annotated[
-        tuple[tuple[int, bytes | None], ...],
-        wire("responses[].partitions[].errorCode", "responses[].partitions[].records"),
-    ]
-    """Error and records."""
-
-
 async def newest_record(cluster: Cluster, group: str) -> Found | str:
     """The record, or why there is none. Errors: ``Unanswered``."""
     place = await cluster.leader(TOPIC, group)
@@ -78,10 +58,11 @@ async def newest_record(cluster: Cluster, group: str) -> Found | str:
 async def _offset(cluster: Cluster, at: Address, number: int, which: int) -> int:
     part = {"partitionIndex": number, "timestamp": which}
     asked = {"replicaId": -1, "isolationLevel": 0, "topics": [{"name": TOPIC, "partitions": [part]}]}
-    found = await cluster.read(Offset, at, asked, LIST_OFFSETS)
-    if found.error:
-        raise Unanswered(f"ListOffsets of {TOPIC} is answered with error {found.error}")
-    return found.offset
+    places = [f"topics[0].partitions[0].{name}" for name in ("errorCode", "offset")]
+    error, offset = await cluster.values(at, "ListOffsets", asked, *places, highest=LIST_OFFSETS)
+    if error:
+        raise Unanswered(f"ListOffsets of {TOPIC} is answered with error {error}")
+    return int(offset)
 
 
 async def _newest(cluster: Cluster, at: Address, number: int, group: str, lower: int, upper: int) -> Found | None:
@@ -106,10 +87,11 @@ async def _fetched(cluster: Cluster, at: Address, number: int, offset: int) -> t
         "replicaId": -1, "maxWaitMs": WAIT_MS, "minBytes": 1, "maxBytes": MOST_BYTES, "isolationLevel": 0,
         "topics": [{"topic": TOPIC, "partitions": [part]}], "forgottenTopicsData": [], "rackId": "",
     }  # fmt: skip
-    found = await cluster.read(Fetched, at, asked, FETCH)
-    if error := found.error or max((error for error, _ in found.partitions), default=0):
+    places = "responses[].partitions[].errorCode", "responses[].partitions[].records"
+    error, parts = await cluster.values(at, "Fetch", asked, "errorCode", places, highest=FETCH)
+    if error := error or max((error for error, _ in parts), default=0):
         raise Unanswered(f"Fetch of {TOPIC} is answered with error {error}")
-    data = b"".join(records or b"" for _, records in found.partitions)
+    data = b"".join(records or b"" for _, records in parts)
     try:
         batches = decode(data, partial=True)
     except NotImplementedError:

@@ -42,9 +42,10 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.events import RecordDamaged
 from kipcheck.conformance.protocols.client.ops import OPERATIONS as CLIENTS, Pass
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEARTBEATS, Answered, Beat, Says
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEARTBEATS, Answered, Beat
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.protocols.declare.real_time import SETTINGS
+from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.streams.blobs import latest, releases_with_latest
 from kipcheck.conformance.protocols.streams.model.members import STREAM, SubscriptionInfo
 from kipcheck.conformance.protocols.streams.ops import (

@@ -5,46 +5,34 @@ Each is a client with a release, as ``java@3.9.2``: kafka-clients, kafka-python 
 edition. A member is a process, and each script has a group of its own.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never, final
+from typing import Any, Final, final
 
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.edition import KIP_429, edition as edition_of
 from kipcheck.conformance.live.client import built_in, compiled
-from kipcheck.conformance.live.members import group as groups
+from kipcheck.conformance.live.members import session
 from kipcheck.conformance.live.members.consumer_history import ConsumerHistory
 from kipcheck.conformance.live.members.history import Observed
-from kipcheck.conformance.live.members.session import Script, ScriptSession
 from kipcheck.conformance.protocols.cluster.kinds import KINDS, OLD, TOPICS
 from kipcheck.conformance.protocols.upgrade.model.upgrade import COOPERATES_SINCE, has_upgrade
 from kipcheck.conformance.protocols.upgrade.ops import (
     OPERATIONS,
-    Crash,
     Event,
-    Expire,
-    Lose,
-    Move,
     OldBrokers,
     Restart,
     Roll,
     RollStreams,
-    Settle,
     Stop,
 )
-from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.protocol import Claims, Session, Target, Unavailable
 from kipcheck.conformance.targets.session import Limits
-from kipcheck.conformance.targets.toolchains import environments, kafka_broker
+from kipcheck.conformance.targets.toolchains import environments
 
-TURNS, TIMERS, CONNECTIONS, DRAFT = "turns", "timers", "connections", "draft"
-LIMITS: Final = {
-    TURNS: "processes run side by side: none can be made to wait for another",
-    TIMERS: "the session of a live consumer cannot be made to expire",
-    CONNECTIONS: "single connections of a consumer are not broken",
-    DRAFT: "the draft's brokers and its Streams groups were never released",
-}
+DRAFT: Final = "draft"
+LIMITS: Final = {**session.LIMITS, DRAFT: "the draft's brokers and its Streams groups were never released"}
 CLAIMS: Final = Claims(machines=OPERATIONS.machines, limits=LIMITS)
 SIZES: Final = dict(TOPICS)
 PROGRAMS: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
@@ -85,16 +73,14 @@ class Consumers:
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
         """Errors: ``NotPlayed``; ``Unavailable`` without a JDK, jars or packages, or in a draft."""
-        info = TargetInfo(self.name, self.new.partition("@")[2], "", "", frozenset({Role.OPERATOR_TOOL}), CLAIMS)
-        if role is not Role.OPERATOR_TOOL:
-            raise NotPlayed(info, role)
+        info = session.info_of(self.name, self.new.partition("@")[2], CLAIMS, role)
         here = edition_of(edition)
         if here == KIP_429 or not has_upgrade(here):
             raise Unavailable(f"{self.name}: brokers are released: use --edition apache@{COOPERATES_SINCE} or later")
         commands = {each: _command(each) for each in {self.new, self.old}}
-        with kafka_broker.running(here.release, groups.SETTINGS) as broker, asyncio.Runner() as runner:
-            script = lambda group: ConsumersScript(group, commands[self.new], commands[self.old])
-            yield ScriptSession(info, broker, SIZES, script, runner)
+        script = lambda group: ConsumersScript(group, commands[self.new], commands[self.old])
+        with session.opened(info, here.release, SIZES, script) as opened:
+            yield opened
 
 
 def _command(client: str) -> tuple[str, ...]:
@@ -104,7 +90,7 @@ def _command(client: str) -> tuple[str, ...]:
 
 @final
 @dataclass(slots=True)
-class ConsumersScript(Script):
+class ConsumersScript(session.Script):
     new: tuple[str, ...]
     old: tuple[str, ...]
     kinds: dict[str, Roll] = field(default_factory=dict)
@@ -113,19 +99,7 @@ class ConsumersScript(Script):
     limits = LIMITS
 
     def limit_of(self, event: Event) -> str | None:
-        match event:
-            case Move():
-                return TURNS
-            case Expire():
-                return TIMERS
-            case Lose():
-                return CONNECTIONS
-            case OldBrokers() | RollStreams():
-                return DRAFT
-            case Roll() | Stop() | Crash() | Restart() | Settle():
-                return None
-            case _:
-                assert_never(event)
+        return DRAFT if isinstance(event, OldBrokers | RollStreams) else session.Script.limit_of(self, event)
 
     def history(self, observed: Sequence[Observed]) -> ConsumerHistory:
         return ConsumerHistory(observed)
@@ -144,11 +118,7 @@ class ConsumersScript(Script):
 
     async def _start(self, roll: Roll) -> None:
         command = self.old if roll.kind == OLD else self.new
-        settings = built_in.Settings(
-            self.group.cluster.bootstrap, self.group.id, roll.topics, assignors=",".join(KINDS[roll.kind].assignors),
-            session_ms=groups.SESSION_MS, heartbeat_ms=groups.HEARTBEAT_MS, rebalance_ms=groups.REBALANCE_MS,
-        )  # fmt: skip
-        environment = settings.environment
+        environment = self.settings(roll.topics, ",".join(KINDS[roll.kind].assignors))
         await self.group.start(
             roll.member, lambda name: (command, {**environment, f"{built_in.PREFIX}CLIENT_ID": name})
         )

@@ -3,19 +3,22 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol, final
 
 from kipcheck.conformance.core.operations.declaration import Operations
-from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Observation, Unsupported
+from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.connections.connections import Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
+from kipcheck.conformance.live.members import group as groups
 from kipcheck.conformance.live.members.group import Cluster, Group, behind_proxy
 from kipcheck.conformance.live.members.history import GroupHistory, Observed, Settled, StepBegun
-from kipcheck.conformance.protocols.upgrade.ops import Crash, Settle
-from kipcheck.conformance.targets.protocol import Broken, TargetInfo, observed
+from kipcheck.conformance.protocols.upgrade.ops import Crash, Expire, Lose, Move, Settle
+from kipcheck.conformance.targets.protocol import Broken, Claims, NotPlayed, Session, TargetInfo, observed
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
 AT_ONCE: Final = 3
@@ -27,6 +30,15 @@ INCOMPLETE_S: Final = 15.0
 """So long a stable group has time for the rest of its partitions: a cooperative one needs another generation."""
 RESTS_S: Final = 150.0
 """The time limit for a group to come to rest: sessions of killed members expire, and machines are busy."""
+
+
+TURNS, TIMERS, CONNECTIONS = "turns", "timers", "connections"
+LIMITS: Final = {
+    TURNS: "processes run side by side: none can be made to wait for another",
+    TIMERS: "the session of a live member cannot be made to expire",
+    CONNECTIONS: "single connections of a member are not broken",
+}
+UNPLAYED: Final[Mapping[type[Any], str]] = {Move: TURNS, Expire: TIMERS, Lose: CONNECTIONS}
 
 
 class Look(Protocol):
@@ -68,9 +80,9 @@ class Script(ABC):
     operations: ClassVar[Operations[Any, Any]]
     limits: ClassVar[Mapping[str, str]]
 
-    @abstractmethod
     def limit_of(self, event: Any) -> str | None:
         """The limit that keeps a step from being played."""
+        return UNPLAYED.get(type(event))
 
     @abstractmethod
     def history(self, observed: Sequence[Observed]) -> GroupHistory[Any]: ...
@@ -78,6 +90,13 @@ class Script(ABC):
     @abstractmethod
     async def take(self, event: Any) -> None:
         """A step that starts or stops a process."""
+
+    def settings(self, topics: tuple[str, ...], assignors: str = "") -> Mapping[str, str]:
+        """The environment of a program that is a member."""
+        return built_in.Settings(
+            self.group.cluster.bootstrap, self.group.id, topics, assignors=assignors, session_ms=groups.SESSION_MS,
+            heartbeat_ms=groups.HEARTBEAT_MS, rebalance_ms=groups.REBALANCE_MS,
+        ).environment  # fmt: skip
 
     async def played(self, case: Case) -> tuple[Observation, ...]:
         """What was observed during each step. A script with a step that processes cannot take is not played."""
@@ -100,6 +119,23 @@ class Script(ABC):
         found = self.history(seen).events
         answers = ([event for step, event in found if step == index] for index in range(len(events)))
         return tuple(observed(self.operations.answer_of(answer)) for answer in answers)
+
+
+def info_of(name: str, release: str, claims: Claims, role: Role) -> TargetInfo:
+    """Of a target that plays scripts of operators. Errors: ``NotPlayed``."""
+    info = TargetInfo(name, release, "", "", frozenset({Role.OPERATOR_TOOL}), claims)
+    if role is not Role.OPERATOR_TOOL:
+        raise NotPlayed(info, role)
+    return info
+
+
+@contextmanager
+def opened(
+    info: TargetInfo, release: str, topics: Mapping[str, int], script: Callable[[Group], Script]
+) -> Iterator[Session]:
+    """On a broker of a release with these topics, and their numbers of partitions."""
+    with kafka_broker.running(release, groups.SETTINGS) as broker, asyncio.Runner() as runner:
+        yield ScriptSession(info, broker, topics, script, runner)
 
 
 @final

@@ -11,15 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, assert_never, final
+from typing import Any, Final, final
 
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.edition import APACHE, edition as edition_of
 from kipcheck.conformance.core.values.release import Release, known_release
 from kipcheck.conformance.live.client import built_in, compiled
-from kipcheck.conformance.live.members import group as groups
+from kipcheck.conformance.live.members import session
 from kipcheck.conformance.live.members.history import Observed
-from kipcheck.conformance.live.members.session import Script, ScriptSession
 from kipcheck.conformance.live.members.streams_history import TOPIC, StreamsHistory
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN
 from kipcheck.conformance.protocols.streams.ops import (
@@ -32,17 +31,14 @@ from kipcheck.conformance.protocols.streams.ops import (
     ShutDown,
     Start,
 )
-from kipcheck.conformance.protocols.upgrade.ops import Crash, Expire, Lose, Move, Restart, Settle
-from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.protocols.upgrade.ops import Restart
+from kipcheck.conformance.targets.protocol import Claims, Session, Target, Unavailable
 from kipcheck.conformance.targets.session import Limits
-from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
-TURNS, TIMERS, CONNECTIONS, APPLICATION, RELEASES = "turns", "timers", "connections", "application", "releases"
+APPLICATION, RELEASES = "application", "releases"
 LIMITS: Final = {
-    TURNS: "processes run side by side: none can be made to wait for another",
-    TIMERS: "the session of a live member cannot be made to expire",
-    CONNECTIONS: "single connections of a member are not broken",
+    **session.LIMITS,
     APPLICATION: "the application has one subtopology without state, and a thread for each instance",
     RELEASES: "a member is of an exact release",
 }
@@ -70,17 +66,13 @@ class Applications:
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
         """Errors: ``NotPlayed``; ``Unavailable`` without a JDK or the jars, and in other editions."""
-        info = TargetInfo(self.name, self.release, "", "", frozenset({Role.OPERATOR_TOOL}), CLAIMS)
-        if role is not Role.OPERATOR_TOOL:
-            raise NotPlayed(info, role)
+        info = session.info_of(self.name, self.release, CLAIMS, role)
         if edition_of(edition) != APACHE:
             raise Unavailable(f"{self.name}: the releases of members are in its scripts: use --edition {APACHE}")
-        with (
-            temporary_folder("streams") as state,
-            kafka_broker.running(self.release, groups.SETTINGS) as broker,
-            asyncio.Runner() as runner,
-        ):
-            yield ScriptSession(info, broker, SIZES, lambda group: StreamsScript(group, state), runner)
+        with temporary_folder("streams") as state:
+            script = lambda group: StreamsScript(group, state)
+            with session.opened(info, self.release, SIZES, script) as opened:
+                yield opened
 
 
 @lru_cache(maxsize=100)
@@ -91,7 +83,7 @@ def command(release: str) -> tuple[str, ...]:
 
 @final
 @dataclass(slots=True)
-class StreamsScript(Script):
+class StreamsScript(session.Script):
     """``state``: the folder of the state directories of processes."""
 
     state: Path
@@ -109,18 +101,10 @@ class StreamsScript(Script):
             case Start(member, release, _, instance):
                 unlike = APPLICATION if instance not in (None, member) else None
                 return RELEASES if release in (OWN, FUTURE) else unlike
-            case Move():
-                return TURNS
-            case Expire():
-                return TIMERS
-            case Lose():
-                return CONNECTIONS
             case ShutDown():
                 return APPLICATION
-            case Crash() | Restart() | Settle():
-                return None
             case _:
-                assert_never(event)
+                return session.Script.limit_of(self, event)
 
     def history(self, observed: Sequence[Observed]) -> StreamsHistory:
         return StreamsHistory(observed, self.starts)
@@ -137,11 +121,7 @@ class StreamsScript(Script):
     async def _start(self, start: Start) -> None:
         self.last[start.member] = start
         argv = await asyncio.to_thread(command, str(Release.parse(start.release)))
-        settings = built_in.Settings(
-            self.group.cluster.bootstrap, self.group.id, (TOPIC,), session_ms=groups.SESSION_MS,
-            heartbeat_ms=groups.HEARTBEAT_MS, rebalance_ms=groups.REBALANCE_MS,
-        )  # fmt: skip
-        environment = settings.environment
+        environment = self.settings((TOPIC,))
 
         def made(name: str) -> tuple[Sequence[str], Mapping[str, str]]:
             self.starts[name] = start

@@ -4,29 +4,19 @@ The time is that at which the proxy read it: of a request after its member sent 
 read it. It is CLOCK_MONOTONIC's, in nanoseconds, which all processes of a machine have in common.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, final
+from typing import Final, final
 
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher
-from kipcheck.conformance.protocols.group.model.messages import (
-    Error,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Reply,
-    Request,
-    Sync,
-    Synced,
-)
+from kipcheck.conformance.protocols.group.model.messages import Reply, Request
 from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
 from kipcheck.conformance.wire.framing import decode_request, decode_response
 
-APIS: Final[Mapping[str, type[Join | Sync | Leave]]] = {"JoinGroup": Join, "LeaveGroup": Leave, "SyncGroup": Sync}
+READ: Final = frozenset({"JoinGroup", "LeaveGroup", "SyncGroup"})
 subscribed = lru_cache(maxsize=4096)(read_subscription)
 assigned = lru_cache(maxsize=4096)(read_assignment)
 
@@ -61,7 +51,7 @@ class GroupTraffic(Watcher):
         self._take = take
 
     def is_read(self, key: int, version: int) -> bool:
-        return self._api(key) in APIS and super().is_read(key, version)
+        return self._api(key) in READ and super().is_read(key, version)
 
     def asked(self, connection: Connection, at_s: float, payload: bytes, whole: bool = True) -> Asked:
         key, version = (int.from_bytes(payload[at : at + 2], "big", signed=True) for at in (0, 2))
@@ -70,10 +60,11 @@ class GroupTraffic(Watcher):
         connection.waiting.append(found)
         if whole and self.is_read(key, version):
             read = decode_request(payload, APACHE, lenient=True)
-            found.received = Received(
+            request = found.received = Received(
                 read.message, version, correlation, read.client_id, read.body, connection.number, connection.host, at_s
             )
-            self._take(self._sent(found.received))
+            found.sent = Sent(self._ns(at_s), request.client_id or "", request.group, self._contents.sent(request))
+            self._take(found.sent)
         return found
 
     def answer(self, connection: Connection, at_s: float, asked: Asked, payload: bytes | None) -> None:
@@ -81,41 +72,10 @@ class GroupTraffic(Watcher):
         if request is not None and payload is not None:
             edition = form(APACHE, request.response)
             body = decode_response(payload, edition, request.response, request.version, lenient=True).body
-            sent = self._sent(request)
-            self._take(Answered(self._ns(at_s), sent, _reply(sent.request, body)))
+            self._take(Answered(self._ns(at_s), asked.sent, self._contents.reply(request, body)))
 
     def closed(self, connection: Connection, at_s: float, why: str = "") -> None:
         connection.waiting.clear()
 
-    def _sent(self, request: Received) -> Sent:
-        made, body = APIS[request.api], request.body
-        return Sent(
-            self._ns(request.at_s), request.client_id or "", body["groupId"], _request(made, request.version, body)
-        )
-
     def _ns(self, at_s: float) -> int:
         return round((self.start_s + at_s) * 1e9)
-
-
-def _request(made: type[Join | Sync | Leave], version: int, body: Mapping[str, Any]) -> Request:
-    if made is Leave:
-        return Leave(version, ())
-    if made is Sync:
-        given = tuple((row["memberId"], bytes(row["assignment"])) for row in body["assignments"])
-        return Sync(version, body["memberId"], None, body["generationId"], given)
-    offered = tuple((row["name"], bytes(row["metadata"])) for row in body["protocols"])
-    return Join(version, body["memberId"], None, body["protocolType"], offered)
-
-
-def _reply(request: Request, body: Mapping[str, Any]) -> Reply:
-    error = Error(body["errorCode"]) if body["errorCode"] in {*Error} else Error.UNKNOWN_SERVER_ERROR
-    match request:
-        case Join():
-            members = tuple((row["memberId"], None, bytes(row["metadata"])) for row in body["members"])
-            return Joined(
-                0, error, body["generationId"], None, body["protocolName"], body["leader"], body["memberId"], members
-            )
-        case Sync():
-            return Synced(0, error, assignment=bytes(body["assignment"]))
-        case _:
-            return Left(0, error)

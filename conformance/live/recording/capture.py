@@ -1,16 +1,14 @@
 """Writes traffic to a packet capture while it passes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.live.recording.traffic import Frame, Observer
 from kipcheck.conformance.wire.pcap import Conversation, Sent, file_header, record
 
 
-class Capture:
-    """An observer of traffic. Errors of the constructor: OSError where the file cannot be written."""
+class Capture(Observer):
+    """Errors of the constructor: OSError where the file cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
@@ -29,15 +27,6 @@ class Capture:
     def passed(self, frame: Frame) -> None:
         if (found := self._conversations.get(frame.connection)) is not None:
             self._write(frame.at_s, found.sent(Sent(frame.data, frame.by_client)))
-
-    def received(self, request: Received) -> None:
-        pass
-
-    def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
-        pass
-
-    def found(self, finding: Finding) -> None:
-        pass
 
     def close(self) -> None:
         self._file.close()

@@ -1,231 +1,268 @@
-"""Makes events of the requests and answers of live clients: what they say that an invariant reads."""
+"""Reads requests and answers that pass by, and makes events of them: what they say that an invariant reads.
 
+Those of groups are values of the classes of their machines. Of others, rows are read.
+"""
+
+import uuid
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Final, TypeAlias
 
+from kipcheck.conformance.core.operations import wire_form
+from kipcheck.conformance.core.operations.field_annotations import wire
+from kipcheck.conformance.core.operations.wire_form import SAME, Context, Value, message
 from kipcheck.conformance.core.values.edition import Edition
-from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received, form
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.client.events import AnswerSeen, ListedMember, RequestSeen, Subscribed
+from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
+from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.wire.bodies import Rows, read_body, values_in
 from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import next_offset
 
 OWNED_SINCE, GENERATION_SINCE = 1, 2
 """Subscriptions."""
-TOPIC_AUTHORIZATION_FAILED: Final = 29
-NO_USER_DATA: Final = b"\xff\xff\xff\xff"
+BATCHES_SINCE: Final = 3
+"""LeaveGroup."""
 NAMES: Final = {
-    "memberId": "member",
-    "generationId": "generation",
-    "generationIdOrMemberEpoch": "generation",
-    "memberEpoch": "generation",
-    "groupInstanceId": "instance",
-    "instanceId": "instance",
-    "sessionTimeoutMs": "session_ms",
-    "rebalanceTimeoutMs": "rebalance_ms",
-    "protocolType": "type",
-    "protocolName": "protocol",
-}
-"""Field of a request -> that of ``RequestSeen``."""
-OF_MEMBERS: Final = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat")
-"""The requests that name a member. JoinGroup and LeaveGroup have no generation, which is -1 in events."""
+    "member": "member", "generation": "generation", "epoch": "generation", "instance": "instance",
+    "session_ms": "session_ms", "rebalance_ms": "rebalance_ms", "protocol_type": "type", "protocol": "protocol",
+}  # fmt: skip
+"""Field of a request of a group -> that of ``RequestSeen``."""
+NO_USER_DATA: Final = b"\xff\xff\xff\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    id: Annotated[str, wire("groupId")]
+    protocol_type: Annotated[str, wire("protocolType")]
+    protocol: Annotated[str, wire("protocolData")]
+    members: Annotated[
+        tuple[tuple[str, bytes, bytes], ...],
+        wire("members[].memberId", "members[].memberMetadata", "members[].memberAssignment"),
+    ]
+    """Id, subscription and assignment."""
+
+
+@message("DescribeGroupsResponse")
+@dataclass(frozen=True, slots=True)
+class DescribedGroups:
+    groups: Annotated[tuple[DescribedGroup, ...], wire("groups[]")]
+
+
+Sent: TypeAlias = group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat
+Reply: TypeAlias = group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | DescribedGroups
+OF_MEMBERS: Final = frozenset(map(wire_form.message_of, Sent.__args__))
+READ: Final = {wire_form.message_of(made): made for made in (*Sent.__args__, *Reply.__args__)}
+"""The classes of messages, by their names."""
 
 
 class Contents:
+    """``topics``: those whose ids have names; a topic with another id has the id as its name."""
+
     def __init__(self, edition: Edition, topics: Topics) -> None:
         self.edition = edition
         self.topics = topics
-        self._requests: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-            "JoinGroup": self._join,
-            "SyncGroup": self._sync,
-            "LeaveGroup": self._leave,
-            "Fetch": self._fetch,
-            "OffsetCommit": self._commit,
-            "ListOffsets": self._named_partitions,
-            "ConsumerGroupHeartbeat": self._beat,
-        }
-        self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-            "ApiVersions": lambda body: {"highest": {str(x["apiKey"]): x["maxVersion"] for x in body["apiKeys"]}},
-            "FindCoordinator": _found,
-            "Metadata": _described,
-            "JoinGroup": self._joined,
-            "SyncGroup": self._synced,
-            "Fetch": self._fetched,
-            "OffsetCommit": lambda body: {"error": _first_error(body["topics"])},
-            "OffsetFetch": lambda body: {**self._committed(body), "error": _offset_error(body)},
-            "ListOffsets": lambda body: {"offsets": self._looked_up(body), "error": _first_error(body["topics"])},
-            "ConsumerGroupHeartbeat": self._beaten,
-        }
+        same = dict.fromkeys(("error", "blob", "topic", "regex", "session", "timeout"), SAME)
+        self._context = Context({
+            **same, "topic_id": Value(SAME.write, self._name), "number": Value(SAME.write, len)
+        })  # fmt: skip
 
-    def asked(self, request: Received) -> RequestSeen:
-        body = request.body
-        found = {shown: body[name] for name, shown in NAMES.items() if body.get(name) is not None}
-        read = self._requests.get(request.api)
-        if read is not None and body:
-            found |= read(body)
+    def _name(self, id: uuid.UUID) -> str:
+        topic = self.topics.by_id.get(id)
+        return str(id) if topic is None else topic.name
+
+    def sent(self, request: Received) -> Any:
+        """A request; of messages without a class, rows; None: no law reads it."""
+        return self._read(request.message, request.version, request.body) if request.body else None
+
+    def reply(self, request: Received, body: Mapping[str, Any]) -> Any:
+        """The answer to a request, likewise."""
+        return self._read(request.response, request.version, body)
+
+    def _read(self, name: str, version: int, body: Mapping[str, Any]) -> Any:
+        edition = form(self.edition, name)
+        if name in OF_ROWS:
+            return values_in(name, version, body, *OF_ROWS[name][1:], context=self._context, edition=edition)
+        made = READ.get(name)
+        if made is None:
+            return None
+        # The number of a request is not in messages.
+        unplaced = {"to": 0} if any(field.name == "to" for field in fields(made)) else {}
+        return read_body(made, version, body, self._context, edition, **unplaced)
+
+    # Events
+
+    def asked(self, request: Received, sent: Any) -> RequestSeen:
         return RequestSeen(
             ms_of(request.at_s), request.connection, request.api, request.version, correlation=request.correlation_id,
-            digest=zlib.crc32(repr(body).encode()), pipelined=request.pipelined, **found,
+            digest=zlib.crc32(repr(request.body).encode()), pipelined=request.pipelined,
+            **self._request(request.message, sent),
         )  # fmt: skip
 
-    def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> AnswerSeen:
-        found: dict[str, Any] = {}
-        if request.api in OF_MEMBERS:
-            asked = request.body
-            carried = (asked[name] for name in NAMES if NAMES[name] == "generation" and name in asked)
-            members = [each["memberId"] for each in asked.get("members", ())]
-            found["to"] = asked.get("memberId") or next(iter(members), ""), next(carried, -1)
-        if "errorCode" in body:
-            found["error"] = int(body["errorCode"])
-        if (read := self._answers.get(request.api)) is not None:
-            found |= read(body)
-        return AnswerSeen(ms_of(at_s), request.connection, request.api, request.version, **found)
+    def answered(self, at_s: float, request: Received, body: Mapping[str, Any], sent: Any, reply: Any) -> AnswerSeen:
+        """``sent``, ``reply``: what was read of both."""
+        found = {"error": body.get("errorCode"), **self._answer(request.response, reply)}
+        to = carried_by(sent) if request.message in OF_MEMBERS else None
+        return AnswerSeen(ms_of(at_s), request.connection, request.api, request.version, to=to, **found)
 
-    # Requests
-
-    def _join(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        offered = [(each["name"], bytes(each["metadata"])) for each in body["protocols"]]
+    def _request(self, message: str, sent: Any) -> dict[str, Any]:
         entries = Entries(MOST_ENTRIES)
-        return {
-            "protocols": tuple((name, data.hex()) for name, data in offered),
-            "subscriptions": tuple(subscription(self.edition, data, entries) for _, data in offered),
-        }
+        named: dict[str, Any] = {shown: getattr(sent, name) for name, shown in NAMES.items() if hasattr(sent, name)}
+        match sent:
+            case group.Join(version, protocols=offered):
+                named["protocols"] = tuple((name, as_bytes(data).hex()) for name, data in offered)
+                named["subscriptions"] = tuple(subscription(self.edition, data, entries) for _, data in offered)
+                return named if version else {**named, "rebalance_ms": None}
+            case group.Sync(assignments=given):
+                return {
+                    **named,
+                    "assignments": tuple((id, assignment(self.edition, data, entries)) for id, data in given),
+                }
+            case group.Commit(offsets=offsets):
+                return named | _placed(offsets)
+            case group.Leave(version, members):
+                ids = tuple(id for id, _ in members)
+                return {"member": ids[0]} if version < BATCHES_SINCE else {"members": ids}
+            case consumer.Heartbeat(owned=owned, topics=topics):
+                return {**named, "owned": _names(owned), "topics": topics}
+        return OF_ROWS[message][0](*sent) if isinstance(sent, tuple) else named
 
-    def _sync(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        entries = Entries(MOST_ENTRIES)
-        rows = ((each["memberId"], each["assignment"]) for each in body["assignments"])
-        return {"assignments": tuple((id, assignment(self.edition, data, entries)) for id, data in rows)}
+    def _answer(self, message: str, reply: Any) -> dict[str, Any]:
+        match reply:
+            case group.Joined():
+                return self._joined(reply)
+            case group.Synced(assignment=data):
+                found = assignment(self.edition, data)
+                return {"partitions": found or (), "empty": not data, "unread": found is None}
+            case consumer.HeartbeatAnswer(member=member, epoch=epoch, interval_ms=ms, assignment=given):
+                return {"member": member, "generation": epoch, "interval_ms": ms, "partitions": _names(given)}
+        return OF_ROWS[message][0](*reply) if message in OF_ROWS else {}
 
-    def _leave(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"members": tuple(each["memberId"] for each in body["members"])} if "members" in body else {}
-
-    def _beat(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        owned, topics = body["topicPartitions"], body["subscribedTopicNames"]
-        found = {} if owned is None else {"owned": self._by_id(owned)}
-        return found if topics is None else found | {"topics": tuple(topics)}
-
-    def _fetch(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        offsets = tuple(part["fetchOffset"] for each in body["topics"] for part in each["partitions"])
-        return {"partitions": self._partitions(body["topics"], "topic", "partition"), "offsets": offsets}
-
-    def _commit(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        offsets = tuple(part["committedOffset"] for each in body["topics"] for part in each["partitions"])
-        return {**self._named_partitions(body), "offsets": offsets}
-
-    def _named_partitions(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"partitions": self._partitions(body["topics"], "name", "partitionIndex")}
-
-    def _partitions(self, topics: Any, name: str, index: str) -> tuple[str, ...]:
-        found: list[str] = []
-        for each in topics:
-            topic = self.topics.find(each.get(name), each.get("topicId"))
-            shown = topic.name if topic is not None else each.get(name)
-            found += [f"{shown}-{part[index]}" for part in each["partitions"]]
-        return tuple(found)
-
-    # Answers
-
-    def _joined(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        leads = body["leader"] == body["memberId"]
-        found = {"generation": body["generationId"], "member": body["memberId"], "leads": leads}
-        if body["errorCode"]:
+    def _joined(self, reply: group.Joined) -> dict[str, Any]:
+        leads = reply.leader == reply.member
+        found = {"generation": reply.generation, "member": reply.member, "leads": leads}
+        if reply.error:
             return found
-        found["protocol"] = body["protocolName"]
-        if leads and not body.get("skipAssignment"):
+        found["protocol"] = reply.protocol
+        if leads and not reply.skip_assignment:
             found["members"] = tuple(
-                ListedMember(
-                    each["memberId"], each.get("groupInstanceId"), subscription(self.edition, each["metadata"])
-                )
-                for each in body["members"]
+                ListedMember(id, instance, subscription(self.edition, data)) for id, instance, data in reply.members
             )
             found["sizes"] = dict(self.topics.sizes)
         return found
-
-    def _synced(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        found = assignment(self.edition, body["assignment"])
-        return {"partitions": found or (), "empty": not body["assignment"], "unread": found is None}
-
-    def _committed(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Committed offsets by partition, -1 for none; without those that are answered with an error."""
-        groups = body.get("groups", [body])
-        topics = [
-            {**topic, "partitions": [part for part in topic["partitions"] if not part["errorCode"]]}
-            for each in groups if not each.get("errorCode") for topic in each["topics"]
-        ]  # fmt: skip
-        offsets = [part["committedOffset"] for each in topics for part in each["partitions"]]
-        return {"committed": dict(zip(self._partitions(topics, "name", "partitionIndex"), offsets, strict=True))}
-
-    def _looked_up(self, body: Mapping[str, Any]) -> dict[str, int]:
-        """Offsets by partition; without those that are answered with an error."""
-        offsets = [_first_offset(part) for each in body["topics"] for part in each["partitions"]]
-        names = self._partitions(body["topics"], "name", "partitionIndex")
-        return {name: offset for name, offset in zip(names, offsets, strict=True) if offset >= 0}
-
-    def _fetched(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        parts = [part for each in body["responses"] for part in each["partitions"]]
-        error = max((int(part["errorCode"]) for part in parts), default=0)
-        names = self._partitions(body["responses"], "topic", "partitionIndex")
-        found = {"error": error, "records": sum(len(part["records"] or b"") for part in parts)}
-        ends = {name: next_offset(part["records"] or b"") for name, part in zip(names, parts, strict=True)}
-        return {**found, "ends": {name: end for name, end in ends.items() if end is not None}}
-
-    def _beaten(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        given = body.get("assignment")
-        found = {
-            "member": body["memberId"], "generation": body["memberEpoch"], "interval_ms": body["heartbeatIntervalMs"],
-        }  # fmt: skip
-        return found if given is None else found | {"partitions": self._by_id(given["topicPartitions"])}
-
-    def _by_id(self, given: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-        found: list[str] = []
-        for each in given:
-            topic = self.topics.find(None, each["topicId"])
-            shown = each["topicId"] if topic is None else topic.name
-            found += [f"{shown}-{index}" for index in each["partitions"]]
-        return tuple(found)
 
 
 def ms_of(at_s: float) -> int:
     return round(at_s * 1000)
 
 
-def _first_offset(part: Mapping[str, Any]) -> int:
-    """The offset of a partition in an answer to ListOffsets, of which version 0 has several, the latest first."""
-    offset: int = part["offset"] if "offset" in part else next(iter(part.get("oldStyleOffsets", ())), -1)
-    return offset
+def carried_by(sent: Any) -> tuple[str, int]:
+    """Member id and generation in a request of a member; -1: it has no generation."""
+    if isinstance(sent, group.Leave):
+        return next((id for id, _ in sent.members), ""), -1
+    return getattr(sent, "member", ""), getattr(sent, "generation", getattr(sent, "epoch", -1))
 
 
-def _found(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {"error": max((int(each["errorCode"]) for each in body.get("coordinators", [body])), default=0)}
+def _names(partitions: Iterable[tuple[str, int]] | None) -> tuple[str, ...] | None:
+    return None if partitions is None else tuple(map(partition_name, partitions))
 
 
-def _described(body: Mapping[str, Any]) -> dict[str, Any]:
-    found = [each for each in body["topics"] if not each["errorCode"]]
-    errors = {int(each["errorCode"]) for each in body["topics"]} - {0}
+def _by_name(offsets: Iterable[tuple[str, int, int]]) -> dict[str, int]:
+    return {partition_name((topic, number)): offset for topic, number, offset in offsets}
+
+
+def _worst(codes: Iterable[int]) -> int:
+    return max(codes, default=0)
+
+
+# Rows
+
+
+def _placed(rows: Rows) -> dict[str, Any]:
+    return {
+        "partitions": _names((topic, number) for topic, number, _ in rows),
+        "offsets": tuple(offset for *_, offset in rows),
+    }
+
+
+def _fetched(rows: Rows) -> dict[str, Any]:
+    ends = ((topic, number, next_offset(data or b"")) for topic, number, _, data in rows)
+    return {
+        "error": _worst(code for _, _, code, _ in rows), "records": sum(len(data or b"") for *_, data in rows),
+        "ends": _by_name((topic, number, end) for topic, number, end in ends if end is not None),
+    }  # fmt: skip
+
+
+def _looked_up(rows: Rows) -> dict[str, Any]:
+    """Without offsets of partitions with an error. Version 0 has several offsets, the latest first."""
+    offsets = (
+        (topic, number, offset if old is None else next(iter(old), -1)) for topic, number, _, offset, old in rows
+    )
+    sound = {name: offset for name, offset in _by_name(offsets).items() if offset >= 0}
+    return {"error": _worst(row[2] for row in rows), "offsets": sound}
+
+
+def _offsets_fetched(groups: Rows, rows: Rows) -> dict[str, Any]:
+    """-1 for none; without those that are answered with an error, of their own or of their group."""
+    error = _worst(code for (code,) in groups) or _worst(code for *_, code in rows)
+    return {"error": error, "committed": _by_name(tuple(row[1:4]) for row in rows if not (row[0] or row[4]))}
+
+
+def _described(rows: Rows) -> dict[str, Any]:
+    errors = {code for code, *_ in rows} - {0}
     # A topic that does not exist, or not yet, is no error of the request: a client asks for it again and again.
-    error = TOPIC_AUTHORIZATION_FAILED if TOPIC_AUTHORIZATION_FAILED in errors else 0
-    return {"error": error, "missing": bool(errors), "sizes": {each["name"]: len(each["partitions"]) for each in found}}
+    error = int(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    sizes = {name: number for code, name, _, number in rows if not code}
+    return {"error": error if error in errors else 0, "missing": bool(errors), "sizes": sizes}
 
 
-def _offset_error(body: Mapping[str, Any]) -> int:
-    """Of the groups, else of their partitions."""
-    groups = body.get("groups", [body])
-    error = max((int(each.get("errorCode", 0)) for each in groups), default=0)
-    return error or max((_first_error(each["topics"]) for each in groups), default=0)
+_TOPIC: Final = "topics[].name as topic"
+_NUMBER: Final = "topics[].partitions[].partitionIndex"
+_CODE: Final = "topics[].partitions[].errorCode"
+OF_ROWS: Final[Mapping[str, tuple[Callable[..., dict[str, Any]], *tuple[tuple[str, ...], ...]]]] = {
+    "FetchRequest": (_placed, ("topics[].topic as topic | topics[].topicId as topic_id",
+                               "topics[].partitions[].partition", "topics[].partitions[].fetchOffset")),
+    "FetchResponse": (_fetched, (
+        "responses[].topic as topic | responses[].topicId as topic_id", "responses[].partitions[].partitionIndex",
+        "responses[].partitions[].errorCode", "responses[].partitions[].records",
+    )),
+    "ListOffsetsRequest": (lambda rows: {"partitions": _names(rows)}, (_TOPIC, _NUMBER)),
+    "ListOffsetsResponse": (_looked_up, (_TOPIC, _NUMBER, _CODE, "topics[].partitions[].offset",
+                                         "topics[].partitions[].oldStyleOffsets")),
+    "OffsetCommitResponse": (lambda rows: {"error": _worst(code for (code,) in rows)}, (_CODE,)),
+    "OffsetFetchResponse": (_offsets_fetched, ("groups[].errorCode | errorCode",), (
+        "groups[].errorCode | errorCode",
+        f"groups[].{_TOPIC} | groups[].topics[].topicId as topic_id | {_TOPIC}", f"groups[].{_NUMBER} | {_NUMBER}",
+        "groups[].topics[].partitions[].committedOffset | topics[].partitions[].committedOffset",
+        f"groups[].{_CODE} | {_CODE}",
+    )),
+    "FindCoordinatorResponse": (lambda rows: {"error": _worst(code for (code,) in rows)},
+                                ("coordinators[].errorCode | errorCode",)),
+    "MetadataResponse": (_described, ("topics[].errorCode", "topics[].name", "topics[].topicId",
+                                      "topics[].partitions as number")),
+    "ApiVersionsResponse": (lambda rows: {"highest": {str(key): highest for key, highest in rows}},
+                            ("apiKeys[].apiKey", "apiKeys[].maxVersion")),
+}  # fmt: skip
+"""Message -> what makes the fields of its event of rows, and the places of these."""
 
 
-def _first_error(topics: Iterable[Mapping[str, Any]]) -> int:
-    return max((int(part["errorCode"]) for each in topics for part in each["partitions"]), default=0)
+def as_bytes(data: Hashable) -> bytes:
+    """A record inside a message: conversations have texts in place of them."""
+    assert isinstance(data, bytes)
+    return data
 
 
-def subscription(edition: Edition, data: bytes, entries: Entries | None = None) -> Subscribed | None:
+def subscription(edition: Edition, data: Hashable, entries: Entries | None = None) -> Subscribed | None:
     """The subscription that a member wrote, as far as this version of the consumer protocol knows it; None if it
     cannot be read. Errors: ``TooManyEntries``, where ``entries`` are those that are accepted."""
     try:
-        found = read_subscription(data, edition, entries)
+        found = read_subscription(as_bytes(data), edition, entries)
     except Refused:
         return None
     return Subscribed(
@@ -235,13 +272,13 @@ def subscription(edition: Edition, data: bytes, entries: Entries | None = None) 
     )  # fmt: skip
 
 
-def assignment(edition: Edition, data: bytes, entries: Entries | None = None) -> tuple[str, ...] | None:
+def assignment(edition: Edition, data: Hashable, entries: Entries | None = None) -> tuple[str, ...] | None:
     """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read. An assignment that ends
     before its user data, as pykafka writes it, has partitions. Errors: ``TooManyEntries``, where ``entries`` are those
     that are accepted."""
     for end in (b"", NO_USER_DATA):
         try:
-            return tuple(map(partition_name, read_assignment(data + end, edition, entries).partitions))
+            return tuple(map(partition_name, read_assignment(as_bytes(data) + end, edition, entries).partitions))
         except Refused:
             continue
     return None

@@ -5,7 +5,7 @@ the releases of Kafka's own clients that fail at them, as the readers of each re
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final, TypeAlias
@@ -13,22 +13,65 @@ from typing import Any, Final, TypeAlias
 from kipcheck.conformance.core.files.releases_table import jars, judges, patches
 from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.core.values.release import Release, releases
-from kipcheck.conformance.live.recording.received import form
+from kipcheck.conformance.live.recording.contents import DescribedGroup, DescribedGroups, as_bytes, ms_of
+from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.protocols.client.events import RecordDamaged
+from kipcheck.conformance.protocols.group.model.messages import Join, Joined, Sync, Synced
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
 from kipcheck.conformance.protocols.streams.model.members import Fatal
-from kipcheck.conformance.wire.embedded import CONSUMER, OF_STREAMS, SUBSCRIPTION, Damage, damage, places, unread
+from kipcheck.conformance.wire.embedded import (
+    ASSIGNMENT,
+    CONSUMER,
+    OF_STREAMS,
+    SUBSCRIPTION,
+    Damage,
+    Place,
+    damage,
+    unread,
+)
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import spec
 
 MOST_GROUPS: Final = 5000
 MOST_BYTES: Final = 16 << 10
 """Of a record that is kept in an event, to be explained. A longer one is named without its bytes."""
-JOIN, SYNC, DESCRIBE = "JoinGroup", "SyncGroup", "DescribeGroups"
-EMBEDDING: Final = frozenset({JOIN, SYNC, DESCRIBE})
-"""The requests with such records, in themselves or in their answers."""
 Passed: TypeAlias = tuple[int, int, str, int]
 """Milliseconds, connection, message and version."""
+
+
+def places(passed: Any, protocol_type: str, assignor: str) -> Iterator[Place]:
+    """The records in a request or answer of a group of consumers; none of a group of another or an unknown type.
+
+    ``protocol_type`` and ``assignor``: those of the group, where the message does not name them. Of an answer, fields
+    without bytes are left out: a coordinator writes them where no member wrote any.
+    """
+    if isinstance(passed, DescribedGroups):
+        for number, group in enumerate(passed.groups):
+            if group.protocol_type == CONSUMER:
+                yield from _described(group, f"groups[{number}].members")
+    elif (passed.protocol_type or protocol_type) == CONSUMER:
+        match passed:
+            case Join(protocols=rows):
+                for number, (name, data) in enumerate(rows):
+                    yield Place(f"protocols[{number}].metadata", SUBSCRIPTION, as_bytes(data), name)
+            case Joined(members=members, protocol=name):
+                for number, (id, _, data) in enumerate(members):
+                    yield Place(f"members[{number}].metadata", SUBSCRIPTION, as_bytes(data), name or assignor, id)
+            case Sync(assignments=given, protocol=name):
+                for number, (id, data) in enumerate(given):
+                    yield Place(f"assignments[{number}].assignment", ASSIGNMENT, as_bytes(data), name or assignor, id)
+            case Synced(assignment=data, protocol=name) if data:
+                yield Place("assignment", ASSIGNMENT, as_bytes(data), name or assignor)
+
+
+def _described(group: DescribedGroup, path: str) -> Iterator[Place]:
+    for number, (id, metadata, share) in enumerate(group.members):
+        # Brokers of 2.3 describe the assignment in place of the subscription (KAFKA-9150).
+        if metadata and metadata != share:
+            at = f"{path}[{number}].memberMetadata"
+            yield Place(at, SUBSCRIPTION, metadata, group.protocol, id, group.id)
+        if share:
+            yield Place(f"{path}[{number}].memberAssignment", ASSIGNMENT, share, group.protocol, id, group.id)
 
 
 @dataclass(slots=True)
@@ -41,55 +84,50 @@ class EmbeddedBytes:
     _groups: OrderedDict[tuple[int, str], tuple[str, str]] = field(default_factory=OrderedDict)
     """Connection and group -> protocol type and assignor, as far as they are known."""
 
-    def asked(
-        self, ms: int, connection: int, api: str, version: int, body: Mapping[str, Any], payload: bytes
-    ) -> list[RecordDamaged]:
-        """``payload``: header and body."""
-        if api not in (JOIN, SYNC):
+    def asked(self, request: Received, sent: Any, payload: bytes) -> list[RecordDamaged]:
+        """``sent``: what was read of the request; ``payload``: its header and body."""
+        if not isinstance(sent, Join | Sync):
             return []
-        group = body["groupId"]
-        if api == JOIN:
-            self._groups.pop((connection, group), None)
-            self._groups[connection, group] = body["protocolType"], ""
+        key = request.connection, request.group
+        if isinstance(sent, Join):
+            self._groups.pop(key, None)
+            self._groups[key] = sent.protocol_type, ""
             if len(self._groups) > MOST_GROUPS:
                 self._groups.popitem(last=False)
-        passed = ms, connection, f"{api}Request", version
-        return self._judged(passed, body, payload, *self._known(connection, body))
+        return self._judged(request.at_s, request, request.message, sent, payload, *self._known(request, sent))
 
-    def answered(
-        self, ms: int, connection: int, api: str, version: int, asked: Mapping[str, Any], body: Mapping[str, Any],
-        payload: bytes,
-    ) -> list[RecordDamaged]:  # fmt: skip
+    def answered(self, at_s: float, request: Received, sent: Any, reply: Any, payload: bytes) -> list[RecordDamaged]:
         """``payload``: header and body."""
-        if api not in EMBEDDING:
+        known = "", ""
+        if isinstance(reply, Joined | Synced) and not reply.error:
+            self.named(request, reply)
+            known = self._known(request, sent)
+        elif not isinstance(reply, DescribedGroups):
             return []
-        passed = ms, connection, f"{api}Response", version
-        if api == DESCRIBE:
-            return self._judged(passed, body, payload, "", "")
-        if body["errorCode"]:
-            return []
-        self.named(connection, api, asked, body)
-        return self._judged(passed, body, payload, *self._known(connection, asked))
+        return self._judged(at_s, request, request.response, reply, payload, *known)
 
-    def named(self, connection: int, api: str, asked: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    def named(self, request: Received, reply: Any) -> None:
         """Takes from an answer to JoinGroup which assignor the group has."""
-        key = connection, asked.get("groupId", "")
-        if api == JOIN and key in self._groups and not body["errorCode"]:
-            self._groups[key] = self._groups[key][0], body["protocolName"] or ""
+        key = request.connection, request.group
+        if isinstance(reply, Joined) and key in self._groups and not reply.error:
+            self._groups[key] = self._groups[key][0], reply.protocol or ""
 
-    def _known(self, connection: int, request: Mapping[str, Any]) -> tuple[str, str]:
-        kind, assignor = self._groups.get((connection, request["groupId"]), ("", ""))
-        return request.get("protocolType") or kind, request.get("protocolName") or assignor
+    def _known(self, request: Received, sent: Any) -> tuple[str, str]:
+        kind, assignor = self._groups.get((request.connection, request.group), ("", ""))
+        if isinstance(sent, Sync):
+            return sent.protocol_type or kind, sent.protocol or assignor
+        return sent.protocol_type or kind if isinstance(sent, Join) else kind, assignor
 
     def _judged(
-        self, passed: Passed, body: Mapping[str, Any], payload: bytes, protocol_type: str, assignor: str
-    ) -> list[RecordDamaged]:
-        found = []
-        _, _, message, version = passed
-        for place in places(message, body, protocol_type, assignor):
+        self, at_s: float, request: Received, message: str, passed: Any, payload: bytes, protocol_type: str,
+        assignor: str,
+    ) -> list[RecordDamaged]:  # fmt: skip
+        found, version = [], request.version
+        for place in places(passed, protocol_type, assignor):
             wrong = damage(place, self.edition)
             if wrong is not None:
-                found.append(event_of(wrong, passed, self._start(message, version, wrong, payload)))
+                start = self._start(message, version, wrong, payload)
+                found.append(event_of(wrong, (ms_of(at_s), request.connection, message, version), start))
             elif unknown := unread(place, self.edition):
                 self.note(unknown)
         if not found and protocol_type not in ("", CONSUMER):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.values.untrusted_text import one_line
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.live.recording.traffic import Finding, Observer
 from kipcheck.conformance.wire.codec import LOCATED_BYTES
 from kipcheck.conformance.wire.explain import text
 from kipcheck.conformance.wire.explain_frame import find
@@ -20,8 +20,8 @@ MOST_BYTES: Final = 2048
 """Of a damaged request, in hex, where it cannot be explained."""
 
 
-class Log:
-    """An observer of traffic. ``print_line`` gets lines without line ends."""
+class Log(Observer):
+    """``print_line`` gets lines without line ends."""
 
     def __init__(self, edition: str, print_line: Callable[[str], None]) -> None:
         self.edition = edition
@@ -32,9 +32,6 @@ class Log:
 
     def closed(self, at_s: float, connection: int, why: str) -> None:
         self._line(at_s, connection, f"closed by this broker: {why}" if why else "closed")
-
-    def passed(self, frame: Frame) -> None:
-        pass
 
     def received(self, request: Received) -> None:
         self._line(request.at_s, request.connection, f"> {_title(request)} {shown(request.body)}")

@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents, ms_of
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.live.recording.traffic import Finding, Frame, Observer
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.client import events
 from kipcheck.conformance.wire.errors import Refused
@@ -21,8 +21,8 @@ SIZE: Final = 4
 SHOWN_BYTES: Final = 2000
 
 
-class Recorder:
-    """An observer of traffic. Events are taken from it after each step."""
+class Recorder(Observer):
+    """Events are taken from it after each step."""
 
     def __init__(self, edition: Edition, topics: Topics) -> None:
         self.contents = Contents(edition, topics)
@@ -54,14 +54,15 @@ class Recorder:
             self._frame = frame.data
 
     def received(self, request: Received) -> None:
-        self.add(self.contents.asked(request))
-        payload = self._frame[SIZE:]  # a request is received when its frame has passed
-        passed = ms_of(request.at_s), request.connection, request.api, request.version
-        self.events += self._embedded.asked(*passed, request.body, payload)
+        sent = self.contents.sent(request)
+        self.add(self.contents.asked(request, sent))
+        # A request is received when its frame has passed.
+        self.events += self._embedded.asked(request, sent, self._frame[SIZE:])
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
-        self.add(self.contents.answered(at_s, request, body))
-        self._embedded.named(request.connection, request.api, request.body, body)
+        reply = self.contents.reply(request, body)
+        self.add(self.contents.answered(at_s, request, body, self.contents.sent(request), reply))
+        self._embedded.named(request, reply)
 
     def found(self, finding: Finding) -> None:
         self.add(refused_event(ms_of(finding.at_s), finding.connection, finding.refused, finding.payload))

@@ -54,6 +54,11 @@ class Received:
     def response(self) -> str:
         return f"{self.api}Response"
 
+    @property
+    def group(self) -> str:
+        """The id of the group that it is about; empty: of none, or of several."""
+        return str(self.body.get("groupId") or "")
+
 
 class Unserved(Exception):
     """A request that a broker answers by closing the connection: an unknown key, a version that is not served, or bytes

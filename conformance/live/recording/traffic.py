@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, final
 
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.wire.errors import Refused
@@ -39,13 +39,12 @@ class Finding:
     """Whether Kafka's own reader accepts it; if not, the connection was closed."""
 
 
-class Observer(Protocol):
+class Observer:
+    """What passes a front. An observer overrides what it takes notice of."""
+
     def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None: ...
     def closed(self, at_s: float, connection: int, why: str) -> None: ...
-    def passed(self, frame: Frame) -> None:
-        """Bytes came or went."""
-        ...
-
+    def passed(self, frame: Frame) -> None: ...
     def received(self, request: Received) -> None: ...
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None: ...
     def found(self, finding: Finding) -> None: ...

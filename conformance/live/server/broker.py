@@ -2,17 +2,20 @@
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.edition import Edition, Standing
+from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.recording.received import API_VERSIONS, Received
+from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.classic_api import ClassicApi
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.consumer_api import ConsumerApi
+from kipcheck.conformance.live.server.features import Picture, features_of
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler, TooMany
 from kipcheck.conformance.live.server.log_api import LogApi
 from kipcheck.conformance.live.server.offsets_api import OffsetsApi
@@ -27,8 +30,6 @@ from kipcheck.conformance.wire.framing import requests
 
 NODE: Final = 1
 CLUSTER: Final = "kipcheck"
-NONE, UNKNOWN_TOPIC_OR_PARTITION, COORDINATOR_NOT_AVAILABLE = 0, 3, 15
-UNSUPPORTED_VERSION, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 35, 42, 100
 MACHINES: Final[Mapping[str, type[messages.Request]]] = {
     "JoinGroupRequest": messages.Join,
     "SyncGroupRequest": messages.Sync,
@@ -48,7 +49,8 @@ NO_IDS: Final = (10, 11)
 """The versions of Metadata that have ids of topics, and whose requests may not use them."""
 ZERO: Final = uuid.UUID(int=0)
 PRODUCE: Final = "ProduceRequest"
-GROUP_KEY, BATCHES_SINCE, ALL_FEATURES_SINCE = 0, 4, 4
+GROUP_KEY, BATCHES_SINCE = 0, 4
+FEATURES: Final = Picture(1, {"group.version": (0, 1)}, {"group.version": (1, 1)})
 
 
 def coordinator_of(edition: Edition, config: Iterable[str]) -> tuple[Coordinator, Settings]:
@@ -81,13 +83,15 @@ class Broker:
         """Served versions by API key, which are those that ApiVersions offers."""
 
     def _handlers(self) -> dict[str, Handler]:
-        consumer = ConsumerApi(self.groups, self.topics).handlers if self.has_consumer_groups else {}
+        self.bodies = Bodies(self.edition, self.topics)
+        self.offsets = OffsetsApi(self.groups, self.topics, self.bodies)
+        consumer = ConsumerApi(self.groups, self.topics, self.bodies).handlers if self.has_consumer_groups else {}
         return {
             "ApiVersionsRequest": self.api_versions,
             "MetadataRequest": self.metadata,
             "FindCoordinatorRequest": self.find_coordinator,
-            **ClassicApi(self.groups).handlers,
-            **OffsetsApi(self.groups, self.topics).handlers,
+            **ClassicApi(self.groups, self.bodies).handlers,
+            **self.offsets.handlers,
             **self.log.handlers,
             **ProduceApi(self.topics, self.log.grew).handlers,
             **consumer,
@@ -117,7 +121,7 @@ class Broker:
 
     def received(self, request: Received, connection: Connection) -> None:
         if not request.served:
-            return connection.answer(request, self._api_versions(0, UNSUPPORTED_VERSION), version=0)
+            return connection.answer(request, self._api_versions(0, Error.UNSUPPORTED_VERSION), version=0)
         answer = partial(connection.answer, request)
         if request.message == PRODUCE and not request.body["acks"]:
             answer = partial(_unanswered, request, connection)
@@ -132,28 +136,19 @@ class Broker:
     # ApiVersions
 
     def api_versions(self, request: Received, answer: Answer) -> None:
-        body = request.body
-        software = (body.get("clientSoftwareName", "x"), body.get("clientSoftwareVersion", "x"))
-        if not all(map(SOFTWARE.fullmatch, software)):
-            return answer({"errorCode": INVALID_REQUEST, "apiKeys": []})
-        answer(self._api_versions(request.version, NONE))
+        answer(
+            self._api_versions(request.version, Error.NONE)
+            if names_software(request)
+            else offered({}, Error.INVALID_REQUEST)
+        )
 
     def _api_versions(self, version: int, error: int) -> dict[str, Any]:
-        """With UNSUPPORTED_VERSION only the range of ApiVersions itself: up to 2.3, nothing."""
+        """With Error.UNSUPPORTED_VERSION only the range of ApiVersions itself: up to 2.3, nothing."""
         keys = self.versions
         if error:
             keys = {API_VERSIONS: keys[API_VERSIONS]} if _is_from(self.edition, "kip-511") else {}
-        found = [
-            {"apiKey": key, "minVersion": each.start, "maxVersion": each.stop - 1} for key, each in sorted(keys.items())
-        ]
-        body: dict[str, Any] = {"errorCode": error, "apiKeys": found}
-        if self.has_consumer_groups and _is_from(self.edition, "kip-848") and version >= 3:
-            # Up to version 3, features whose least level is 0 are not shown as supported.
-            shown = version >= ALL_FEATURES_SINCE
-            body["supportedFeatures"] = [{"name": "group.version", "minVersion": 0, "maxVersion": 1}] if shown else []
-            body["finalizedFeatures"] = [{"name": "group.version", "maxVersionLevel": 1, "minVersionLevel": 1}]
-            body["finalizedFeaturesEpoch"] = 1
-        return body
+        has_features = self.has_consumer_groups and _is_from(self.edition, "kip-848")
+        return offered(keys, error) | (features_of(FEATURES, version) if has_features else {})
 
     # Metadata and FindCoordinator
 
@@ -166,28 +161,20 @@ class Broker:
         else:
             once = {(each["name"], each.get("topicId")): each for each in asked}
             topics = [self._described(each) for each in once.values()]
-        host, port = request.reached
-        answer(
-            {
-                "brokers": [{"nodeId": NODE, "host": host, "port": port, "rack": None}],
-                "clusterId": CLUSTER,
-                "controllerId": NODE,
-                "topics": topics,
-            }
-        )
+        answer(cluster(request, topics))
 
     def _described(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         name, id = asked["name"], asked.get("topicId")
         topic = OFFSETS if name == OFFSETS.name else self.topics.find(name, id)
         if topic is not None:
             return _described(topic)
-        error = UNKNOWN_TOPIC_OR_PARTITION if name is not None else UNKNOWN_TOPIC_ID
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION if name is not None else Error.UNKNOWN_TOPIC_ID
         return {"errorCode": error, "name": name, "partitions": []} | ({} if id is None else {"topicId": id})
 
     def find_coordinator(self, request: Received, answer: Answer) -> None:
         body, version = request.body, request.version
-        error = NONE if body.get("keyType", 0) == GROUP_KEY else COORDINATOR_NOT_AVAILABLE
-        host, port = request.reached if error == NONE else ("", -1)
+        error = Error.NONE if body.get("keyType", 0) == GROUP_KEY else Error.COORDINATOR_NOT_AVAILABLE
+        host, port = request.reached if error == Error.NONE else ("", -1)
         found = {"nodeId": -1 if error else NODE, "host": host, "port": port, "errorCode": error}
         if version < BATCHES_SINCE:
             return answer(found)
@@ -208,7 +195,27 @@ def _described(topic: Topic) -> dict[str, Any]:
         for index in range(topic.partitions)
     ]  # fmt: skip
     about = {"name": topic.name, "topicId": topic.id, "isInternal": topic is OFFSETS}
-    return {"errorCode": NONE, **about, "partitions": partitions}
+    return {"errorCode": Error.NONE, **about, "partitions": partitions}
+
+
+def names_software(request: Received) -> bool:
+    """Whether what an ApiVersions says of the client's software is valid; old versions say nothing."""
+    body = request.body
+    return all(SOFTWARE.fullmatch(body.get(f"clientSoftware{part}", "x")) for part in ("Name", "Version"))
+
+
+def offered(versions: Mapping[int, range], error: int = Error.NONE) -> dict[str, Any]:
+    keys = [
+        {"apiKey": key, "minVersion": each.start, "maxVersion": each.stop - 1} for key, each in sorted(versions.items())
+    ]
+    return {"errorCode": error, "apiKeys": keys}
+
+
+def cluster(request: Received, topics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The answer to a Metadata of a cluster of one node, which is the controller."""
+    host, port = request.reached
+    node = {"nodeId": NODE, "host": host, "port": port, "rack": None}
+    return {"brokers": [node], "clusterId": CLUSTER, "controllerId": NODE, "topics": topics}
 
 
 def refused_topics(request: Received) -> list[dict[str, Any]]:
@@ -218,7 +225,12 @@ def refused_topics(request: Received) -> list[dict[str, Any]]:
     if request.version not in NO_IDS or all(each["name"] is not None and each["topicId"] == ZERO for each in topics):
         return []
     return [
-        {"errorCode": INVALID_REQUEST, "name": each["name"] or "", "topicId": each["topicId"], "partitions": []}
+        {
+            "errorCode": Error.INVALID_REQUEST,
+            "name": each["name"] or "",
+            "topicId": each["topicId"],
+            "partitions": [],
+        }
         for each in topics
     ]
 

@@ -2,10 +2,11 @@
 
 import uuid
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Final, cast
+from typing import Any, cast
 
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
 from kipcheck.conformance.live.server.groups import (
     MOST_MEMBERS,
@@ -16,36 +17,15 @@ from kipcheck.conformance.live.server.groups import (
     Handler,
     bound,
 )
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    Beat,
-    Blob,
-    Delete,
-    Deleted,
-    Describe,
-    Described,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Phase,
-    Request,
-    Sync,
-    Synced,
-)
-
-BATCHES_SINCE: Final = 3
-"""LeaveGroup with a list of members."""
-NULL_PROTOCOL_SINCE: Final = 7
-"""JoinGroup: the protocol name may be null."""
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 
 
 class ClassicApi:
-    def __init__(self, groups: Groups, new_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> None:
+    def __init__(self, groups: Groups, bodies: Bodies, new_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> None:
         """``new_uuid`` makes the random part of member ids."""
         self.groups = groups
+        self.bodies = bodies
         self.new_uuid = new_uuid
 
     @property
@@ -61,72 +41,37 @@ class ClassicApi:
         }
 
     def join(self, request: Received, answer: Answer) -> None:
-        body, id = request.body, request.body["groupId"]
+        id, join = self.bodies.read(messages.Join, request)
         if self.groups.consumer_with_members(id) is not None:
-            return answer(joined(request, Joined(0, Error.INCONSISTENT_GROUP_PROTOCOL, member=body["memberId"])))
-        bound(len(body["protocols"]), MOST_PROTOCOLS, "protocols")
-        group = self.groups.joining(id, body["memberId"])
-        instance = body.get("groupInstanceId")
-        fresh = f"{request.client_id or '' if instance is None else instance}-{self.new_uuid()}"
+            refused = messages.Joined(0, Error.INCONSISTENT_GROUP_PROTOCOL, member=join.member)
+            return answer(self.bodies.written(refused, request.version))
+        bound(len(join.protocols), MOST_PROTOCOLS, "protocols")
+        group = self.groups.joining(id, join.member)
+        begin = request.client_id or "" if join.instance is None else join.instance
 
-        def made(number: int) -> Join:
-            return Join(
-                request.version,
-                body["memberId"],
-                instance,
-                body["protocolType"],
-                tuple((each["name"], blob(each["metadata"])) for each in body["protocols"]),
-                body["sessionTimeoutMs"],
-                body.get("rebalanceTimeoutMs", -1),
-                fresh,
-                body.get("protocolVersion"),
-                number,
-            )
+        def done(body: Mapping[str, Any]) -> None:
+            if body["errorCode"] == Error.NONE:
+                group.clients[body["memberId"]] = (request.client_id or "", f"/{request.host}")
+            answer(body)
 
-        def done(reply: Any) -> None:
-            if reply.error is Error.NONE:
-                group.clients[reply.member] = (request.client_id or "", f"/{request.host}")
-            answer(joined(request, reply))
-
-        group.send(made, done, nameless=not id)
+        self._send(group, id, replace(join, fresh=f"{begin}-{self.new_uuid()}"), done)
 
     def sync(self, request: Received, answer: Answer) -> None:
-        body = request.body
-
-        def made(number: int) -> Sync:
-            return Sync(
-                request.version,
-                body["memberId"],
-                body.get("groupInstanceId"),
-                body["generationId"],
-                tuple((each["memberId"], blob(each["assignment"])) for each in body["assignments"]),
-                body.get("protocolType"),
-                body.get("protocolName"),
-                number,
-            )
-
-        bound(len(body["assignments"]), MOST_MEMBERS, "members")
-        group = self.groups.growing(body["groupId"])
-        group.send(made, lambda reply: answer(synced(cast(Synced, reply))), nameless=not body["groupId"])
+        id, sync = self.bodies.read(messages.Sync, request)
+        bound(len(sync.assignments), MOST_MEMBERS, "members")
+        self._send(self.groups.growing(id), id, sync, answer)
 
     def heartbeat(self, request: Received, answer: Answer) -> None:
-        body = request.body
-
-        def made(number: int) -> Heartbeat:
-            instance = body.get("groupInstanceId")
-            return Heartbeat(request.version, body["memberId"], instance, body["generationId"], number)
-
-        self._send(body["groupId"], made, lambda reply: answer({"errorCode": cast(Beat, reply).error}))
+        id, beat = self.bodies.read(messages.Heartbeat, request)
+        self._send(self.groups.classic(id), id, beat, answer)
 
     def leave(self, request: Received, answer: Answer) -> None:
-        body = request.body
-        if request.version < BATCHES_SINCE:
-            members: tuple[tuple[str, str | None], ...] = ((body["memberId"], None),)
-        else:
-            members = tuple((each["memberId"], each["groupInstanceId"]) for each in body["members"])
-            bound(len(members), MOST_MEMBERS, "members")
-        made = partial(Leave, request.version, members)
-        self._send(body["groupId"], made, lambda reply: answer(left(request, cast(Left, reply))))
+        id, leave = self.bodies.read(messages.Leave, request)
+        bound(len(leave.members), MOST_MEMBERS, "members")
+        self._send(self.groups.classic(id), id, leave, answer)
+
+    def _send(self, group: ClassicGroup, id: str, asked: messages.Request, answer: Answer) -> None:
+        group.send(asked, lambda reply: answer(self.bodies.written(reply, asked.version)), nameless=not id)
 
     def describe(self, request: Received, answer: Answer) -> None:
         size = AnswerSize()
@@ -135,15 +80,12 @@ class ClassicApi:
     def _described(self, version: int, id: str, size: AnswerSize) -> dict[str, Any]:
         group = self.groups.classic(id)
         size.add(group.bytes)
-        reply = cast(Described, self.groups.ask(id, Describe, version))
-        return {
-            "errorCode": reply.error,
-            "groupId": id,
-            "groupState": reply.state,
-            "protocolType": reply.protocol_type,
-            "protocolData": reply.protocol,
-            "members": [described_member(group, *each) for each in reply.members],
-        }
+        (found,) = self.bodies.written(self.groups.ask(id, messages.Describe, version), version, id)["groups"]
+        for member in found["members"]:
+            client, host = group.clients.get(member["memberId"], ("", ""))
+            member |= {"clientId": client, "clientHost": host}
+        described: dict[str, Any] = found
+        return described
 
     def list(self, request: Received, answer: Answer) -> None:
         """Filters of states and types apply from their versions on; states are compared without regard to case."""
@@ -153,7 +95,7 @@ class ClassicApi:
         found = [
             (id, group.listed.protocol_type or "", group.listed.phase.called, "classic")
             for id, group in self.groups.classics()
-            if group.listed.phase is not Phase.DEAD
+            if group.listed.phase is not messages.Phase.DEAD
         ]
         found += [
             (id, "consumer", "Stable" if group.state.members else "Empty", "consumer")
@@ -178,69 +120,5 @@ class ClassicApi:
             if error is Error.NONE:
                 self.groups.remove_consumer(id)
             return {"groupId": id, "errorCode": error}
-        reply = cast(Deleted, self.groups.ask(id, Delete, version))
+        reply = cast(messages.Deleted, self.groups.ask(id, messages.Delete, version))
         return {"groupId": id, "errorCode": reply.error}
-
-    def _send(self, id: str, made: Callable[[int], Request], answered: Callable[[Any], None]) -> None:
-        self.groups.classic(id).send(made, answered, nameless=not id)
-
-
-def joined(request: Received, reply: Joined) -> dict[str, Any]:
-    """Fields of later versions appear only with a value, so that a draft without them has no objection."""
-    named = request.version >= NULL_PROTOCOL_SINCE
-    later = {"protocolType": reply.protocol_type} if reply.protocol_type is not None else {}
-    return {
-        "errorCode": reply.error,
-        "generationId": reply.generation,
-        "protocolName": reply.protocol if named else reply.protocol or "",
-        "leader": reply.leader,
-        "memberId": reply.member,
-        "members": [joined_member(*each) for each in reply.members],
-        **later,
-        **({"skipAssignment": True} if reply.skip_assignment else {}),
-    }
-
-
-def joined_member(id: str, instance: str | None, metadata: Blob) -> dict[str, Any]:
-    static = {} if instance is None else {"groupInstanceId": instance}
-    return {"memberId": id, "metadata": data(metadata), **static}
-
-
-def synced(reply: Synced) -> dict[str, Any]:
-    return {
-        "errorCode": reply.error,
-        "protocolType": reply.protocol_type,
-        "protocolName": reply.protocol,
-        "assignment": data(reply.assignment),
-    }
-
-
-def left(request: Received, reply: Left) -> dict[str, Any]:
-    if request.version < BATCHES_SINCE:
-        return {"errorCode": reply.error}
-    members = [
-        {"memberId": id, "groupInstanceId": instance, "errorCode": error} for id, instance, error in reply.members
-    ]
-    return {"errorCode": reply.error, "members": members}
-
-
-def described_member(
-    group: ClassicGroup, id: str, instance: str | None, metadata: Blob, assignment: Blob
-) -> dict[str, Any]:
-    client_id, host = group.clients.get(id, ("", ""))
-    return {
-        "memberId": id,
-        "groupInstanceId": instance,
-        "clientId": client_id,
-        "clientHost": host,
-        "memberMetadata": data(metadata),
-        "memberAssignment": data(assignment),
-    }
-
-
-def blob(data: bytes) -> Blob:
-    return data or EMPTY
-
-
-def data(blob: Blob) -> bytes:
-    return b"" if blob == EMPTY else cast(bytes, blob)

@@ -7,12 +7,19 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Append, Arm, Disarm, Fired, Phase, Reply, Timer, Written
 from kipcheck.conformance.protocols.group.model.state import Member, State
 
 Answered: TypeAlias = Callable[[Reply], None]
+
+
+def ignored(reply: Reply) -> None:
+    """For a request whose answer no client receives."""
+
+
 ENTRY: Final = 100
 """About what an object costs beside its text or bytes."""
 
@@ -36,18 +43,18 @@ class ClassicGroup:
         """What to call with the answer to each request, by its number."""
         self._last = 0
 
-    def send(self, make: Callable[[int], messages.Request], answered: Answered, nameless: bool = False) -> None:
-        """Applies the request that ``make`` returns for its number. ``answered`` is called with the answer, before this
-        returns or later. ``nameless``: the group id is empty."""
+    def send(self, request: messages.Request, answered: Answered = ignored, nameless: bool = False) -> None:
+        """Applies the request, whose number is given here. ``answered`` is called with the answer, before this returns
+        or later. ``nameless``: the group id is empty."""
         self._last += 1
-        request = make(self._last)
+        numbered = replace(request, request=self._last)
         self._waiting[self._last] = answered
-        self._apply(messages.Nameless(request) if nameless else request)
+        self.apply(messages.Nameless(numbered) if nameless else numbered)
 
-    def ask(self, make: Callable[[int], messages.Request], nameless: bool = False) -> Reply:
+    def ask(self, request: messages.Request, nameless: bool = False) -> Reply:
         """The answer to a request that is answered at once. Errors: LookupError if it is not."""
         found: list[Reply] = []
-        self.send(make, found.append, nameless)
+        self.send(request, found.append, nameless)
         if not found:
             raise LookupError("the machine has not answered yet")
         return found[0]
@@ -67,7 +74,7 @@ class ClassicGroup:
             each.cancel()
         self._timers.clear()
 
-    def _apply(self, event: messages.Event) -> None:
+    def apply(self, event: messages.Event) -> None:
         replies: list[Reply] = []
         events = deque([event])
         while events:
@@ -116,7 +123,7 @@ class ClassicGroup:
 
     def _fire(self, timer: Timer) -> None:
         del self._timers[timer]
-        self._apply(Fired(timer))
+        self.apply(Fired(timer))
 
 
 def _weight(member: Member) -> int:

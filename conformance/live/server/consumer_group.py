@@ -2,25 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.server.classic_group import ENTRY
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    REBALANCE_MS,
-    Answered,
-    Beat,
-    Partitions,
-    Rejected,
-    Says,
-)
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Answered, Beat, Rejected
 from kipcheck.conformance.protocols.consumer_group.rules import Config
-
-UNKNOWN_MEMBER_ID: Final = 25
-STALE_MEMBER_EPOCH: Final = 113
+from kipcheck.conformance.protocols.reconciled.terms import Partitions, Says
 
 
-class _Machine(ConsumerGroup):
+class LiveMachine(ConsumerGroup):
     """The machine with the rebalance timeout of each member."""
 
     def __init__(self, topics: Mapping[str, int], config: Config) -> None:
@@ -38,11 +29,9 @@ class _Machine(ConsumerGroup):
 
 
 class LiveConsumerGroup:
-    def __init__(
-        self, topics: Mapping[str, int], config: Config, weighed: Callable[[int], None] = lambda weight: None
-    ) -> None:
+    def __init__(self, machine: LiveMachine, weighed: Callable[[int], None] = lambda weight: None) -> None:
         """``weighed`` is called with ``bytes`` when they may have changed."""
-        self.machine = _Machine(topics, config)
+        self.machine = machine
         self.state: State = self.machine.initial()
         self.offsets: dict[tuple[str, int], tuple[int, int, str | None]] = {}
         """Offset, leader epoch and metadata by topic and partition."""
@@ -96,8 +85,8 @@ class LiveConsumerGroup:
             return 0
         found = self.state.member(member)
         if found is None:
-            return UNKNOWN_MEMBER_ID
-        return 0 if epoch == found.epoch else STALE_MEMBER_EPOCH
+            return KafkaError.UNKNOWN_MEMBER_ID
+        return 0 if epoch == found.epoch else KafkaError.STALE_MEMBER_EPOCH
 
     def close(self) -> None:
         if self._timer is not None:

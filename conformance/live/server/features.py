@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from kipcheck.conformance.core.values.edition import KIP_584, Edition, Standing
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.protocols.features.model.cluster import Broker, FeatureCluster, Node, State as DraftState
 from kipcheck.conformance.protocols.features.model.kraft import WITHOUT_RESULTS, KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
@@ -15,10 +16,6 @@ from kipcheck.conformance.protocols.features.target import IN_KRAFT, IN_ZOOKEEPE
 
 NUMBER: Final = 1
 """Of the only broker, which is the controller too."""
-CODES: Final = {
-    "NONE": 0, "CLUSTER_AUTHORIZATION_FAILED": 31, "NOT_CONTROLLER": 41, "INVALID_REQUEST": 42,
-    "INVALID_UPDATE_VERSION": 95, "FEATURE_UPDATE_FAILED": 96,
-}  # fmt: skip
 SUPPORTED: Final = {"group_coordinator": (1, 3), "transaction_coordinator": (1, 2)}
 """What the broker of the draft supports: the features are examples of KIP-584, and no release has them."""
 FINALIZED: Final = {"group_coordinator": (1, 1)}
@@ -141,10 +138,10 @@ def _typed(version: int, body: Mapping[str, Any]) -> tuple[kraft.TypedUpdate, ..
 
 def _response(error: str, results: tuple[cluster.Outcome, ...], version: int) -> dict[str, Any]:
     """With texts of our own: Kafka's change with each release."""
-    found: dict[str, Any] = {"errorCode": CODES[error], "errorMessage": _text(error) or ""}
+    found: dict[str, Any] = {"errorCode": KafkaError[error], "errorMessage": _text(error) or ""}
     if version < WITHOUT_RESULTS:
         found["results"] = [
-            {"feature": each.feature, "errorCode": CODES[each.error], "errorMessage": _text(each.error)}
+            {"feature": each.feature, "errorCode": KafkaError[each.error], "errorMessage": _text(each.error)}
             for each in results
         ]
     return found

@@ -6,10 +6,11 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
-from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup
+from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup, LiveMachine
 from kipcheck.conformance.live.server.settings import Settings
+from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
-from kipcheck.conformance.protocols.group.model.messages import Delete, Describe, Fetch, Reply
+from kipcheck.conformance.protocols.group.model.messages import NO_GENERATION, Commit, Delete, Describe, Fetch, Reply
 
 MOST_GROUPS: Final = 10_000
 MOST_MEMBERS: Final = 1_000
@@ -57,6 +58,9 @@ class Groups:
         self.topics = topics
         self.bytes = 0
         """That all groups keep."""
+        self.observer: Callable[[ClassicGroup], None] = lambda group: None
+        """Called with a classic group after each event."""
+        self.consumer_machine: Callable[[Mapping[str, int], Config], LiveMachine] = LiveMachine
         self._classic: dict[str, ClassicGroup] = {}
         self._consumer: dict[str, LiveConsumerGroup] = {}
         self._weights: dict[str, int] = {}
@@ -72,7 +76,7 @@ class Groups:
         """The answer to a request about a group. That about one that does not exist is computed once."""
 
         def asked() -> Reply:
-            return self.classic(id).ask(lambda number: kind(version, number), nameless=not id)
+            return self.classic(id).ask(kind(version), nameless=not id)
 
         if id in self._classic:
             return asked()
@@ -87,10 +91,20 @@ class Groups:
         return self.classic(id)
 
     def joining(self, id: str, member: str) -> ClassicGroup:
-        """The classic group, for a member that it may not have yet. Errors: ``TooMany``."""
+        """The classic group, for a member that it may not have yet. Errors: ``TooMany``.
+
+        It takes the offsets of a consumer group without members.
+        """
         found = self.classic(id)
         is_new = found.state.member(member) is None
         self._bound(id, len(found.state.members) + len(found.state.pending) if is_new else 0)
+        if (consumer := self._consumer.get(id)) is not None:
+            self.remove_consumer(id)
+            offsets = tuple(
+                (topic, partition, offset) for (topic, partition), (offset, _, _) in consumer.offsets.items()
+            )
+            found.metadata = {at: (epoch, metadata) for at, (_, epoch, metadata) in consumer.offsets.items()}
+            found.send(Commit(self.machine.rules.versions[Commit].start, "", None, NO_GENERATION, offsets))
         return found
 
     def consumer(self, id: str) -> LiveConsumerGroup | None:
@@ -114,7 +128,8 @@ class Groups:
         is_new = found is None or found.state.member(member) is None
         self._bound(id, len(found.state.members) if found is not None and is_new else 0)
         if found is None:
-            found = LiveConsumerGroup(self.topics, self.settings.consumer, partial(self._weigh, id))
+            machine = self.consumer_machine(self.topics, self.settings.consumer)
+            found = LiveConsumerGroup(machine, partial(self._weigh, id))
             self._consumer[id] = found
         if classic is not None:
             for topic, partition, offset in classic.state.offsets:
@@ -162,6 +177,7 @@ class Groups:
         else:
             self._classic[id] = group
             self._weigh(id, group.bytes)
+        self.observer(group)
 
     def _weigh(self, id: str, weight: int) -> None:
         before = self._weights.get(id, 0)

@@ -6,17 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, RECORD_MS, Log, Topic, Topics
 from kipcheck.conformance.wire import message_sets
 from kipcheck.conformance.wire.record_batches import decode
 
-UNKNOWN_SERVER_ERROR: Final = -1
-UNKNOWN_TOPIC_OR_PARTITION: Final = 3
-OFFSET_OUT_OF_RANGE: Final = 1
-UNSUPPORTED_COMPRESSION_TYPE: Final = 76
-UNKNOWN_TOPIC_ID: Final = 100
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 TOPIC_IDS_SINCE: Final = 13
 LEADER_EPOCH_SINCE: Final = 4
@@ -101,7 +97,7 @@ class LogApi:
         for each in request.body["topics"]:
             by_id = request.version >= TOPIC_IDS_SINCE
             topic = self.topics.find(None if by_id else each["topic"], each["topicId"] if by_id else None)
-            unknown = UNKNOWN_TOPIC_ID if by_id else UNKNOWN_TOPIC_OR_PARTITION
+            unknown = Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
             parts = []
             for part in each["partitions"]:
                 made = self._read(request.version, topic, unknown, part, room, first=not found)
@@ -120,10 +116,10 @@ class LogApi:
         if topic is None:
             return _partition(index, unknown)
         if not 0 <= index < topic.partitions:
-            return _partition(index, UNKNOWN_TOPIC_OR_PARTITION)
+            return _partition(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
         log = topic.log_of(index)
         if not 0 <= offset <= log.end:
-            return _partition(index, OFFSET_OUT_OF_RANGE)
+            return _partition(index, Error.OFFSET_OUT_OF_RANGE)
         most, place = max(asked["partitionMaxBytes"], 0), log.place(offset)
         fits = version >= WHOLE_BATCH_SINCE or (offset < log.end and len(log.batches[place]) <= most)
         records = _taken(log, place, min(room, most), first and fits)
@@ -132,7 +128,7 @@ class LogApi:
         try:
             converted = _converted(records, offset, int(version >= MAGIC_1_SINCE), self.pads)
         except NotImplementedError:
-            return _partition(index, UNSUPPORTED_COMPRESSION_TYPE)
+            return _partition(index, Error.UNSUPPORTED_COMPRESSION_TYPE)
         return _partition(index, 0, log.end, converted)
 
 
@@ -182,7 +178,7 @@ def _offset(topic: Topic | None, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The offset for a timestamp; all records have the same one."""
     index, wanted = asked["partitionIndex"], asked["timestamp"]
     if topic is None or not 0 <= index < topic.partitions:
-        return _listed_offset(index, UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+        return _listed_offset(index, Error.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
     match wanted:
         case _ if wanted == LATEST:
             return _listed_offset(index, 0, -1, topic.log_of(index).end)
@@ -204,9 +200,9 @@ def _offsets(topic: Topic | None, asked: Mapping[str, Any]) -> dict[str, Any]:
     """
     index, wanted, most = asked["partitionIndex"], asked["timestamp"], asked["maxNumOffsets"]
     if topic is None or not 0 <= index < topic.partitions:
-        return _listed_offsets(index, UNKNOWN_TOPIC_OR_PARTITION)
+        return _listed_offsets(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
     if most < 0:
-        return _listed_offsets(index, UNKNOWN_SERVER_ERROR)
+        return _listed_offsets(index, Error.UNKNOWN_SERVER_ERROR)
     if wanted == EARLIEST:
         return _listed_offsets(index, 0, [0][:most])
     if wanted == LATEST or wanted > RECORD_MS:

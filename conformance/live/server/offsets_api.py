@@ -4,7 +4,9 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, cast
 
+from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.groups import Answer, AnswerSize, Groups, Handler, TooMany
 from kipcheck.conformance.live.server.topics import Topic, Topics
 from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Fetch, Fetched
@@ -18,8 +20,6 @@ BATCHES_SINCE: Final = 8
 """OffsetFetch of several groups."""
 GROUP_ERRORS_SINCE: Final = 2
 """OffsetFetch with an error of the group."""
-UNKNOWN_TOPIC_ID: Final = 100
-UNKNOWN_SERVER_ERROR: Final = -1
 MOST_IN_ZOOKEEPER: Final = 100_000
 """Offsets."""
 
@@ -30,9 +30,10 @@ def is_in_zookeeper(request: Received) -> bool:
 
 
 class OffsetsApi:
-    def __init__(self, groups: Groups, topics: Topics) -> None:
+    def __init__(self, groups: Groups, topics: Topics, bodies: Bodies) -> None:
         self.groups = groups
         self.topics = topics
+        self.bodies = bodies
         self.in_zookeeper: dict[tuple[str, str, int], int] = {}
         """Group, topic and partition -> the offset that version 0 committed; other versions do not see it."""
 
@@ -46,7 +47,7 @@ class OffsetsApi:
         """Partitions that do not exist get an error of their own; the group decides on all others together."""
         wanted: dict[tuple[str, int], Position] = {}
         refused: dict[tuple[object, int], int] = {}
-        unknown = UNKNOWN_TOPIC_ID if request.version >= IDS_SINCE else Error.UNKNOWN_TOPIC_OR_PARTITION
+        unknown = Error.UNKNOWN_TOPIC_ID if request.version >= IDS_SINCE else Error.UNKNOWN_TOPIC_OR_PARTITION
         for each in request.body["topics"]:
             topic = self.topics.find(each.get("name"), each.get("topicId"))
             for part in each["partitions"]:
@@ -70,7 +71,7 @@ class OffsetsApi:
     def _commit_in_zookeeper(self, id: str, wanted: Mapping[tuple[str, int], Position]) -> int:
         """The error. Metadata are not kept. Errors: ``TooMany``."""
         if not id:
-            return UNKNOWN_SERVER_ERROR
+            return Error.UNKNOWN_SERVER_ERROR
         found = {(id, *at): position[0] for at, position in wanted.items()}
         if len(self.in_zookeeper.keys() | found.keys()) > MOST_IN_ZOOKEEPER:
             raise TooMany("too many offsets in ZooKeeper")
@@ -80,19 +81,15 @@ class OffsetsApi:
     def _commit(
         self, request: Received, wanted: Mapping[tuple[str, int], Position], done: Callable[[int], None]
     ) -> None:
-        body, id = request.body, request.body["groupId"]
-        member, epoch = body.get("memberId", ""), body.get("generationIdOrMemberEpoch", -1)
+        id, commit = self.bodies.read(Commit, request)
         consumer = self.groups.consumer(id)
         if consumer is not None:
-            error = consumer.commit_error(member, epoch)
+            error = consumer.commit_error(commit.member, commit.generation)
             if not error:
                 consumer.commit(wanted)
             return done(error)
         group = self.groups.growing(id)
-
-        def made(number: int) -> Commit:
-            offsets = tuple((topic, partition, position[0]) for (topic, partition), position in wanted.items())
-            return Commit(request.version, member, body.get("groupInstanceId"), epoch, offsets, number)
+        offsets = tuple((*at, position[0]) for at, position in wanted.items())
 
         def answered(reply: object) -> None:
             error = cast(Committed, reply).error
@@ -100,7 +97,7 @@ class OffsetsApi:
                 group.metadata.update({at: position[1:] for at, position in wanted.items()})
             done(error)
 
-        group.send(made, answered, nameless=not id)
+        group.send(replace(commit, offsets=offsets), answered, nameless=not id)
 
     # Fetch
 
@@ -125,7 +122,7 @@ class OffsetsApi:
             exists = topic is not None and 0 <= index < topic.partitions
             offset = self.in_zookeeper.get((id, name, index), -1) if exists else -1
             error = Error.NONE if offset >= 0 else Error.UNKNOWN_TOPIC_OR_PARTITION
-            parts.append(_fetched(index, (offset, -1, ""), UNKNOWN_SERVER_ERROR if exists and not id else error))
+            parts.append(_fetched(index, (offset, -1, ""), Error.UNKNOWN_SERVER_ERROR if exists and not id else error))
         return {"name": name, "partitions": parts}
 
     def _fetched_group(self, version: int, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,7 +163,7 @@ class OffsetsApi:
             ]  # fmt: skip
         for each in asked:
             topic = self.topics.find(each.get("name"), each.get("topicId"))
-            unknown = UNKNOWN_TOPIC_ID if topic is None and version >= IDS_SINCE else 0
+            unknown = Error.UNKNOWN_TOPIC_ID if topic is None and version >= IDS_SINCE else 0
             own = error if version < GROUP_ERRORS_SINCE else 0
             parts = [
                 _fetched(index, positions.get((_name(topic, each), index), NO_POSITION), own or unknown)

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topic, Topics
@@ -22,8 +23,6 @@ from kipcheck.conformance.wire.record_batches import (
     head,
 )
 
-CORRUPT_MESSAGE, UNKNOWN_TOPIC_OR_PARTITION, MESSAGE_TOO_LARGE, INVALID_REQUIRED_ACKS = 2, 3, 10, 21
-KAFKA_STORAGE_ERROR, UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD, UNKNOWN_TOPIC_ID = 56, 76, 87, 100
 ACKS: Final = (-1, 0, 1)
 TOPIC_IDS_SINCE: Final = 13
 ONE_BATCH_SINCE: Final = 3
@@ -58,8 +57,8 @@ class ProduceApi:
     def produce(self, request: Received, answer: Answer) -> None:
         body = request.body
         sizes = (len(part["records"] or b"") for each in body["topicData"] for part in each["partitionData"])
-        refused = INVALID_REQUIRED_ACKS if body["acks"] not in ACKS else 0
-        refused = refused or (MESSAGE_TOO_LARGE if sum(sizes) > MOST_BYTES else 0)
+        refused = Error.INVALID_REQUIRED_ACKS if body["acks"] not in ACKS else 0
+        refused = refused or (Error.MESSAGE_TOO_LARGE if sum(sizes) > MOST_BYTES else 0)
         before, left = self._written, Entries(MOST_RECORDS)
         answer({"responses": [self._topic(request.version, each, refused, left) for each in body["topicData"]]})
         if self._written > before:
@@ -76,9 +75,9 @@ class ProduceApi:
                 if refused:
                     raise _Refusal(refused)
                 if topic is None:
-                    raise _Refusal(UNKNOWN_TOPIC_ID if by_id else UNKNOWN_TOPIC_OR_PARTITION)
+                    raise _Refusal(Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)
                 if not 0 <= index < topic.partitions:
-                    raise _Refusal(UNKNOWN_TOPIC_OR_PARTITION)
+                    raise _Refusal(Error.UNKNOWN_TOPIC_OR_PARTITION)
                 base = self._append(version, topic, index, part["records"] or b"", left)
                 parts.append({**found, "baseOffset": base})
             except _Refusal as why:
@@ -88,14 +87,14 @@ class ProduceApi:
     def _append(self, version: int, topic: Topic, partition: int, records: bytes, left: Entries) -> int:
         """The offset of the first record; -1 if there is none. Errors: ``_Refusal``."""
         if self._written + len(records) > MOST_WRITTEN:
-            raise _Refusal(KAFKA_STORAGE_ERROR)
+            raise _Refusal(Error.KAFKA_STORAGE_ERROR)
         base = topic.log_of(partition).end
         try:
             data, number = _batch(version, records, base, left)
         except TooManyEntries:
-            raise _Refusal(MESSAGE_TOO_LARGE) from None
+            raise _Refusal(Error.MESSAGE_TOO_LARGE) from None
         except Refused:
-            raise _Refusal(CORRUPT_MESSAGE) from None
+            raise _Refusal(Error.CORRUPT_MESSAGE) from None
         if not number:
             return -1
         self._written += len(data)
@@ -112,11 +111,11 @@ def _batch(version: int, records: bytes, base: int, left: Entries) -> tuple[byte
     if first is not None and first.magic == MAGIC:
         return _moved(records, first, base, left)
     if version >= ONE_BATCH_SINCE:
-        raise _Refusal(INVALID_RECORD)
+        raise _Refusal(Error.INVALID_RECORD)
     try:
         found = message_sets.decode(records, left)
     except NotImplementedError:
-        raise _Refusal(UNSUPPORTED_COMPRESSION_TYPE) from None
+        raise _Refusal(Error.UNSUPPORTED_COMPRESSION_TYPE) from None
     if not found:
         return b"", 0
     times = [each.timestamp for each in found]
@@ -128,9 +127,9 @@ def _moved(records: bytes, batch: Head, base: int, left: Entries) -> tuple[bytes
     """The only batch, at another offset, which its checksum does not cover. One that is compressed stays so."""
     count = int.from_bytes(records[LEAST - 4 : LEAST], "big", signed=True)
     if batch.end != len(records) or count < 1 or batch.last_offset - batch.base_offset + 1 != count:
-        raise _Refusal(INVALID_RECORD)
+        raise _Refusal(Error.INVALID_RECORD)
     if batch.attributes & CONTROL:
-        raise _Refusal(INVALID_RECORD)
+        raise _Refusal(Error.INVALID_RECORD)
     left.take(count)
     with suppress(NotImplementedError):  # then its checksum is right
         decode_one(records, batch)

@@ -7,12 +7,23 @@ not write yet are no reason to blame a coordinator: laws that compare the answer
 
 import zlib
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.client import terms
+from kipcheck.conformance.live.recording.contents import as_bytes
+from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
+from kipcheck.conformance.protocols.group.model.messages import (
+    Beat,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Sync,
+    Synced,
+)
 
 CLASSIC: Final = (
     "group/generation-grows", "group/list-only-to-leader", "group/leader-hears-all", "group/common-protocol",
@@ -74,13 +85,13 @@ class Coordinators:
         self._assigned.clear()
         self._sums = 0
 
-    def asked(self, api: str, body: Mapping[str, Any]) -> None:
+    def asked(self, group: str, sent: Any) -> None:
         """A request passed. Only assignments are kept: they are there before the members' answers."""
-        if api == "SyncGroup" and body["assignments"] and len(body["assignments"]) <= MOST_ASSIGNED:
-            self._assign(body)
+        if isinstance(sent, Sync) and sent.assignments and len(sent.assignments) <= MOST_ASSIGNED:
+            self._assign(group, sent)
 
-    def _assign(self, body: Mapping[str, Any]) -> None:
-        group, generation, leader = body["groupId"], body["generationId"], body["memberId"]
+    def _assign(self, group: str, sync: Sync) -> None:
+        generation, leader = sync.generation, sync.member
         found = self._assigned.pop(group, None)
         if found is not None and (found.generation, found.leader) != (generation, leader):
             self._sums -= len(found.sums)
@@ -89,27 +100,25 @@ class Coordinators:
         found.requests += 1
         self._sums -= len(found.sums)
         if found.requests <= MOST_OF_A_GENERATION:
-            for each in body["assignments"]:
-                found.sums.setdefault(each["memberId"], set()).add(zlib.crc32(each["assignment"]))
+            for id, data in sync.assignments:
+                found.sums.setdefault(id, set()).add(_sum(data))
         else:
             found.sums.clear()
         self._sums += len(found.sums)
         while self._sums > MOST_ASSIGNED or len(self._assigned) > MOST_GROUPS:
             self._sums -= len(self._assigned.popitem(last=False)[1].sums)
 
-    def is_sent(self, asked: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+    def is_sent(self, group: str, sent: Any, reply: Any) -> bool:
         """Whether a leader's request with the assignment of this answer to SyncGroup passed."""
-        made = self._assigned.get(asked.get("groupId", ""))
-        if made is None or "assignment" not in body or made.generation != asked["generationId"]:
+        made = self._assigned.get(group)
+        if made is None or not isinstance(reply, Synced) or made.generation != sent.generation:
             return False
-        return any(zlib.crc32(body["assignment"]) in each for each in made.sums.values())
+        return any(_sum(reply.assignment) in sums for sums in made.sums.values())
 
-    def answered(
-        self, connection: int, api: str, asked: Mapping[str, Any], body: Mapping[str, Any]
-    ) -> tuple[bool, list[Breach]]:
+    def answered(self, connection: int, group: str, sent: Any, reply: Any) -> tuple[bool, list[Breach]]:
         """An answer passed: whether a law reads it, and what it breaks."""
         self._reads = False
-        breaches = list(self._breaches(connection, api, asked, body))
+        breaches = list(self._breaches(connection, group, sent, reply))
         return self._reads, breaches
 
     def _read(self, member: _Member, *laws: str) -> None:
@@ -119,32 +128,29 @@ class Coordinators:
         self.laws.update({*laws} - member.laws)
         member.laws.update(laws)
 
-    def _breaches(
-        self, connection: int, api: str, asked: Mapping[str, Any], body: Mapping[str, Any]
-    ) -> Iterator[Breach]:
-        match api:
-            case "JoinGroup":
-                yield from self._joined(connection, asked, body)
-            case "SyncGroup":
-                yield from self._synced(connection, asked, body)
-            case terms.HEARTBEAT:
-                yield from self._beaten(asked, body)
-            case _ if body.get("errorCode"):
-                self._members.pop((asked.get("groupId", ""), asked.get("memberId", "")), None)
+    def _breaches(self, connection: int, group: str, sent: Any, reply: Any) -> Iterator[Breach]:
+        match sent, reply:
+            case Join(), Joined():
+                yield from self._joined(connection, group, sent, reply)
+            case Sync(), Synced():
+                yield from self._synced(connection, group, sent, reply)
+            case consumer.Heartbeat(), consumer.HeartbeatAnswer():
+                yield from self._beaten(group, sent, reply)
+            case (Heartbeat(member=id), Beat(error=error)) | (Leave(members=((id, _),)), Left(error=error)) if error:
+                self._members.pop((group, id), None)
 
-    def _joined(self, connection: int, asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
-        group, member = asked["groupId"], body["memberId"]
-        if body["errorCode"] or not member:
-            self._members.pop((group, asked["memberId"]), None)
+    def _joined(self, connection: int, group: str, join: Join, joined: Joined) -> Iterator[Breach]:
+        member, generation = joined.member, joined.generation
+        if joined.error or not member:
+            self._members.pop((group, join.member), None)
             return
-        yield from _wrong_list(asked, body)
-        yield from _wrong_protocol(asked, body)
+        yield from _wrong_list(join, joined)
+        yield from _wrong_protocol(join, joined)
         known = self._members.pop((group, member), None)
-        generation = body["generationId"]
-        made = _Member(connection, body["leader"], generation, laws=set() if known is None else known.laws)
-        if asked.get("groupInstanceId") is None:
+        made = _Member(connection, joined.leader, generation, laws=set() if known is None else known.laws)
+        if join.instance is None:
             self._read(made, "group/list-only-to-leader", "group/common-protocol")
-        if body["members"]:
+        if joined.members:
             self._read(made, "group/leader-hears-all")
         if known is not None and known.connection == connection and known.generation >= 0:
             self._read(made, CLASSIC[0])
@@ -157,9 +163,9 @@ class Coordinators:
         if len(self._members) > MOST_MEMBERS:
             self._members.popitem(last=False)
 
-    def _synced(self, connection: int, asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
-        group, member, generation = asked["groupId"], asked["memberId"], asked["generationId"]
-        if body["errorCode"]:
+    def _synced(self, connection: int, group: str, sync: Sync, synced: Synced) -> Iterator[Breach]:
+        member, generation = sync.member, sync.generation
+        if synced.error:
             self._members.pop((group, member), None)
             return
         known, made = self._members.get((group, member)), self._assigned.get(group)
@@ -171,18 +177,18 @@ class Coordinators:
         meant = made.sums.get(member)
         if meant is not None:
             self._read(known, CLASSIC[4])
-        if meant is not None and zlib.crc32(body["assignment"]) not in meant:
-            of_another = any(zlib.crc32(body["assignment"]) in each for each in made.sums.values())
-            shape = "of another" if of_another else "other" if body["assignment"] else "empty"
+        if meant is not None and _sum(synced.assignment) not in meant:
+            of_another = any(_sum(synced.assignment) in sums for sums in made.sums.values())
+            shape = "of another" if of_another else "other" if synced.assignment else "empty"
             why = f"{member} gets an assignment in generation {generation} that its leader {made.leader} did not send"
-            observed = f"{len(body['assignment'])} other bytes"
+            observed = f"{len(as_bytes(synced.assignment))} other bytes"
             yield CLASSIC[4], _violation(why, "the assignment that the leader sent", observed, "assignment", shape)
 
-    def _beaten(self, asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
-        epoch, answered = asked["memberEpoch"], body["memberEpoch"]
-        if body["errorCode"] or epoch < 0:
+    def _beaten(self, group: str, beat: consumer.Heartbeat, reply: consumer.HeartbeatAnswer) -> Iterator[Breach]:
+        epoch, answered = beat.epoch, reply.epoch
+        if reply.error or epoch < 0:
             return
-        key = asked["groupId"], body["memberId"] or asked["memberId"]
+        key = group, reply.member or beat.member
         self._reads = True
         if key not in self._epochs:
             self.judged["consumer-group/epochs"] += 1
@@ -199,20 +205,18 @@ class Coordinators:
             yield KIP_848[0], _violation(why, f"epoch {epoch} or above", str(answered), "falls")
 
 
-def _wrong_list(asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
+def _wrong_list(join: Join, joined: Joined) -> Iterator[Breach]:
     """The list of a JoinGroup answer. A static member that takes its place again is not judged: it gets no list, under
     an id that is not the leader's any more."""
-    member, leads = body["memberId"], body["leader"] == body["memberId"]
-    ids = [each["memberId"] for each in body["members"]]
-    if asked.get("groupInstanceId") is None and leads and not ids:
-        why = f"{member} leads generation {body['generationId']}, and gets no list of members"
+    member, leads, generation = joined.member, joined.leader == joined.member, joined.generation
+    ids = [id for id, _, _ in joined.members]
+    if join.instance is None and leads and not ids:
+        why = f"{member} leads generation {generation}, and gets no list of members"
         yield CLASSIC[1], _violation(why, "the list of members", "an empty list", "list", "missing")
-    if asked.get("groupInstanceId") is None and ids and not leads:
-        why = f"{body['leader'] or 'no member'} leads generation {body['generationId']}, and {member} gets the list"
+    if join.instance is None and ids and not leads:
+        why = f"{joined.leader or 'no member'} leads generation {generation}, and {member} gets the list"
         yield CLASSIC[1], _violation(why, "an empty list", f"{len(ids)} members", "list", "to a follower")
-    if len({*ids}) < len(ids):
-        seen: set[str] = set()
-        twice = next(each for each in ids if each in seen or seen.add(each))  # type: ignore[func-returns-value]
+    if (twice := next((id for id, times in Counter(ids).items() if times > 1), None)) is not None:
         why = f"the list of the leader {member} has {twice} twice"
         yield CLASSIC[2], _violation(why, f"{twice} once", "twice", "list", "repeats")
     if leads and ids and member not in ids:
@@ -220,13 +224,17 @@ def _wrong_list(asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[B
         yield CLASSIC[2], _violation(why, f"{member} in the list", f"{len(ids)} others", "list", "lacks a member")
 
 
-def _wrong_protocol(asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
+def _wrong_protocol(join: Join, joined: Joined) -> Iterator[Breach]:
     """The protocol of a generation that a member joins is one that it listed. A static member that takes its place
     again in a stable group need not have been asked."""
-    offered, chosen = [each["name"] for each in asked["protocols"]], body["protocolName"]
-    if asked.get("groupInstanceId") is None and chosen not in offered:
-        why = f"{body['memberId']} listed {', '.join(offered)}, and joins a generation with protocol {chosen}"
-        yield CLASSIC[3], _violation(why, "a protocol that it listed", str(chosen), "protocol", "not common")
+    offered = [name for name, _ in join.protocols]
+    if join.instance is None and joined.protocol not in offered:
+        why = f"{joined.member} listed {', '.join(offered)}, and joins a generation with protocol {joined.protocol}"
+        yield CLASSIC[3], _violation(why, "a protocol that it listed", str(joined.protocol), "protocol", "not common")
+
+
+def _sum(assignment: Hashable) -> int:
+    return zlib.crc32(as_bytes(assignment))
 
 
 def _violation(why: str, expected: str, observed: str, *shape: str) -> Violation:

@@ -1,8 +1,9 @@
 """What the cluster is known to be from answers to Metadata: names, ids and partitions of topics."""
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from kipcheck.conformance.live.server.topics import Topic, Topics
 
@@ -13,6 +14,8 @@ CHANGED_MS: Final = 300_000
 """So long after a topic grew some clients may not know it (``metadata.max.age.ms``)."""
 Client = tuple[str, str]
 """Host and client id."""
+Row = tuple[int, str | None, uuid.UUID | None, int]
+"""Of a topic: error, name, id and number of partitions."""
 
 
 @dataclass(slots=True)
@@ -24,20 +27,18 @@ class Facts:
     _number: int = 0
     """Of topics in ``told``."""
 
-    def described(self, client: Client, body: Any, ms: int) -> None:
+    def described(self, client: Client, topics: Iterable[Row], ms: int) -> None:
         """An answer to Metadata passed."""
         found = self.told[client] = self.told.pop(client, {})
         self._number -= len(found)
-        for each in body["topics"]:
-            name, partitions = each.get("name"), len(each["partitions"])
-            if each["errorCode"] or not name:
+        for error, name, id, partitions in topics:
+            if error or not name:
                 continue
             known = self.topics.by_name.get(name)
             if known is None and len(self.topics.by_name) >= MOST_TOPICS:
                 continue
             if known is not None and known.partitions != partitions:
                 self._changed_ms[name] = ms
-            id = each.get("topicId")
             if known is None or known.partitions != partitions or (id and known.id != id):
                 made = Topic(name, partitions, id if id else (known.id if known is not None else _NO_ID))
                 self.topics.by_name[name] = made

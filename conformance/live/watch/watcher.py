@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -71,6 +71,8 @@ class Asked:
     correlation: int
     received: Received | None = None
     """None: it is not read."""
+    sent: Any = None
+    """What was read of it, for laws; None: nothing."""
     event: RequestSeen | None = None
     track: Track | None = None
     reported: int | None = None
@@ -204,8 +206,7 @@ class Watcher:
             if not found.is_unread:
                 with self._ours(connection):
                     self._read(connection, found, payload, waits)
-                    passed = ms_of(at_s), connection.number, found.received.api, version
-                    for wrong in self._embedded.asked(*passed, content.body, payload):
+                    for wrong in self._embedded.asked(found.received, found.sent, payload):
                         self._damaged(connection, found, wrong)
         except TooManyEntries:
             return self._crowded(connection, found)
@@ -263,18 +264,18 @@ class Watcher:
                 self.missed(connection)
             return
         with self._ours(connection):
-            if asked.reported is not None:
-                self._answers_reported(asked, self._contents.answered(at_s, request, body))
+            reply = self._contents.reply(request, body)
+            answer = self._contents.answered(at_s, request, body, asked.sent, reply)
+            self._answers_reported(asked, answer)
             if asked.is_unread:
                 return
-            event = self._answered(connection, asked, request, body, at_s, len(payload))
-            passed = ms_of(at_s), connection.number, request.api, request.version
-            for wrong in self._embedded.answered(*passed, request.body, body, payload):
-                if not self.coordinators.is_sent(request.body, body):
+            event = self._answered(connection, asked, request, answer, reply, len(payload))
+            for wrong in self._embedded.answered(at_s, request, asked.sent, reply, payload):
+                if not self.coordinators.is_sent(request.group, asked.sent, reply):
                     self._damaged(connection, asked, wrong)
             if request.api not in OF_A_GROUP:
                 return self._leave(asked, DESCRIBED if request.api == DESCRIBE else CONTEXT)
-            if event is not None and self._judge_coordinator(connection, asked, event, body, payload):
+            if event is not None and self._judge_coordinator(connection, asked, event, reply, payload):
                 self._judged(asked)
             self._count(asked)
 
@@ -348,8 +349,9 @@ class Watcher:
                 connection.software = f"{named[0]} {named[1]}"
         if request.api not in OF_A_GROUP:
             return
-        self.coordinators.asked(request.api, body)
-        event = self._contents.asked(request)
+        asked.sent = self._contents.sent(request)
+        self.coordinators.asked(request.group, asked.sent)
+        event = self._contents.asked(request, asked.sent)
         if request.pipelined and not waits:
             # It only may have been written early: client/correlates is about requests that certainly were.
             event = replace(event, correlation=f"{asked.correlation} after an answer")
@@ -371,7 +373,7 @@ class Watcher:
 
     def _track(self, connection: Connection, asked: Asked, request: Received, event: RequestSeen) -> Track | None:
         """The history that a request belongs to; None if its sender need not be a member."""
-        group, id = request.body["groupId"], event.member or ""
+        group, id = request.group, event.member or ""
         found, owner = connection.tracks.get(group), self._tracks.get((group, id)) if id else None
         if found is not None:
             if owner is not None and owner is not found:
@@ -435,7 +437,7 @@ class Watcher:
         """A record inside a request or an answer is damaged. Of an answer its sender is not the writer."""
         assert asked.received is not None
         self._judged(asked)
-        group, id = event.group or asked.received.body["groupId"], event.member
+        group, id = event.group or asked.received.group, event.member
         if event.api.endswith("Request"):
             track, about = asked.track, self._member(connection, group)
             id = track.member if track is not None else ""
@@ -447,13 +449,12 @@ class Watcher:
     # Answers
 
     def _answered(
-        self, connection: Connection, asked: Asked, request: Received, body: Mapping[str, Any], at_s: float, size: int
+        self, connection: Connection, asked: Asked, request: Received, event: AnswerSeen, reply: Any, size: int
     ) -> AnswerSeen | None:
         """The event of the answer; None for Metadata."""
         if request.api == "Metadata":
-            self.facts.described((connection.host, connection.client_id), body, ms_of(at_s))
+            self.facts.described((connection.host, connection.client_id), reply[0], event.ms)
             return None
-        event = self._contents.answered(at_s, request, body)
         if request.api == "ApiVersions":
             connection.offered = event
             return event
@@ -472,16 +473,15 @@ class Watcher:
         return event
 
     def _judge_coordinator(
-        self, connection: Connection, asked: Asked, event: AnswerSeen, body: Mapping[str, Any], payload: bytes
+        self, connection: Connection, asked: Asked, event: AnswerSeen, reply: Any, payload: bytes
     ) -> bool:
         """Whether a law of coordinators read the answer."""
         request = asked.received
         assert request is not None
-        group = request.body["groupId"]
-        is_read, breaches = self.coordinators.answered(connection.number, request.api, request.body, body)
+        is_read, breaches = self.coordinators.answered(connection.number, request.group, asked.sent, reply)
         for law, violation in breaches:
-            member = str(body.get("memberId") or request.body.get("memberId") or "")
-            about = Member(group, connection.client_id, connection.broker, COORDINATOR)
+            member = event.member or (event.to or ("",))[0]
+            about = Member(request.group, connection.client_id, connection.broker, COORDINATOR)
             events = [each for each in (asked.event, event) if each is not None]
             self.judging.answer_breaks(about, member, law, violation, events, payload)
         return is_read

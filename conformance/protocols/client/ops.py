@@ -1,6 +1,6 @@
 """The steps of a script for a live client: what the broker and the other members of its group do.
 
-The answer to a step is the traffic while it lasts as a list of plain events.
+The answer to a step is the traffic while it lasts, as a list of the events of ``client.events``.
 """
 
 from dataclasses import dataclass

@@ -4,62 +4,92 @@ A premise is a list of kinds of events, which have to occur in this order, with 
 them breaks no law, and does not keep it either: it is not judged.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.protocols.client import events, terms
 from kipcheck.conformance.protocols.client.trace import events_of, generation_of
+from kipcheck.conformance.protocols.group.request_rules import PROTOCOL_SINCE
 
 Premise: TypeAlias = Callable[[History], bool]
+Kind: TypeAlias = Callable[[events.Event], Any]
+"""Whether an event is of the kind: true or false in a condition."""
 
 EAGER: Final = frozenset({RANGE, ROUNDROBIN, STICKY})
 """Kafka's assignors that support nothing else: a member that offers one is eager."""
-PROTOCOL_SINCE: Final = 5
-"""The version of SyncGroup that has the type of consumers and the protocol."""
+
+
+def _request(*apis: str, which: Callable[[events.RequestSeen], Any] = lambda request: True) -> Kind:
+    return lambda event: isinstance(event, events.RequestSeen) and event.api in apis and which(event)
+
+
+def _answer(*apis: str, which: Callable[[events.AnswerSeen], Any] = lambda answer: True) -> Kind:
+    """An answer without an error."""
+    return lambda event: isinstance(event, events.AnswerSeen) and event.api in apis and not event.error and which(event)
+
+
+def _error(*errors: int, apis: tuple[str, ...] = ()) -> Kind:
+    return lambda event: (
+        isinstance(event, events.AnswerSeen) and event.error in errors and (not apis or event.api in apis)
+    )
+
+
+def _is_a(*kinds: type[events.Event]) -> Kind:
+    return lambda event: isinstance(event, kinds)
+
+
+def _any(*kinds: Kind) -> Kind:
+    return lambda event: any(kind(event) for kind in kinds)
+
 
 # Requests
-REQUEST: Final = "request"
-JOINS: Final = "JoinGroup"
-SYNCS: Final = "SyncGroup"
-SYNCS_WITH_PROTOCOL: Final = f"SyncGroup v{PROTOCOL_SINCE}"
-BEATS: Final = "Heartbeat"
-BEATS_ANEW: Final = terms.HEARTBEAT
-BEATS_EITHER_WAY: Final = "a heartbeat of either kind of groups"
-COMMITS: Final = "OffsetCommit"
-COMMITS_AS_MEMBER: Final = "OffsetCommit with a member id"
-FETCHES: Final = "Fetch"
-AS_MEMBER: Final = "a request with a member id and a generation"
-EMBEDS: Final = "a subscription or an assignment inside a request"
-OWNS: Final = f"{terms.HEARTBEAT} with owned partitions"
-OFFERS_EAGER: Final = "JoinGroup with an eager assignor"
-OFFERS_COOPERATIVE: Final = "JoinGroup with the cooperative assignor alone"
+REQUEST: Final = _is_a(events.RequestSeen, events.RequestRefused)
+JOINS: Final = _request("JoinGroup")
+SYNCS: Final = _request("SyncGroup")
+SYNCS_WITH_PROTOCOL: Final = _request("SyncGroup", which=lambda sync: sync.version >= PROTOCOL_SINCE)
+BEATS_ANEW: Final = _request(terms.HEARTBEAT)
+BEATS_EITHER_WAY: Final = _request("Heartbeat", terms.HEARTBEAT)
+COMMITS: Final = _request("OffsetCommit")
+COMMITS_AS_MEMBER: Final = _request("OffsetCommit", which=lambda commit: commit.member)
+FETCHES: Final = _request("Fetch")
+AS_MEMBER: Final = _request(*terms.GROUP_REQUESTS)
+OWNS: Final = _request(terms.HEARTBEAT, which=lambda beat: beat.owned)
+OFFERS_EAGER: Final = _request("JoinGroup", which=lambda join: not EAGER.isdisjoint(join.assignors))
+OFFERS_COOPERATIVE: Final = _request("JoinGroup", which=lambda join: {*join.assignors} == {COOPERATIVE})
 # Answers
-JOINED: Final = "JoinGroup answered"
-LEADS: Final = "JoinGroup answered with the members"
-SYNCED: Final = "SyncGroup answered"
-HAS_EPOCH: Final = "a heartbeat answered with an epoch"
-ASSIGNED: Final = "partitions assigned"
-COMMITTED: Final = "a committed offset"
-RECORDS: Final = "records"
-MEMBERSHIP_OVER: Final = "an error that ends a membership"
-OLD_GENERATION: Final = "ILLEGAL_GENERATION"
-FENCED_INSTANCE: Final = "FENCED_INSTANCE_ID"
-MOVED: Final = "NOT_COORDINATOR"
+JOINED: Final = _answer("JoinGroup")
+SYNCED: Final = _answer("SyncGroup")
+HAS_EPOCH: Final = _answer(terms.HEARTBEAT, which=lambda answer: generation_of(answer) > 0)
+ASSIGNED: Final = _answer("SyncGroup", terms.HEARTBEAT, which=lambda answer: answer.partitions)
+COMMITTED: Final = _answer("OffsetFetch", which=lambda answer: max((answer.committed or {}).values(), default=-1) >= 0)
+RECORDS: Final = _answer("Fetch", which=lambda answer: answer.records)
+MEMBERSHIP_OVER: Final = _error(*terms.FENCING)
+OLD_GENERATION: Final = _error(KafkaError.ILLEGAL_GENERATION)
+FENCED_INSTANCE: Final = _error(KafkaError.FENCED_INSTANCE_ID)
+MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=(*terms.GROUP_REQUESTS, "JoinGroup", terms.HEARTBEAT))
 # The script
-HAS_INTERVAL: Final = "the program is started with a heartbeat interval"
-HAS_TOPICS: Final = "the program is started with topics"
-WAITED_FOR: Final = "the script waits for a stable member"
-SIGNALLED: Final = "SIGTERM"
-ENDED: Final = "the program ends"
-ENDS: Final = "SIGTERM, or the program ends"
+SIGNALLED: Final = _is_a(events.Signalled)
+ENDED: Final = _is_a(events.Ended)
+ENDS: Final = _is_a(events.Signalled, events.Ended, events.Killed)
 
-GIVEN: Final = {"heartbeat_ms": HAS_INTERVAL, "topics": HAS_TOPICS}
-"""What the program is started with."""
-SUBSCRIBES: Final = "a subscription of a client"
+# Several
+EMBEDS: Final = _any(
+    _is_a(events.RecordDamaged), _request("JoinGroup", which=lambda join: join.protocols),
+    _request("SyncGroup", which=lambda sync: sync.assignments),
+)  # fmt: skip
+"""A subscription or an assignment inside a request."""
+SUBSCRIBES: Final = _any(
+    _request("JoinGroup", which=lambda join: any(join.subscriptions or ())),
+    _request(terms.HEARTBEAT, which=lambda beat: beat.topics is not None),
+)
+WAITED_FOR: Final = _any(_is_a(events.Unsettled), lambda event: isinstance(event, events.Settled) and not event.unsent)
+"""The script waits for a stable member."""
+HAS_INTERVAL: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.heartbeat_ms is not None
+HAS_TOPICS: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.topics is not None
 
 READS: Final = (ASSIGNED, RECORDS)
 """A client reads: it is sent records once it is assigned partitions."""
@@ -67,107 +97,20 @@ NEVER_READ: Final = "the client was given no record, so it never read"
 """Why a run is inconclusive; ``kipcheck doctor`` shows what such a client sent."""
 
 
-def occurring(*kinds: str) -> Premise:
+def occurring(*kinds: Kind) -> Premise:
     """The premise that events of these kinds occur, in this order."""
     return partial(_occur, kinds)
 
 
-def _occur(kinds: Sequence[str], history: History) -> bool:
-    return in_order(_kinds_of(history), kinds)
+def _occur(kinds: tuple[Kind, ...], history: History) -> bool:
+    return in_order((event for _, event in events_of(history)), kinds)
 
 
-def reads(events: Iterable[events.Event]) -> bool:
+def reads(traffic: Iterable[events.Event]) -> bool:
     """Whether a client reads, in these events."""
-    return in_order([frozenset(kinds(event)) for event in events], READS)
+    return in_order(traffic, READS)
 
 
-def in_order(there: Sequence[frozenset[str]], wanted: Sequence[str]) -> bool:
-    left = iter(there)
-    return all(any(kind in kinds for kinds in left) for kind in wanted)
-
-
-@cached_on_history
-def _kinds_of(history: History) -> tuple[frozenset[str], ...]:
-    by_event = (frozenset(kinds(event)) for _, event in events_of(history))
-    return tuple(found for found in by_event if found)
-
-
-def kinds(event: events.Event) -> Iterator[str]:
-    """The kinds that an event is of."""
-    match event:
-        case events.RequestSeen():
-            yield from _of_request(event)
-        case events.AnswerSeen(error=error) if error:
-            yield from _of_error(event.api, error)
-        case events.AnswerSeen():
-            yield from _of_answer(event)
-        case events.RequestRefused():
-            yield REQUEST
-        case events.RecordDamaged():
-            yield EMBEDS
-        case events.Launched():
-            yield from (kind for name, kind in GIVEN.items() if getattr(event, name) is not None)
-        case events.Unsettled():
-            yield WAITED_FOR
-        case events.Settled(unsent=()):
-            yield WAITED_FOR
-        case events.Signalled():
-            yield from (SIGNALLED, ENDS)
-        case events.Ended():
-            yield from (ENDED, ENDS)
-        case events.Killed():
-            yield ENDS
-
-
-def _of_request(event: events.RequestSeen) -> Iterator[str]:
-    api = event.api
-    yield REQUEST
-    yield api
-    if api in (BEATS, BEATS_ANEW):
-        yield BEATS_EITHER_WAY
-    if api in terms.GROUP_REQUESTS:
-        yield AS_MEMBER
-    if api == COMMITS and event.member:
-        yield COMMITS_AS_MEMBER
-    if event.protocols or event.assignments:
-        yield EMBEDS
-    if api == SYNCS and event.version >= PROTOCOL_SINCE:
-        yield SYNCS_WITH_PROTOCOL
-    if any(event.subscriptions or ()) or (api == terms.HEARTBEAT and event.topics is not None):
-        yield SUBSCRIBES
-    if api == terms.HEARTBEAT and event.owned:
-        yield OWNS
-    offered = frozenset(event.assignors)
-    if offered & EAGER:
-        yield OFFERS_EAGER
-    if offered == {COOPERATIVE}:
-        yield OFFERS_COOPERATIVE
-
-
-def _of_error(api: str, error: int) -> Iterator[str]:
-    if error in terms.FENCING:
-        yield MEMBERSHIP_OVER
-    if error == terms.ILLEGAL_GENERATION:
-        yield OLD_GENERATION
-    if error == terms.FENCED_INSTANCE_ID:
-        yield FENCED_INSTANCE
-    if error == terms.NOT_COORDINATOR and api in (*terms.GROUP_REQUESTS, JOINS, terms.HEARTBEAT):
-        yield MOVED
-
-
-def _of_answer(event: events.AnswerSeen) -> Iterator[str]:
-    match event.api:
-        case "JoinGroup":
-            yield JOINED
-            if event.sizes is not None:
-                yield LEADS
-        case "SyncGroup":
-            yield SYNCED
-        case "ConsumerGroupHeartbeat" if generation_of(event) > 0:
-            yield HAS_EPOCH
-        case "OffsetFetch" if any(offset >= 0 for offset in (event.committed or {}).values()):
-            yield COMMITTED
-        case "Fetch" if event.records:
-            yield RECORDS
-    if event.api in (SYNCS, terms.HEARTBEAT) and event.partitions:
-        yield ASSIGNED
+def in_order(traffic: Iterable[events.Event], kinds: tuple[Kind, ...]) -> bool:
+    left = iter(traffic)
+    return all(any(kind(event) for event in left) for kind in kinds)

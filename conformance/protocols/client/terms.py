@@ -1,26 +1,26 @@
 """Error codes, APIs and times that invariants of live clients name."""
 
-from collections.abc import Mapping
 from typing import Final
 
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.protocols.client.ops import Topic
 
-NOT_COORDINATOR: Final = 16
-ILLEGAL_GENERATION: Final = 22
-UNKNOWN_MEMBER_ID: Final = 25
-REBALANCE_IN_PROGRESS: Final = 27
-MEMBER_ID_REQUIRED: Final = 79
-FENCED_INSTANCE_ID: Final = 82
-GROUP_ID_NOT_FOUND: Final = 69
-FENCED_MEMBER_EPOCH: Final = 110
-FENCING: Final[Mapping[int, str]] = {
-    ILLEGAL_GENERATION: "ILLEGAL_GENERATION", UNKNOWN_MEMBER_ID: "UNKNOWN_MEMBER_ID",
-    FENCED_INSTANCE_ID: "FENCED_INSTANCE_ID", FENCED_MEMBER_EPOCH: "FENCED_MEMBER_EPOCH",
-}  # fmt: skip
-"""The errors that end a membership, with their names."""
-OF_THE_ID: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, GROUP_ID_NOT_FOUND})
+FENCING: Final = frozenset({
+    KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID,
+    KafkaError.FENCED_MEMBER_EPOCH,
+})  # fmt: skip
+"""The errors that end a membership."""
+OF_THE_ID: Final = frozenset({
+    KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID, KafkaError.GROUP_ID_NOT_FOUND,
+})  # fmt: skip
 """The errors after which a member id is worth nothing, whatever generation its request had."""
-FATAL: Final = frozenset({23, 24, 26, 29, 30, 31, 35, 42, 81, FENCED_INSTANCE_ID, 111, 112, 128})
+FATAL: Final = frozenset({
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL, KafkaError.INVALID_GROUP_ID, KafkaError.INVALID_SESSION_TIMEOUT,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION, KafkaError.INVALID_REQUEST,
+    KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID,
+    KafkaError.UNSUPPORTED_ASSIGNOR, KafkaError.INVALID_REGULAR_EXPRESSION,
+})  # fmt: skip
 """Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
 OF_GROUPS: Final = frozenset({
     "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",

@@ -80,6 +80,13 @@ class TracedEvent(Generic[E_co]):
         return self.event.error or 0 if isinstance(self.event, events.AnswerSeen) else 0
 
     @property
+    def gives_other_partitions(self) -> bool:
+        """Of an answer: a heartbeat of KIP-848 with all fields is answered with the partitions that the member has."""
+        if not isinstance(self.event, events.AnswerSeen) or self.event.partitions is None:
+            return False
+        return self.now is None or self.now.partitions != frozenset(self.event.partitions)
+
+    @property
     def connection(self) -> int:
         """-1: the event is not about a connection."""
         return connection_of(self.event)
@@ -195,10 +202,10 @@ class _Reader:
             return self._end(event.ms)
         if now is not None and (now.until_ms is not None or now.member != event.member):
             now = None
-        if now is not None and event.partitions is None and now.generation == epoch:
-            return
         had = frozenset[str]() if now is None else now.partitions
         partitions = had if event.partitions is None else frozenset(event.partitions)
+        if now is not None and partitions == had and now.generation == epoch:
+            return
         self._renew(Membership(event.member or "", epoch, event.ms, None, event.ms, partitions))
 
     def _renew(self, membership: Membership) -> None:

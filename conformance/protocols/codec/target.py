@@ -5,6 +5,7 @@ from importlib import metadata
 from typing import Any
 
 from kipcheck.conformance.core.values.edition import Edition, edition
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.targets.protocol import Claims, Messages
 from kipcheck.conformance.wire import Layout, layout as layout_of
 from kipcheck.conformance.wire.errors import Refused
@@ -13,7 +14,7 @@ from kipcheck.conformance.wire.log_files import VERSIONS
 from kipcheck.conformance.wire.schema import messages, spec
 from kipcheck.conformance.wire.znodes import znode_messages, znode_versions
 
-UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+UNSUPPORTED_VERSION = KafkaError.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 class ReferenceCodec:

@@ -4,24 +4,16 @@ from collections.abc import Iterable
 from random import Random
 
 from kipcheck.conformance.core.values.case import steps_from
-from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.consumer_group import invariants
 from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    CLIENTS,
-    INTERVAL_MS,
-    OPERATIONS,
-    REBALANCE_MS,
-    Beat,
-    Pass,
-    Says,
-)
+from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, REBALANCE_MS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
-from kipcheck.conformance.protocols.consumer_group.target import adapter
+from kipcheck.conformance.protocols.consumer_group.target import MACHINE
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.terms import Says
 
 ROUNDS = 5
 """Rounds of heartbeats at the end, in which pending reassignments can finish."""
@@ -37,11 +29,6 @@ REVOKING = f"join a on t,u none; beat a told; join b on t,u none; pass {INTERVAL
 """The first member is asked to give up partitions, and still owns them: the epoch before its own is in question."""
 REVOKED = f"{REVOKING}; beat a told; beat b told"
 RETURNED = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join a on t none as i; beat b told; beat a told as i"
-
-
-def editions(name: str) -> Iterable[str]:
-    found = edition(name)
-    return (str(found),) if adapter(found) is not None else ()
 
 
 def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
@@ -83,7 +70,9 @@ def epochs(subject: Subject) -> Iterable[Conversation]:
     yield Conversation(OPERATIONS.parse_shorthand(late), "late")
 
 
-GROUPS: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: CONSUMER_GROUPS, "coordinator")
+GROUPS: Family[Subject] = operations_family(
+    OPERATIONS, MACHINE.editions, lambda edition: CONSUMER_GROUPS, "coordinator"
+)
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(

@@ -6,12 +6,12 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Lost, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer, heartbeat
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.consumer_group.trace import AnsweredHeartbeat, Group
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING
 
 _UNANSWERED = Lost("")
 
@@ -41,7 +41,8 @@ class ConsumerClients:
             op = Op(index, step, observation)
             self.known = AnsweredHeartbeat(op, OPERATIONS.event_of(step), payload(op), self.known).known_after()
 
-    def farewells(self) -> Iterator[Heartbeat]:
+    def farewells(self) -> Iterator[SentRequest]:
         """With which all members leave."""
         instances = {each.client: instance for instance, each in self.known.holders.items()}
-        return (Heartbeat(name, LEAVING, instances.get(name)) for name in self.known.clients)
+        for name in self.known.clients:
+            yield SentRequest("kipcheck", Heartbeat(name, LEAVING, instances.get(name)), HeartbeatAnswer)

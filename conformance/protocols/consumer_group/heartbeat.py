@@ -7,7 +7,8 @@ from typing import Annotated
 
 from kipcheck.conformance.core.operations.field_annotations import wire
 from kipcheck.conformance.core.operations.wire_form import message
-from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Beat, Partitions
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Beat
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 
 
 @message("ConsumerGroupHeartbeatRequest", "groupId = group")

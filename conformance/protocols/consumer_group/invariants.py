@@ -11,29 +11,13 @@ from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.consumer_group.model import (
-    FENCED_INSTANCE_ID,
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
-    INVALID_REGULAR_EXPRESSION,
-    INVALID_REQUEST,
-    LEAVING,
-    LEFT,
-    REFRESH_MS,
-    SERVER_ASSIGNORS,
-    TOPICS,
-    UNAVAILABLE,
-    UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID,
-    UNSUPPORTED_ASSIGNOR,
-    is_invalid,
-    is_regex,
-    matches,
-)
-from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Says
+from kipcheck.conformance.protocols.consumer_group import model
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED, AnsweredHeartbeat, answered_heartbeats
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
+from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.terms import Says
 
 OWNERSHIP: Final = "consumer-group/ownership"
 EPOCHS: Final = "consumer-group/epochs"
@@ -41,6 +25,7 @@ ACCEPTED: Final = ("consumer-heartbeat",)
 """Without an accepted heartbeat the group has no member."""
 ownership = partial(invariant, role=Role.COORDINATOR, checks=(OWNERSHIP,), after=ACCEPTED, unsure=is_in_doubt)
 epochs = partial(invariant, role=Role.COORDINATOR, checks=(EPOCHS,), after=ACCEPTED, unsure=is_in_doubt)
+impact = partial(any_impact, links=("KIP-848",))
 
 
 def beats(case: Case, step: Step) -> bool:
@@ -52,61 +37,61 @@ def breach(heartbeat: AnsweredHeartbeat, why: str, expected: str, *shape: str, a
     return Violation(why, (*at, heartbeat.op.index), expected, observed, shape=shape)
 
 
-@impact("A partition has two owners", "double processing", "ownership", "double-processing", links=("KIP-848",))
+@impact("A partition has two owners", "double processing", "ownership", "double-processing")
 @ownership("consumer-group/one-owner", "grp-04", applies_to=beats)
 def one_owner(history: History) -> Iterator[Violation]:
     """A partition goes to a new owner only after the old one acknowledged its revocation, left or was fenced."""
-    for each in answered_heartbeats(history):
-        for partition in each.given or ():
-            for other in each.clients.values():
-                if other.name != each.beat.client and partition in other.readable:
-                    was = other.readable[partition]
+    for step in answered_heartbeats(history):
+        for partition in step.given or ():
+            for other in step.clients.values():
+                if other.name != step.beat.client and partition in other.may_still_own:
+                    was = other.may_still_own[partition]
                     why = (
                         f"{partition_name(partition)} was assigned to {other.name}, which has not acknowledged its "
                         "revocation; "
-                        f"now it is assigned to {each.beat.client}"
+                        f"now it is assigned to {step.beat.client}"
                     )
                     kind = "never asked to revoke" if partition in other.memory.given else "not yet revoked"
-                    yield breach(each, why, f"{partition_name(partition)} to no other member yet", kind, at=[was])
+                    yield breach(step, why, f"{partition_name(partition)} to no other member yet", kind, at=[was])
 
 
-@impact("The epoch of a member falls", "double processing", "epochs", "stale-view", links=("KIP-848",))
+@impact("The epoch of a member falls", "double processing", "epochs", "stale-view")
 @epochs("consumer-group/epochs-rise", "grp-04", applies_to=beats)
 def epochs_rise(history: History) -> Iterator[Violation]:
     """The epoch of a member is above 0, and never falls while it is in the group."""
-    for each in answered_heartbeats(history):
-        if not each.accepted or each.epoch in LEFT:
+    for step in answered_heartbeats(history):
+        if not step.accepted or step.epoch in terms.LEFT:
             continue
-        if each.answered_epoch is None or each.answered_epoch < 1:
-            yield breach(each, f"{each.beat.client} got epoch {each.answered_epoch}", "an epoch above 0", "no epoch")
-        elif each.client.member and each.answered_epoch < each.client.memory.epoch:
-            why = f"{each.beat.client} had epoch {each.client.memory.epoch}; now it gets {each.answered_epoch}"
-            yield breach(each, why, f"epoch {each.client.memory.epoch} or above", "falls")
+        if step.answered_epoch is None or step.answered_epoch < 1:
+            yield breach(step, f"{step.beat.client} got epoch {step.answered_epoch}", "an epoch above 0", "no epoch")
+        elif step.client.member and step.answered_epoch < step.client.memory.epoch:
+            why = f"{step.beat.client} had epoch {step.client.memory.epoch}; now it gets {step.answered_epoch}"
+            yield breach(step, why, f"epoch {step.client.memory.epoch} or above", "falls")
 
 
-@impact("A new member gets an outdated epoch", "double processing", "epochs", "stale-view", links=("KIP-848",))
+@impact("A new member gets an outdated epoch", "double processing", "epochs", "stale-view")
 @epochs("consumer-group/group-epoch-rises", "grp-70", applies_to=beats)
 def group_epoch_rises(history: History) -> Iterator[Violation]:
     """A member that joins gets no older epoch than any member of the group has."""
-    for each in answered_heartbeats(history):
-        if each.accepted and each.intent is Says.JOIN and each.answered_epoch is not None:
-            newest = max((other.memory.epoch for other in each.clients.values() if other.member), default=0)
-            if each.answered_epoch < newest:
+    for step in answered_heartbeats(history):
+        if step.accepted and step.intent is Says.JOIN and step.answered_epoch is not None:
+            newest = max((other.memory.epoch for other in step.clients.values() if other.member), default=0)
+            if step.answered_epoch < newest:
                 why = (
-                    f"a member has epoch {newest}; {each.beat.client} joins after that, and gets {each.answered_epoch}"
+                    f"a member has epoch {newest}; {step.beat.client} joins after that, and gets {step.answered_epoch}"
                 )
-                yield breach(each, why, f"epoch {newest} or above", "older than others")
+                yield breach(step, why, f"epoch {newest} or above", "older than others")
 
 
-@impact("A member that leaves gets an unexpected epoch", "trivia", "epochs", "stale-view", links=("KIP-848",))
+@impact("A member that leaves gets an unexpected epoch", "trivia", "epochs", "stale-view")
 @epochs("consumer-group/answers-leaving", "grp-57", grade=Grade.SHOULD, applies_to=beats)
 def answers_leaving(history: History) -> Iterator[Violation]:
     """A heartbeat that leaves is answered with its own epoch."""
-    for each in answered_heartbeats(history):
-        if each.accepted and each.epoch in LEFT and each.answered_epoch != each.epoch:
-            why = f"{each.beat.client} left and got epoch {each.answered_epoch}"
+    for step in answered_heartbeats(history):
+        if step.accepted and step.epoch in terms.LEFT and step.answered_epoch != step.epoch:
+            why = f"{step.beat.client} left and got epoch {step.answered_epoch}"
             yield breach(
-                each, why, f"epoch {each.epoch}", "leaving" if each.epoch == LEAVING else "leaving for a while"
+                step, why, f"epoch {step.epoch}", "leaving" if step.epoch == terms.LEAVING else "leaving for a while"
             )
 
 
@@ -117,52 +102,42 @@ def subscribed_topics(heartbeat: AnsweredHeartbeat) -> frozenset[str]:
     names = client.topics if beat.topics is None else beat.topics
     regex = client.regex if beat.regex is None else beat.regex
     replaces = heartbeat.intent is Says.JOIN and (heartbeat.holder is not None or client.away)
-    matching = {each for each in TOPICS if matches(regex, each)} if regex else set()
-    return frozenset({*names} | matching | ({*TOPICS} if replaces else set()))
+    matching = {topic for topic in model.TOPICS if model.matches(regex, topic)} if regex else set()
+    return frozenset({*names} | matching | ({*model.TOPICS} if replaces else set()))
 
 
-@impact(
-    "A member gets partitions that it does not subscribe to, or that do not exist",
-    "wrong data",
-    "ownership",
-    "wrong-data",
-    "double-processing",
-    links=("KIP-848",),
-)
+@impact("A member gets partitions that it does not subscribe to, or that do not exist", "wrong data", "ownership",
+        "wrong-data", "double-processing")  # fmt: skip
 @ownership("consumer-group/co-subscription", "grp-71", applies_to=beats)
 def co_subscription(history: History) -> Iterator[Violation]:
     """Partitions that are newly assigned to a member exist, and belong to topics that it subscribes to."""
-    for each in answered_heartbeats(history):
-        topics = subscribed_topics(each)
-        for topic, number in sorted({*(each.given or ())} - {*each.client.memory.given}):
+    for step in answered_heartbeats(history):
+        topics = subscribed_topics(step)
+        for topic, number in sorted({*(step.given or ())} - {*step.client.memory.given}):
             if topic not in topics:
                 wants = ", ".join(sorted(topics)) or "nothing"
-                why = f"{each.beat.client} subscribes to {wants}, and gets {topic}-{number}"
-                yield breach(each, why, "partitions of its topics", "not subscribed")
-            elif not 0 <= number < TOPICS.get(topic, 0):
-                yield breach(each, f"{topic}-{number} does not exist", "existing partitions", "not there")
+                why = f"{step.beat.client} subscribes to {wants}, and gets {topic}-{number}"
+                yield breach(step, why, "partitions of its topics", "not subscribed")
+            elif not 0 <= number < model.TOPICS.get(topic, 0):
+                yield breach(step, f"{topic}-{number} does not exist", "existing partitions", "not there")
 
 
-@impact(
-    "A member with an outdated epoch is not fenced",
-    "double processing",
-    "epochs",
-    "double-processing",
-    "stale-view",
-    links=("KIP-848",),
-)
+@impact("A member with an outdated epoch is not fenced", "double processing", "epochs", "double-processing",
+        "stale-view")  # fmt: skip
 @epochs("consumer-group/stale-epoch-fenced", "grp-72", applies_to=beats)
 def stale_epoch_fenced(history: History) -> Iterator[Violation]:
     """An epoch is refused if it is a stranger's, too new, too old, or the previous one with too many partitions."""
-    for each in answered_heartbeats(history):
-        if each.accepted and each.intent is Says.STAY and each.client.member and each.epoch > 0:
-            last = each.client.memory.epoch
-            if each.epoch > last or (each.epoch < last and not _may_be_a_repetition(each)):
-                why = f"{each.beat.client} has epoch {last}, and is accepted with epoch {each.epoch}"
-                yield breach(each, why, f"refused: {FENCED_MEMBER_EPOCH}", "newer" if each.epoch > last else "stale")
-        elif each.accepted and each.epoch > 0 and _never_joined(each):
-            why = f"{each.beat.client} never joined, and is accepted with epoch {each.epoch}"
-            yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never joined")
+    for step in answered_heartbeats(history):
+        if step.accepted and step.intent is Says.STAY and step.client.member and step.epoch > 0:
+            last = step.client.memory.epoch
+            if step.epoch > last or (step.epoch < last and not _may_be_a_repetition(step)):
+                why = f"{step.beat.client} has epoch {last}, and is accepted with epoch {step.epoch}"
+                yield breach(
+                    step, why, f"refused: {terms.FENCED_MEMBER_EPOCH}", "newer" if step.epoch > last else "stale"
+                )
+        elif step.accepted and step.epoch > 0 and _never_joined(step):
+            why = f"{step.beat.client} never joined, and is accepted with epoch {step.epoch}"
+            yield breach(step, why, f"refused: {terms.UNKNOWN_MEMBER_ID}", "never joined")
 
 
 def _may_be_a_repetition(heartbeat: AnsweredHeartbeat) -> bool:
@@ -171,30 +146,28 @@ def _may_be_a_repetition(heartbeat: AnsweredHeartbeat) -> bool:
     return heartbeat.epoch == client.previous and owned is not None and {*owned} <= {*client.memory.given}
 
 
-@impact("A member is fenced because a response was lost", "trivia", "guards", "needless-move", links=("KIP-848",))
+@impact("A member is fenced because a response was lost", "trivia", "guards", "needless-move")
 @epochs("consumer-group/repetition-taken", "grp-73", grade=Grade.SHOULD, applies_to=beats)
 def repetition_taken(history: History) -> Iterator[Violation]:
     """After a lost response a member may repeat its previous epoch, if it owns no more than it was assigned."""
-    for each in answered_heartbeats(history):
-        stays = each.intent is Says.STAY and each.client.member and each.epoch > 0 and not each.client.joins
-        if stays and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each) and each.client.unused:
-            last = each.client.memory.epoch
-            why = f"{each.beat.client} repeats epoch {each.epoch}, which it had before {last}"
-            yield breach(each, why, "accepted", "fenced")
+    for step in answered_heartbeats(history):
+        stays = step.intent is Says.STAY and step.client.member and step.epoch > 0 and not step.client.joins
+        if stays and step.error == terms.FENCED_MEMBER_EPOCH and _may_be_a_repetition(step) and step.client.unused:
+            last = step.client.memory.epoch
+            why = f"{step.beat.client} repeats epoch {step.epoch}, which it had before {last}"
+            yield breach(step, why, "accepted", "fenced")
 
 
-@impact(
-    "An invalid heartbeat is refused with another error", "trivia", "error-codes", "misled-operator", links=("KIP-848",)
-)
+@impact("An invalid heartbeat is refused with another error", "trivia", "error-codes", "misled-operator")
 @epochs("consumer-group/names-the-fault", "grp-74", grade=Grade.SHOULD, applies_to=beats, after=())
 def names_the_fault(history: History) -> Iterator[Violation]:
     """An invalid heartbeat is refused with the error that says why."""
-    for each in answered_heartbeats(history):
-        expected = _fault(each)
-        if expected and each.error not in expected:
-            why = f"{each.beat.client} sends {each.intent.value} with epoch {each.epoch}"
+    for step in answered_heartbeats(history):
+        expected = _fault(step)
+        if expected and step.error not in expected:
+            why = f"{step.beat.client} sends {step.intent.value} with epoch {step.epoch}"
             owed = " or ".join(expected)
-            yield breach(each, why, f"refused: {owed}", "accepted" if each.accepted else "error", expected[0])
+            yield breach(step, why, f"refused: {owed}", "accepted" if step.accepted else "error", expected[0])
 
 
 def _never_joined(heartbeat: AnsweredHeartbeat) -> bool:
@@ -204,165 +177,157 @@ def _never_joined(heartbeat: AnsweredHeartbeat) -> bool:
 def _fault(heartbeat: AnsweredHeartbeat) -> tuple[str, ...]:
     """The expected errors, any of which is right; none if it is not certain that the heartbeat is refused."""
     beat, sent = heartbeat.beat, heartbeat.epoch
-    invalid = is_invalid(beat, sent, heartbeat.owned)
-    unsupported = beat.assignor not in (None, *SERVER_ASSIGNORS)
+    invalid = model.is_invalid(beat, sent, heartbeat.owned)
+    unsupported = beat.assignor not in (None, *model.SERVER_ASSIGNORS)
     if invalid or unsupported:
-        return (*((INVALID_REQUEST,) if invalid else ()), *((UNSUPPORTED_ASSIGNOR,) if unsupported else ()))
+        return (*((terms.INVALID_REQUEST,) if invalid else ()), *((model.UNSUPPORTED_ASSIGNOR,) if unsupported else ()))
     if not heartbeat.before.existed and sent != 0:
-        return GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID
+        return terms.GROUP_ID_NOT_FOUND, terms.UNKNOWN_MEMBER_ID
     if heartbeat.taken_by:
-        return (UNRELEASED_INSTANCE_ID if sent == 0 else FENCED_INSTANCE_ID,)
+        return (terms.UNRELEASED_INSTANCE_ID if sent == 0 else terms.FENCED_INSTANCE_ID,)
     if sent > 0 and _never_joined(heartbeat):
-        others = {FENCED_INSTANCE_ID: heartbeat.holder is not None, FENCED_MEMBER_EPOCH: heartbeat.client.away}
-        return (UNKNOWN_MEMBER_ID, *(error for error, possible in others.items() if possible))
+        others = {
+            terms.FENCED_INSTANCE_ID: heartbeat.holder is not None,
+            terms.FENCED_MEMBER_EPOCH: heartbeat.client.away,
+        }
+        return (terms.UNKNOWN_MEMBER_ID, *(error for error, possible in others.items() if possible))
     client = heartbeat.client
     joins = sent == 0 and not client.member and not client.away and heartbeat.holder is None
-    if not (joins and beat.regex) or is_regex(beat.regex):
+    if not (joins and beat.regex) or model.is_regex(beat.regex):
         return ()
     # A member that joins again with another instance id keeps the first one, too.
-    return (INVALID_REGULAR_EXPRESSION, *((UNRELEASED_INSTANCE_ID,) if beat.instance is not None else ()))
+    return (model.INVALID_REGULAR_EXPRESSION, *((terms.UNRELEASED_INSTANCE_ID,) if beat.instance is not None else ()))
 
 
-@impact(
-    "A silent member keeps its partitions, or a live one loses them",
-    "stuck group",
-    "guards",
-    "unread-partition",
-    "needless-move",
-    links=("KIP-848",),
-)
+@impact("A silent member keeps its partitions, or a live one loses them", "stuck group", "guards", "unread-partition",
+        "needless-move")  # fmt: skip
 @epochs("consumer-group/silent-are-fenced", "grp-75", applies_to=lambda case, step: True)
 def silent_are_fenced(history: History) -> Iterator[Violation]:
     """A member that was silent for its session timeout is unknown; one that was not, and need not revoke, is known."""
-    for each in answered_heartbeats(history):
-        client = each.client
-        if each.intent is not Says.STAY or not client.member or each.beat.behind:
+    for step in answered_heartbeats(history):
+        client = step.client
+        if step.intent is not Says.STAY or not client.member or step.beat.behind:
             continue
-        if each.beat.instance is not None and (each.holder is None or each.holder.client != client.name):
+        if step.beat.instance is not None and (step.holder is None or step.holder.client != client.name):
             continue
-        if each.accepted and client.silent_ms >= each.before.config.session_ms:
-            why = f"{each.beat.client} was silent for {client.silent_ms} ms, and is accepted as a member"
-            yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
-        elif each.error == UNKNOWN_MEMBER_ID and not client.expired and not client.revoking_ms:
-            why = f"{each.beat.client} was silent for only {client.silent_ms} ms, and is unknown"
-            yield breach(each, why, "accepted", "fenced too early")
+        if step.accepted and client.silent_ms >= step.before.config.session_ms:
+            why = f"{step.beat.client} was silent for {client.silent_ms} ms, and is accepted as a member"
+            yield breach(step, why, f"refused: {terms.UNKNOWN_MEMBER_ID}", "never fenced")
+        elif step.error == terms.UNKNOWN_MEMBER_ID and not client.expired and not client.revoking_ms:
+            why = f"{step.beat.client} was silent for only {client.silent_ms} ms, and is unknown"
+            yield breach(step, why, "accepted", "fenced too early")
 
 
-@impact(
-    "A member that does not revoke blocks the group", "stuck group", "guards", "unread-partition", links=("KIP-848",)
-)
+@impact("A member that does not revoke blocks the group", "stuck group", "guards", "unread-partition")
 @epochs("consumer-group/late-revokers-are-fenced", "grp-75", applies_to=lambda case, step: True)
 def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
     """A member that does not revoke partitions within its rebalance timeout is fenced."""
-    for each in answered_heartbeats(history):
-        if each.accepted and each.intent is Says.STAY and each.client.revoking_ms >= REBALANCE_MS:
-            why = f"{each.beat.client} still owns what it was asked to revoke {each.client.revoking_ms} ms ago"
-            yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
+    for step in answered_heartbeats(history):
+        if step.accepted and step.intent is Says.STAY and step.client.revoking_ms >= REBALANCE_MS:
+            why = f"{step.beat.client} still owns what it was asked to revoke {step.client.revoking_ms} ms ago"
+            yield breach(step, why, f"refused: {terms.UNKNOWN_MEMBER_ID}", "never fenced")
 
 
-@impact("A partition stays without an owner", "stuck group", "balance", "unread-partition", links=("KIP-848",))
+@impact("A partition stays without an owner", "stuck group", "balance", "unread-partition")
 @ownership("consumer-group/settles", "grp-76", grade=Grade.SHOULD, applies_to=beats)
 def settles(history: History) -> Iterator[Violation]:
     """If nothing else happens, every subscribed partition has an owner within a few rounds."""
-    for each in answered_heartbeats(history):
-        if each.rounds < SETTLED or not each.accepted or any(client.fenced for client in each.clients.values()):
+    for step in answered_heartbeats(history):
+        if step.rounds < SETTLED or not step.accepted or any(client.fenced for client in step.clients.values()):
             continue
-        if any(holder.away for holder in each.before.holders.values()):
+        if any(holder.away for holder in step.before.holders.values()):
             continue  # their partitions are kept for them
-        members = [client for client in each.clients.values() if client.member]
-        owned = {partition for client in members for partition in client.memory.given} | {*(each.given or ())}
-        wanted = {(topic, number) for client in members for topic in client.topics for number in range(TOPICS[topic])}
+        members = [client for client in step.clients.values() if client.member]
+        owned = {partition for client in members for partition in client.memory.given} | {*(step.given or ())}
+        wanted = {
+            (topic, number) for client in members for topic in client.topics for number in range(model.TOPICS[topic])
+        }
         for topic, number in sorted(wanted - owned):
-            why = f"{topic}-{number} has no owner after {each.rounds} rounds in which every member sent what it owns"
-            yield breach(each, why, f"an owner of {topic}-{number}", "left over")
+            why = f"{topic}-{number} has no owner after {step.rounds} rounds in which every member sent what it owns"
+            yield breach(step, why, f"an owner of {topic}-{number}", "left over")
             return
 
 
 # Static members
 
 
-@impact("Two processes are one static member", "double processing", "guards", "double-processing", links=("KIP-848",))
+@impact("Two processes are one static member", "double processing", "guards", "double-processing")
 @epochs("consumer-group/one-holder", "grp-110", applies_to=beats)
 def one_holder(history: History) -> Iterator[Violation]:
     """An instance id has one member: until it leaves or its session ends, another one with that id is refused."""
-    for each in answered_heartbeats(history):
-        if each.accepted and each.taken_by:
-            owed = UNRELEASED_INSTANCE_ID if each.intent is Says.JOIN else FENCED_INSTANCE_ID
-            why = f"{each.taken_by} is the member with instance id {each.beat.instance}; {each.beat.client} is accepted"
-            yield breach(each, why, f"refused: {owed}", "joins" if each.intent is Says.JOIN else each.intent.value)
+    for step in answered_heartbeats(history):
+        if step.accepted and step.taken_by:
+            owed = terms.UNRELEASED_INSTANCE_ID if step.intent is Says.JOIN else terms.FENCED_INSTANCE_ID
+            why = f"{step.taken_by} is the member with instance id {step.beat.instance}; {step.beat.client} is accepted"
+            yield breach(step, why, f"refused: {owed}", "joins" if step.intent is Says.JOIN else step.intent.value)
 
 
-@impact(
-    "A static member that restarts loses its partitions", "trivia", "ownership", "needless-move",
-    links=("KIP-848",),
-)  # fmt: skip
+@impact("A static member that restarts loses its partitions", "trivia", "ownership", "needless-move")
 @ownership("consumer-group/kept-while-away", "grp-111", applies_to=beats)
 def kept_while_away(history: History) -> Iterator[Violation]:
     """What a static member had when it left for a while goes to no other member before its session ends."""
-    for each in answered_heartbeats(history):
-        for instance, holder in each.before.holders.items():
-            own = instance == each.beat.instance or holder.client == each.beat.client
-            for partition in sorted({*holder.kept} & {*(each.given or ())} if holder.away and not own else ()):
+    for step in answered_heartbeats(history):
+        for instance, holder in step.before.holders.items():
+            own = instance == step.beat.instance or holder.client == step.beat.client
+            for partition in sorted({*holder.kept} & {*(step.given or ())} if holder.away and not own else ()):
                 why = (
                     f"{partition_name(partition)} is kept for instance {instance}, which left for a while; now it is "
-                    f"assigned to {each.beat.client}"
+                    f"assigned to {step.beat.client}"
                 )
-                yield breach(each, why, f"{partition_name(partition)} to no other member yet", "away")
+                yield breach(step, why, f"{partition_name(partition)} to no other member yet", "away")
 
 
-@impact(
-    "A static member that restarts loses its partitions", "trivia", "ownership", "needless-move",
-    links=("KIP-848",),
-)  # fmt: skip
+@impact("A static member that restarts loses its partitions", "trivia", "ownership", "needless-move")
 @ownership("consumer-group/gets-it-back", "grp-112", grade=Grade.SHOULD, applies_to=beats)
 def gets_it_back(history: History) -> Iterator[Violation]:
     """A process that joins as an instance that left for a while, in a group without others, gets what that had."""
-    for each in answered_heartbeats(history):
-        holder = each.holder
-        if not each.accepted or each.intent is not Says.JOIN or holder is None or not holder.away:
+    for step in answered_heartbeats(history):
+        holder = step.holder
+        if not step.accepted or step.intent is not Says.JOIN or holder is None or not holder.away:
             continue
-        if len(each.before.holders) > 1 or any(other.member or other.expired for other in each.clients.values()):
+        if len(step.before.holders) > 1 or any(other.member or other.expired for other in step.clients.values()):
             continue
-        wanted = {each_ for each_ in holder.kept if each_[0] in (each.beat.topics or ())}
-        for partition in sorted(wanted - {*(each.given or ())}):
-            why = f"instance {each.beat.instance} had {partition_name(partition)}; {each.beat.client} does not get it"
-            yield breach(each, why, f"{partition_name(partition)} to {each.beat.client}", "lost")
+        wanted = {partition for partition in holder.kept if partition[0] in (step.beat.topics or ())}
+        for partition in sorted(wanted - {*(step.given or ())}):
+            why = f"instance {step.beat.instance} had {partition_name(partition)}; {step.beat.client} does not get it"
+            yield breach(step, why, f"{partition_name(partition)} to {step.beat.client}", "lost")
             break
 
 
-@impact(
-    "A static member that restarts makes the group rebalance", "trivia", "ownership", "needless-move",
-    links=("KIP-345", "KIP-848"),
-)  # fmt: skip
+@impact("A static member that restarts makes the group rebalance", "trivia", "ownership", "needless-move",
+        links=("KIP-345", "KIP-848"))  # fmt: skip
 @ownership("consumer-group/takeover-without-rebalance", "grp-152", grade=Grade.SHOULD, applies_to=beats)
 def takeover_without_rebalance(history: History) -> Iterator[Violation]:
     """A process that joins as an instance that left a group at rest, with its topics, gets the epoch that all have."""
-    for each in answered_heartbeats(history):
-        rest = each.before.rest
-        if each.accepted and each.replaces and rest is not None and each.answered_epoch != rest:
-            why = f"all members have epoch {rest}; {each.beat.client} joins as instance {each.beat.instance}, as before"
-            yield breach(each, why, f"epoch {rest}", "another epoch")
+    for step in answered_heartbeats(history):
+        rest = step.before.rest
+        if step.accepted and step.replaces and rest is not None and step.answered_epoch != rest:
+            why = f"all members have epoch {rest}; {step.beat.client} joins as instance {step.beat.instance}, as before"
+            yield breach(step, why, f"epoch {rest}", "another epoch")
 
 
 # Regular expressions
 
 
-@impact("A regular expression is not followed", "stuck group", "balance", "unread-partition", links=("KIP-848",))
+@impact("A regular expression is not followed", "stuck group", "balance", "unread-partition")
 @ownership("consumer-group/regex-is-followed", "grp-113", grade=Grade.SHOULD, applies_to=beats)
 def regex_is_followed(history: History) -> Iterator[Violation]:
     """A member that is alone and subscribes to an expression soon has all partitions of the topics that match."""
-    for each in answered_heartbeats(history):
-        client = each.client
-        if not client.regex or each.rounds < SETTLED or each.before.waited_ms < REFRESH_MS or not each.accepted:
+    for step in answered_heartbeats(history):
+        client = step.client
+        if not client.regex or step.rounds < SETTLED or step.before.waited_ms < model.REFRESH_MS or not step.accepted:
             continue
-        if any(other.name != client.name and (other.member or other.fenced) for other in each.clients.values()):
+        if any(other.name != client.name and (other.member or other.fenced) for other in step.clients.values()):
             continue
         wanted = {
-            (name, number) for name, size in TOPICS.items() if matches(client.regex, name) for number in range(size)
+            (name, number)
+            for name, size in model.TOPICS.items()
+            if model.matches(client.regex, name)
+            for number in range(size)
         }
-        for partition in sorted(wanted - {*client.memory.given} - {*(each.given or ())}):
+        for partition in sorted(wanted - {*client.memory.given} - {*(step.given or ())}):
             why = f"{client.name} subscribes to {client.regex}, and does not get {partition_name(partition)}"
-            yield breach(each, why, f"{partition_name(partition)} to {client.name}", "not followed")
+            yield breach(step, why, f"{partition_name(partition)} to {client.name}", "not followed")
             break
 
 
@@ -374,7 +339,7 @@ def _may_join(heartbeat: AnsweredHeartbeat) -> bool:
     room.
     """
     own, clients = heartbeat.client, heartbeat.clients.values()
-    others = sum(each.member or each.away for each in clients if each.name != own.name)
+    others = sum(client.member or client.away for client in clients if client.name != own.name)
     return not (own.member or own.away or own.expired) and others < heartbeat.before.config.max_size
 
 
@@ -387,20 +352,22 @@ def _may_stay(heartbeat: AnsweredHeartbeat) -> bool:
     return is_well and as_itself and in_time and heartbeat.epoch == own.memory.epoch > 0
 
 
-@impact(
-    "A consumer cannot join its group, or stay in it", "stuck group", "guards", "refused-peer", "unread-partition",
-    links=("KIP-848",),
-)  # fmt: skip
+@impact("A consumer cannot join its group, or stay in it", "stuck group", "guards", "refused-peer", "unread-partition")
 @epochs("consumer-group/admits-members", "grp-164", applies_to=beats, after=())
 def admits_members(history: History) -> Iterator[Violation]:
     """A valid heartbeat of a client that joins a group with room, or of a member with its own epoch, is accepted."""
     stated = set[str | None]()
-    for each in answered_heartbeats(history):
-        beat, joins = each.beat, each.epoch == 0
+    for step in answered_heartbeats(history):
+        beat, joins = step.beat, step.epoch == 0
         new_instance = beat.instance is None or beat.instance not in stated
         stated.add(beat.instance)
-        if each.accepted or each.error in UNAVAILABLE or _fault(each) or (beat.regex and not is_regex(beat.regex)):
+        if (
+            step.accepted
+            or step.error in terms.UNAVAILABLE
+            or _fault(step)
+            or (beat.regex and not model.is_regex(beat.regex))
+        ):
             continue
-        if (new_instance and _may_join(each)) if joins else _may_stay(each):
-            why = f"{beat.client} joins" if joins else f"{beat.client} is a member, and sends its epoch {each.epoch}"
-            yield breach(each, why, "accepted", "joins" if joins else "stays", each.error)
+        if (new_instance and _may_join(step)) if joins else _may_stay(step):
+            why = f"{beat.client} joins" if joins else f"{beat.client} is a member, and sends its epoch {step.epoch}"
+            yield breach(step, why, "accepted", "joins" if joins else "stays", step.error)

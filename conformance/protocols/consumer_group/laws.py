@@ -5,8 +5,9 @@ from typing import Any, TypeAlias
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_name
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, TOPICS, Member, State, matches
-from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, SESSION_MS, Beat, Event, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.model import TOPICS, Member, State, matches
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, SESSION_MS, Beat, Event, Pass
+from kipcheck.conformance.protocols.reconciled.terms import AWAY, Says
 
 Step: TypeAlias = Did[State, Any]
 

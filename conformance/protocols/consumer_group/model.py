@@ -5,68 +5,33 @@ generate their member ids. Every heartbeat is answered immediately; a regular ex
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    ASSIGNORS,
-    CLIENTS,
-    INSTANCES,
-    PASSES,
-    REBALANCE_MS,
-    SUBSCRIPTIONS,
-    Action,
-    Answered,
-    Beat,
-    Event,
-    Owns,
-    Partitions,
-    Pass,
-    Rejected,
-    Says,
-)
+from kipcheck.conformance.protocols.consumer_group import ops
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, DEFAULT, Config, Rules
+from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.model import (
+    ReconciledGroup,
+    balanced,
+    holder_of,
+    member_of,
+    part_of,
+    with_member,
+)
+from kipcheck.conformance.protocols.reconciled.terms import Says
 
 TOPICS: Final = {"t": 3, "u": 2}
 """Existing topics, with their numbers of partitions."""
-LEAVING: Final = -1
-"""The member epoch of a leaving member, and of the answer to it."""
-AWAY: Final = -2
-"""The same of a static member that leaves for a while."""
-LEFT: Final = (LEAVING, AWAY)
-SERVER_ASSIGNORS: Final = ASSIGNORS[:2]
+SERVER_ASSIGNORS: Final = ops.ASSIGNORS[:2]
 REFRESH_MS: Final = 10_000
 """The least time between two resolutions of regular expressions."""
 
-INVALID_REQUEST = "INVALID_REQUEST"
-GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
-UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
-FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
-FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
-UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
 UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
 INVALID_REGULAR_EXPRESSION = "INVALID_REGULAR_EXPRESSION"
 GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
-UNAVAILABLE: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
-"""Errors of a coordinator that cannot answer yet, or no longer: they refuse any request."""
-
-
-class Memory(NamedTuple):
-    """What a client knows from earlier answers."""
-
-    client: str
-    epoch: int = 0
-    given: Partitions = ()
-    before: Partitions = ()
-
-    def after(self, answer: Answered) -> "Memory":
-        if answer.epoch in LEFT:
-            return Memory(self.client)
-        if answer.assignment is None:
-            return self._replace(epoch=answer.epoch)
-        return Memory(self.client, answer.epoch, answer.assignment, self.given)
 
 
 class Member(NamedTuple):
@@ -76,8 +41,8 @@ class Member(NamedTuple):
     """``AWAY``: it left for a while, and its instance keeps the assignment."""
     previous: int = 0
     """The previous epoch, which a client uses that did not get the last answer."""
-    assigned: Partitions = ()
-    pending: Partitions = ()
+    assigned: terms.Partitions = ()
+    pending: terms.Partitions = ()
     """Partitions that it must revoke, and has not confirmed as revoked."""
     waiting: bool = False
     """It waits for partitions that other members must revoke."""
@@ -91,10 +56,10 @@ class State(NamedTuple):
     exists: bool = False
     group_epoch: int = 0
     target_epoch: int = 0
-    target: tuple[tuple[str, Partitions], ...] = ()
+    target: tuple[tuple[str, terms.Partitions], ...] = ()
     members: tuple[Member, ...] = ()
     """Sorted by id."""
-    clients: tuple[Memory, ...] = ()
+    clients: tuple[terms.Memory, ...] = ()
     aimed_ms: int | None = None
     """The time since the target assignment was computed; None: it was not."""
     resolved: tuple[str, ...] = ()
@@ -103,23 +68,24 @@ class State(NamedTuple):
     """The time since regular expressions were resolved; None: none was."""
 
     def member(self, id: str) -> Member | None:
-        return next((each for each in self.members if each.id == id), None)
+        return member_of(self.members, id)
 
     def holder(self, instance: str | None) -> Member | None:
         """The member with this instance id."""
-        return next((each for each in self.members if instance is not None and each.instance == instance), None)
+        return holder_of(self.members, instance)
 
-    def memory(self, client: str) -> Memory:
-        return next((each for each in self.clients if each.client == client), Memory(client))
+    def memory(self, client: str) -> terms.Memory:
+        return terms.memory_of(self.clients, client)
 
-    def target_of(self, id: str) -> Partitions:
-        return next((given for member, given in self.target if member == id), ())
+    def target_of(self, id: str) -> terms.Partitions:
+        return part_of(self.target, id)
 
 
-class ConsumerGroup:
+class ConsumerGroup(ReconciledGroup[State, Member, ops.Beat, terms.Partitions | None]):
     topics: Mapping[str, int] = TOPICS
     rules: Rules = CURRENT
     config: Config = DEFAULT
+    revocation_ms = ops.REBALANCE_MS
     counts_successors: bool = False
     """A full group has no room for the successor of a static member."""
 
@@ -132,58 +98,62 @@ class ConsumerGroup:
     def initial(self) -> State:
         return State(group_epoch=self.rules.born_at, target_epoch=self.rules.born_at)
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case Beat():
+            case ops.Beat():
                 return self.beat(state, event)
-            case Pass(ms):
+            case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
             case _:
                 assert_never(event)
 
-    def enabled(self, state: State, /) -> Iterator[Event]:
+    def enabled(self, state: State, /) -> Iterator[ops.Event]:
         """Events that the coordinator accepts."""
-        for client in CLIENTS:
+        for client in ops.CLIENTS:
             member = state.member(client)
-            if member is None or member.epoch == AWAY:
-                instances = (None, *(each for each in INSTANCES if self._may_join(state, each)))
+            if member is None or member.epoch == terms.AWAY:
+                instances = (None, *(each for each in ops.INSTANCES if self._may_join(state, each)))
                 if member is not None:
                     instances = (member.instance,)
                 yield from (
-                    Beat(client, Says.JOIN, topics=topics, owned="none", instance=each)
-                    for topics in SUBSCRIPTIONS for each in instances
+                    ops.Beat(client, Says.JOIN, topics=topics, owned="none", instance=each)
+                    for topics in ops.SUBSCRIPTIONS for each in instances
                 )  # fmt: skip
                 continue
             instance = member.instance
-            yield from (Beat(client, Says.STAY, owned=owned, instance=instance) for owned in (None, "told", "before"))
             yield from (
-                Beat(client, Says.STAY, topics=topics, owned="told", instance=instance) for topics in SUBSCRIPTIONS
+                ops.Beat(client, Says.STAY, owned=owned, instance=instance) for owned in (None, "told", "before")
             )
-            yield Beat(client, Says.LEAVE, instance=instance)
+            yield from (
+                ops.Beat(client, Says.STAY, topics=topics, owned="told", instance=instance)
+                for topics in ops.SUBSCRIPTIONS
+            )
+            yield ops.Beat(client, Says.LEAVE, instance=instance)
             if instance is not None:
-                yield Beat(client, Says.AWAY, instance=instance)
-        yield from map(Pass, PASSES)
+                yield ops.Beat(client, Says.AWAY, instance=instance)
+        yield from map(ops.Pass, ops.PASSES)
 
     def _may_join(self, state: State, instance: str) -> bool:
         holder = state.holder(instance)
-        return holder is None or holder.epoch == AWAY
+        return holder is None or holder.epoch == terms.AWAY
 
     # A heartbeat
 
-    def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
+    def beat(self, state: State, beat: ops.Beat) -> Transition[State, ops.Action]:
         memory = state.memory(beat.client)
-        return self.heartbeat(state, beat, sent_epoch(memory, beat.says, beat.behind), claimed(memory, beat.owned))
+        return self.heartbeat(state, beat, memory.epoch_in(beat), memory.claimed(beat.owned))
 
-    def heartbeat(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> Transition[State, Action]:
+    def heartbeat(
+        self, state: State, beat: ops.Beat, epoch: int, owned: terms.Partitions | None
+    ) -> Transition[State, ops.Action]:
         """A heartbeat with this epoch and these partitions, which may differ from what the client received."""
         memory = state.memory(beat.client)
         error = self.invalid(beat, epoch, owned) or self.fault(state, beat, epoch, owned)
         if error is not None:
-            return Transition(state, (Rejected(beat.client, error),))
-        if epoch in LEFT:
-            answer = Answered(beat.client, self.leaving_epoch(epoch), None)
-            left = self.without(state, beat.client) if epoch == LEAVING else self.away(state, beat.client)
-            return Transition(remembered(left, memory.after(answer)), (answer,))
+            return Transition(state, (ops.Rejected(beat.client, error),))
+        if epoch in terms.LEFT:
+            answer = ops.Answered(beat.client, self.leaving_epoch(epoch), None)
+            return Transition(remembered(self.gone(state, beat.client, epoch), memory, answer), (answer,))
         known = state
         state = self.replaced(state, beat) if epoch == 0 else state
         old, is_first = state.member(beat.client), not state.members
@@ -197,41 +167,28 @@ class ConsumerGroup:
         subscribes = beat.topics is not None or beat.regex is not None
         full = epoch == 0 or (subscribes and owned is not None and beat.lacks != "timeout")
         given = after.assigned if full or after.assigned != before.assigned else None
-        answer = Answered(beat.client, after.epoch, given)
-        state = remembered(with_member(state, after), memory.after(answer))
+        answer = ops.Answered(beat.client, after.epoch, given)
+        state = remembered(with_member(state, after), memory, answer)
         return Transition(self.resolved(state, known), (answer,))
 
     def leaving_epoch(self, epoch: int) -> int:
         """In the answer to a member that leaves."""
         return epoch
 
-    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def invalid(self, beat: ops.Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         """The error of a heartbeat that no group accepts."""
         if is_invalid(beat, epoch, owned):
-            return INVALID_REQUEST
+            return terms.INVALID_REQUEST
         return UNSUPPORTED_ASSIGNOR if beat.assignor not in (None, *SERVER_ASSIGNORS) else None
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def shut(self, state: State, beat: ops.Beat, epoch: int) -> str | None:
         if not state.exists and epoch != 0:
-            return GROUP_ID_NOT_FOUND
-        if epoch not in LEFT and self.is_full(state, beat.client, beat.instance):
-            return GROUP_MAX_SIZE_REACHED
-        member, holder = state.member(beat.client), state.holder(beat.instance)
-        if beat.instance is not None:
-            if epoch == 0:
-                if holder is not None and not self.is_released(holder):
-                    return UNRELEASED_INSTANCE_ID
-                return self.bad_regex(beat)
-            if holder is None:
-                return UNKNOWN_MEMBER_ID
-            if not self.holds(holder, beat.client):
-                return FENCED_INSTANCE_ID
-            member = holder
-        if member is None:
-            return UNKNOWN_MEMBER_ID if epoch != 0 else self.bad_regex(beat)
-        if epoch in LEFT:
-            return None
-        return FENCED_MEMBER_EPOCH if self.is_stale(member, epoch, owned) else self.bad_regex(beat)
+            return terms.GROUP_ID_NOT_FOUND
+        full = epoch not in terms.LEFT and self.is_full(state, beat.client, beat.instance)
+        return GROUP_MAX_SIZE_REACHED if full else None
+
+    def unfit(self, state: State, beat: ops.Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
+        return INVALID_REGULAR_EXPRESSION if beat.regex and not is_regex(beat.regex) else None
 
     def is_full(self, state: State, id: str, instance: str | None) -> bool:
         """Whether the group has no room for this member, which states an instance."""
@@ -239,37 +196,12 @@ class ConsumerGroup:
             return False
         return self.counts_successors or state.holder(instance) is None
 
-    def is_released(self, holder: Member) -> bool:
-        """Whether another process may take over the instance of a member."""
-        return holder.epoch == AWAY
-
-    def holds(self, holder: Member, client: str) -> bool:
-        return holder.id == client
-
-    def bad_regex(self, beat: Beat) -> str | None:
-        return INVALID_REGULAR_EXPRESSION if beat.regex and not is_regex(beat.regex) else None
-
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
-        """The previous epoch is still valid if the member owns only partitions that are assigned to it."""
-        if epoch == 0 and self.rules.takes_epoch_0:
-            return False
-        if epoch >= member.epoch:
-            return epoch > member.epoch
-        return not (epoch == member.previous and owned is not None and {*owned} <= {*member.assigned})
+    def owns_no_more(self, member: Member, owned: terms.Partitions | None) -> bool:
+        return owned is not None and {*owned} <= {*member.assigned}
 
     # The group
 
-    def replaced(self, state: State, beat: Beat) -> State:
-        """A process that joins as an instance takes the place of the one that left for a while."""
-        holder = state.holder(beat.instance)
-        if holder is None:
-            return state
-        target = tuple(sorted((beat.client if id == holder.id else id, given) for id, given in state.target))
-        others = tuple(each for each in state.members if each.id != holder.id)
-        state = state._replace(members=others, target=target)
-        return with_member(state, holder._replace(id=beat.client, epoch=0, previous=0))
-
-    def subscribed(self, state: State, beat: Beat) -> State:
+    def subscribed(self, state: State, beat: ops.Beat) -> State:
         known = state.member(beat.client)
         member = known or Member(beat.client, ())
         topics = member.topics if beat.topics is None else beat.topics
@@ -311,60 +243,37 @@ class ConsumerGroup:
         regex = member.regex if member.regex in state.resolved else ""
         return frozenset(found | {each for each in self.topics if regex and matches(regex, each)})
 
-    def shares(self, state: State) -> Iterator[tuple[str, Partitions]]:
+    def shares(self, state: State) -> Iterator[tuple[str, terms.Partitions]]:
         """A balanced and sticky target assignment; the protocol leaves the choice among such assignments open."""
-        given: dict[str, list[Partition]] = {each.id: [] for each in state.members}
-        owners = {partition: member for member, partitions in state.target for partition in partitions}
-        subscribed = {each.id: self.topics_of(state, each) for each in state.members}
-        topics = {topic for each in subscribed.values() for topic in each}
-        wanted = [(topic, number) for topic, size in self.topics.items() if topic in topics for number in range(size)]
-        quota = -(-len(wanted) // max(len(state.members), 1))
-        late: list[Partition] = []
-        for partition in wanted:
-            owner = state.member(owners.get(partition, ""))
-            keeps = owner is not None and partition[0] in subscribed[owner.id] and len(given[owner.id]) < quota
-            if owner is not None and keeps:
-                given[owner.id].append(partition)
-            else:
-                late.append(partition)
-        for partition in late:
-            able = [each.id for each in state.members if self.may_have(subscribed[each.id], partition)]
-            if able:
-                given[min(able, key=lambda id: (len(given[id]), id))].append(partition)
-        return ((id, tuple(sorted(partitions))) for id, partitions in given.items())
+        topics = {each.id: self.topics_of(state, each) for each in state.members}
+        subscribed = frozenset[str]().union(*topics.values())
+        wanted = [(topic, each) for topic, size in self.topics.items() if topic in subscribed for each in range(size)]
+        return balanced(
+            topics,
+            wanted,
+            state.target,
+            may_keep=lambda id, partition: partition[0] in topics[id],
+            may_have=lambda id, partition: self.may_have(topics[id], partition),
+        )
 
     def may_have(self, topics: frozenset[str], partition: Partition) -> bool:
         return partition[0] in topics
 
     def without(self, state: State, id: str) -> State:
-        members = tuple(each for each in state.members if each.id != id)
-        target = tuple(each for each in state.target if each[0] != id)
-        regexes = {each.regex for each in members}
+        after = super().without(state, id)
+        regexes = {each.regex for each in after.members}
         resolved = tuple(each for each in state.resolved if each in regexes)
-        epoch = self.bumped(state)
-        return state._replace(members=members, target=target, resolved=resolved, group_epoch=epoch)
-
-    def away(self, state: State, id: str) -> State:
-        """A static member leaves for a while."""
-        member = state.member(id)
-        assert member is not None
-        return with_member(state, member._replace(epoch=AWAY, pending=(), revoking_ms=0))
+        return after._replace(resolved=resolved, group_epoch=self.bumped(state))
 
     # Reconciliation of one member
 
-    def reconciled(self, state: State, member: Member, owned: Partitions | None, changed: bool) -> Member:
+    def reconciled(self, state: State, member: Member, owned: terms.Partitions | None, changed: bool = False) -> Member:
         """``changed``: it subscribes to other topics than before."""
-        drops = changed and self.rules.drops_unsubscribed
-        if member.pending:
-            if self.has_revoked(member, owned):
-                epoch = member.epoch + 1 if self.rules.counts_revocations else member.epoch
-                return self.computed(state, member._replace(pending=(), revoking_ms=0), owned, epoch)
-            return self.reduced(state, member, owned) if drops else member
-        if member.epoch == state.target_epoch and not member.waiting:
-            return self.reduced(state, member, owned) if drops else member
-        return self.computed(state, member, owned, member.epoch)
+        after = super().reconciled(state, member, owned)
+        drops = changed and self.rules.drops_unsubscribed and after is member
+        return self.reduced(state, member, owned) if drops else after
 
-    def reduced(self, state: State, member: Member, owned: Partitions | None) -> Member:
+    def reduced(self, state: State, member: Member, owned: terms.Partitions | None) -> Member:
         """The member without the partitions of topics that it does not subscribe to."""
         topics = self.topics_of(state, member)
         lost = tuple(each for each in member.assigned if each[0] not in topics)
@@ -374,10 +283,10 @@ class ConsumerGroup:
         revokes = bool(member.pending) or owned is None or bool({*owned} & {*lost})
         return member._replace(pending=tuple(sorted({*member.pending, *lost})), waiting=False) if revokes else member
 
-    def has_revoked(self, member: Member, owned: Partitions | None) -> bool:
+    def has_revoked(self, member: Member, owned: terms.Partitions | None) -> bool:
         return owned is not None and not {*owned} & {*member.pending}
 
-    def computed(self, state: State, member: Member, owned: Partitions | None, epoch: int) -> Member:
+    def computed(self, state: State, member: Member, owned: terms.Partitions | None, epoch: int) -> Member:
         """The member's next assignment: with ``epoch`` while it has partitions to revoke, else with the target's."""
         aims = self.aims_of(state, member)
         keep = [each for each in member.assigned if each in aims]
@@ -390,7 +299,7 @@ class ConsumerGroup:
         settled = self.advanced(member, state.target_epoch)
         return settled._replace(assigned=tuple(sorted([*keep, *free])), waiting=len(free) < len(new))
 
-    def aims_of(self, state: State, member: Member) -> Partitions:
+    def aims_of(self, state: State, member: Member) -> terms.Partitions:
         """Its part of the target assignment."""
         target = state.target_of(member.id)
         if not self.rules.drops_unsubscribed:
@@ -398,61 +307,20 @@ class ConsumerGroup:
         topics = self.topics_of(state, member)
         return tuple(each for each in target if each[0] in topics)
 
-    def is_free(self, state: State, member: Member, partition: Partition) -> bool:
-        others = (each for each in state.members if each.id != member.id)
-        return not any(partition in each.assigned or partition in each.pending for each in others)
-
     def advanced(self, member: Member, epoch: int) -> Member:
         return member if member.epoch == epoch else member._replace(epoch=epoch, previous=member.epoch)
 
-    # Time
-
-    def passed(self, state: State, ms: int) -> State:
-        aged = older(state, ms)
-        for each in aged.members:
-            if self.is_late(each):
-                aged = self.without(aged, each.id)
-        return aged
-
-    def is_late(self, member: Member) -> bool:
-        return member.silent_ms >= self.config.session_ms or member.revoking_ms >= REBALANCE_MS
+    def older(self, state: State, ms: int) -> State:
+        aimed_ms = None if state.aimed_ms is None else state.aimed_ms + ms
+        refreshed_ms = None if state.refreshed_ms is None else state.refreshed_ms + ms
+        return super().older(state, ms)._replace(aimed_ms=aimed_ms, refreshed_ms=refreshed_ms)
 
 
-def claimed(memory: Memory, owned: Owns) -> Partitions | None:
-    """The partitions that ``owned`` stands for."""
-    match owned:
-        case None:
-            return None
-        case "none":
-            return ()
-        case "told":
-            return memory.given
-        case "before":
-            return tuple(sorted({*memory.given, *memory.before}))
-        case _:
-            assert_never(owned)
-
-
-def sent_epoch(memory: Memory, says: Says, behind: int) -> int:
-    """The epoch in a heartbeat of a client that knows this."""
-    match says:
-        case Says.JOIN:
-            return 0
-        case Says.LEAVE:
-            return LEAVING
-        case Says.AWAY:
-            return AWAY
-        case Says.STAY:
-            return memory.epoch - behind
-        case _:
-            assert_never(says)
-
-
-def is_invalid(beat: Beat, epoch: int, owned: Partitions | None) -> bool:
+def is_invalid(beat: ops.Beat, epoch: int, owned: terms.Partitions | None) -> bool:
     """Whether the heartbeat is invalid whatever the group is."""
-    if epoch < AWAY or beat.lacks in ("group", "member", "instance", "rack"):
+    if epoch < terms.AWAY or beat.lacks in ("group", "member", "instance", "rack"):
         return True
-    if epoch == AWAY:
+    if epoch == terms.AWAY:
         return beat.instance is None
     if epoch != 0:
         return False
@@ -472,25 +340,6 @@ def matches(regex: str, topic: str) -> bool:
     return is_regex(regex) and re.fullmatch(regex, topic) is not None
 
 
-def with_member(state: State, member: Member) -> State:
-    others = (each for each in state.members if each.id != member.id)
-    return state._replace(members=tuple(sorted((*others, member))))
-
-
-def remembered(state: State, memory: Memory) -> State:
-    others: Iterable[Memory] = (each for each in state.clients if each.client != memory.client)
-    return state._replace(clients=tuple(sorted((*others, memory))))
-
-
-def older(state: State, ms: int) -> State:
-    """The state after some time in which no member is removed."""
-    return state._replace(
-        members=tuple(_aged(each, ms) for each in state.members),
-        aimed_ms=None if state.aimed_ms is None else state.aimed_ms + ms,
-        refreshed_ms=None if state.refreshed_ms is None else state.refreshed_ms + ms,
-    )
-
-
-def _aged(member: Member, ms: int) -> Member:
-    revoking = member.revoking_ms + ms if member.pending else 0
-    return member._replace(silent_ms=member.silent_ms + ms, revoking_ms=revoking)
+def remembered(state: State, memory: terms.Memory, answer: ops.Answered) -> State:
+    """The client has received an answer."""
+    return state._replace(clients=terms.with_memory(state.clients, memory.after(answer.epoch, answer.assignment)))

@@ -7,17 +7,12 @@ from typing import TypeVar
 from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import (
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
-    LEAVING,
-    ConsumerGroup,
-    Member,
-    State,
-)
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat, Partitions, Says
+from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
+from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
+from kipcheck.conformance.protocols.reconciled.terms import Says
 
 
 class Playing(MachineMutant, ConsumerGroup):
@@ -46,27 +41,20 @@ AFTER_ROUNDS = f"join a on t none; join b on t none; pass 1000; {4 * 'beat a tol
 
 
 @ownership("one-owner", "join a on t none; join b on t none; beat a told; beat b told")
-class GivesWhatIsPending(Playing):
+class GivesWhatIsPending(defects.FreesWhatIsPending, Playing):
     """A partition that a member has to revoke counts as free at once."""
-
-    def is_free(self, state: State, member: Member, partition: Partition) -> bool:
-        others = (each for each in state.members if each.id != member.id)
-        return not any(partition in each.assigned for each in others)
 
 
 @ownership("one-owner", "join a on t none; join b on t none")
-class GivesWhatIsOwned(Playing):
+class GivesWhatIsOwned(defects.FreesWhatIsAssigned, Playing):
     """A partition goes to its new owner before the old one is asked to revoke it."""
-
-    def is_free(self, state: State, member: Member, partition: Partition) -> bool:
-        return True
 
 
 @ownership("one-owner", "beat a on t,u told; beat a on t told; beat a; beat b on t,u told")
 class TakesSilenceForConsent(Playing):
     """A heartbeat without owned partitions acknowledges the revocation."""
 
-    def has_revoked(self, member: Member, owned: Partitions | None) -> bool:
+    def has_revoked(self, member: Member, owned: terms.Partitions | None) -> bool:
         return owned is None or super().has_revoked(member, owned)
 
 
@@ -82,7 +70,7 @@ class GivesAnyTopic(Playing):
 class ForgetsWhoWaits(Playing):
     """A member that waits for a partition counts as settled."""
 
-    def computed(self, state: State, member: Member, owned: Partitions | None, epoch: int) -> Member:
+    def computed(self, state: State, member: Member, owned: terms.Partitions | None, epoch: int) -> Member:
         return super().computed(state, member, owned, epoch)._replace(waiting=False)
 
 
@@ -98,7 +86,7 @@ class KeepsTheTarget(Playing):
 class WaitsForSilence(Playing):
     """A revocation is accepted only when the member owns no partition at all."""
 
-    def has_revoked(self, member: Member, owned: Partitions | None) -> bool:
+    def has_revoked(self, member: Member, owned: terms.Partitions | None) -> bool:
         return owned == ()
 
 
@@ -146,22 +134,19 @@ class LeavesForGood(Playing):
     """A member that leaves for a while gets the answer of one that leaves for good."""
 
     def leaving_epoch(self, epoch: int) -> int:
-        return LEAVING
+        return terms.LEAVING
 
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat a+1 told")
-class BelievesNewerEpochs(Playing):
+class BelievesNewerEpochs(defects.TakesNewerEpochs, Playing):
     """Only epochs that are too old are fenced, not those that are too new."""
-
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
-        return epoch < member.epoch and super().is_stale(member, epoch, owned)
 
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat b on t told; leave a told; beat b told; beat b-1")
 class BelievesOldEpochs(Playing):
     """The previous epoch is accepted whatever the member owns."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
         return epoch not in (member.epoch, member.previous)
 
 
@@ -179,7 +164,7 @@ class BelievesStrangers(Playing):
 class KnowsNoRepetition(Playing):
     """A member that repeats its previous epoch after a lost response is fenced."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
         return epoch != member.epoch
 
 
@@ -187,7 +172,7 @@ class KnowsNoRepetition(Playing):
 class JoinsWithoutTopics(Playing):
     """A member may join without a subscription."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def invalid(self, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return super().invalid(replace(beat, topics=beat.topics or ("t",)), epoch, owned)
 
 
@@ -195,16 +180,16 @@ class JoinsWithoutTopics(Playing):
 class FencesWithoutAGroup(Playing):
     """A heartbeat to a group that does not exist is fenced."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def fault(self, state: State, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         error = super().fault(state, beat, epoch, owned)
-        return FENCED_MEMBER_EPOCH if error == GROUP_ID_NOT_FOUND else error
+        return terms.FENCED_MEMBER_EPOCH if error == terms.GROUP_ID_NOT_FOUND else error
 
 
 @epochs("names-the-fault", "beat a on t told by custom")
 class TakesAnyAssignor(Playing):
     """A member may ask for an assignor that the broker does not have."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def invalid(self, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return super().invalid(replace(beat, assignor=None), epoch, owned)
 
 
@@ -212,7 +197,7 @@ class TakesAnyAssignor(Playing):
 class TakesAnyRegex(Playing):
     """A member may subscribe to an invalid regular expression."""
 
-    def bad_regex(self, beat: Beat) -> str | None:
+    def unfit(self, state: State, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return None
 
 
@@ -220,16 +205,13 @@ class TakesAnyRegex(Playing):
 class TakesEmptyIds(Playing):
     """A heartbeat with an empty id is accepted."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def invalid(self, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return super().invalid(replace(beat, lacks=None), epoch, owned)
 
 
 @epochs("silent-are-fenced", "beat a on t told; pass 45000; beat a told")
-class NeverExpires(Playing):
+class NeverExpires(defects.EndsNoSession, Playing):
     """The session of a member never ends."""
-
-    def is_late(self, member: Member) -> bool:
-        return super().is_late(member._replace(silent_ms=0))
 
 
 @epochs("silent-are-fenced", "beat a on t told; pass 1000; beat a told")
@@ -252,18 +234,15 @@ class WaitsForEver(Playing):
 
 
 @epochs("one-holder", "beat a on t told as i; beat b on t told as i")
-class ReplacesLiveInstances(Playing):
+class ReplacesLiveInstances(defects.ReleasesEveryInstance, Playing):
     """A process that joins as an instance replaces the one that is there."""
-
-    def is_released(self, holder: Member) -> bool:
-        return True
 
 
 @epochs("one-holder", "beat a on t told as i; beat b on t told; beat b told as i")
 class FencesNoInstance(Playing):
     """A member may use the instance id of another one."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+    def fault(self, state: State, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         other = state.holder(beat.instance)
         if epoch > 0 and other is not None and other.id != beat.client:
             return super().fault(state, replace(beat, instance=None), epoch, owned)
@@ -314,8 +293,5 @@ class AdmitsOneMember(Playing):
 
 
 @epochs("admits-members", "join a on t none; beat a told")
-class FencesCurrentEpochs(Playing):
+class FencesCurrentEpochs(defects.FencesTheCurrentEpoch, Playing):
     """A member is fenced when it sends the epoch that it has."""
-
-    def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
-        return epoch == member.epoch or super().is_stale(member, epoch, owned)

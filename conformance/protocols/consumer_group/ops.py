@@ -1,13 +1,12 @@
 """The operations of a coordinator of one KIP-848 consumer group, and its answers."""
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
 from kipcheck.conformance.core.operations.field_annotations import about, hidden, named, optional, typical
 from kipcheck.conformance.core.values.case import Role
-from kipcheck.conformance.protocols.assignment.model.assignment import Partition
+from kipcheck.conformance.protocols.reconciled.terms import Owns, Partitions, Says
 
 SESSION_MS: Final = 45_000
 """``group.consumer.session.timeout.ms``: a member without a heartbeat for this long is fenced."""
@@ -23,24 +22,8 @@ ASSIGNORS: Final = ("uniform", "range", "custom")
 SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
 PASSES: Final = (INTERVAL_MS, REBALANCE_MS, SESSION_MS)
 
-Partitions: TypeAlias = tuple[Partition, ...]
-"""Sorted."""
-Owns: TypeAlias = Literal["none", "told", "before"] | None
-"""Owned partitions in a heartbeat: none, those of the last assignment, those of the last two; None: omitted."""
-
-
 Lacks: TypeAlias = Literal["group", "member", "instance", "rack", "timeout"] | None
 """A field of a heartbeat that is empty, or for ``timeout`` omitted."""
-
-
-class Says(Enum):
-    JOIN = "join"
-    """Epoch 0."""
-    STAY = "stay"
-    """The last epoch that it received, minus ``behind``, which may make it equal to one of the other two."""
-    LEAVE = "leave"
-    AWAY = "away"
-    """Epoch -2: a static member leaves for a while."""
 
 
 @answer()

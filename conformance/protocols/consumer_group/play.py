@@ -4,29 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.protocols.consumer_group import ops
 from kipcheck.conformance.protocols.consumer_group.laws import LAWS
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, ConsumerGroup, State
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    CLIENTS,
-    INSTANCES,
-    INTERVAL_MS,
-    OPERATIONS,
-    REBALANCE_MS,
-    SUBSCRIPTIONS,
-    Action,
-    Beat,
-    Event,
-    Pass,
-    Says,
-)
-from kipcheck.conformance.protocols.consumer_group.target import adapter, machine_of
+from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, State
+from kipcheck.conformance.protocols.consumer_group.target import MACHINE
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.reconciled.terms import AWAY, Says
 
-SUBSCRIBED: Final = {"u": (("u",),), "t": (("t",),), "any": SUBSCRIPTIONS}
-INTERVAL: Final = Pass(INTERVAL_MS)
+SUBSCRIBED: Final = {"u": (("u",),), "t": (("t",),), "any": ops.SUBSCRIPTIONS}
+INTERVAL: Final = ops.Pass(ops.INTERVAL_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,44 +27,44 @@ class ShortIntervals:
     def initial(self) -> State:
         return self.group.initial()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         if event == INTERVAL:
-            return Transition(state._replace(aimed_ms=INTERVAL_MS))
+            return Transition(state._replace(aimed_ms=ops.INTERVAL_MS))
         found = self.group.step(state, event)
         aimed_ms = found.state.aimed_ms
-        capped = None if aimed_ms is None else min(aimed_ms, INTERVAL_MS)
+        capped = None if aimed_ms is None else min(aimed_ms, ops.INTERVAL_MS)
         return Transition(found.state._replace(aimed_ms=capped), found.actions)
 
-    def enabled(self, state: State, /) -> Iterator[Event]:
+    def enabled(self, state: State, /) -> Iterator[ops.Event]:
         return self.group.enabled(state)
 
 
-def _tried(state: State, scope: Scope) -> Iterator[Event]:
+def _tried(state: State, scope: Scope) -> Iterator[ops.Event]:
     """Members join, list their partitions or omit them, repeat an epoch, leave, and fall silent.
 
     With ``static`` the first and the last client are processes of one instance.
     """
-    clients = CLIENTS[: scope["members"]]
+    clients = ops.CLIENTS[: scope["members"]]
     static = {clients[0], clients[-1]} if scope["static"] else set()
     subscriptions = SUBSCRIBED[scope["topics"]]
     for client in clients:
-        instance = INSTANCES[0] if client in static else None
+        instance = ops.INSTANCES[0] if client in static else None
         for topics in subscriptions:
-            yield Beat(client, Says.JOIN, topics=topics, owned="none", instance=instance)
+            yield ops.Beat(client, Says.JOIN, topics=topics, owned="none", instance=instance)
         member = state.member(client)
         if member is None or member.epoch == AWAY:
             continue
-        yield Beat(client, Says.STAY, instance=instance)
-        yield Beat(client, Says.STAY, owned="told", instance=instance)
+        yield ops.Beat(client, Says.STAY, instance=instance)
+        yield ops.Beat(client, Says.STAY, owned="told", instance=instance)
         for topics in subscriptions if len(subscriptions) > 1 else ():
-            yield Beat(client, Says.STAY, topics=topics, owned="told", instance=instance)
+            yield ops.Beat(client, Says.STAY, topics=topics, owned="told", instance=instance)
         if 0 < member.previous < member.epoch:
-            yield Beat(client, Says.STAY, member.epoch - member.previous, owned="told", instance=instance)
-        yield Beat(client, Says.LEAVE, instance=instance)
+            yield ops.Beat(client, Says.STAY, member.epoch - member.previous, owned="told", instance=instance)
+        yield ops.Beat(client, Says.LEAVE, instance=instance)
         if instance is not None:
-            yield Beat(client, Says.AWAY, instance=instance)
+            yield ops.Beat(client, Says.AWAY, instance=instance)
     if state.members:
-        yield Pass(REBALANCE_MS)
+        yield ops.Pass(ops.REBALANCE_MS)
         if state.target_epoch < state.group_epoch:
             yield INTERVAL
 
@@ -88,8 +76,8 @@ def product(group: ConsumerGroup, scope: Scope) -> Product:
         ShortIntervals(group),
         within=lambda state: state.group_epoch <= scope["epochs"],
         tried=lambda state: _tried(state, scope),
-        step_of=OPERATIONS.step_of,
-        shorthand=OPERATIONS.shorthand,
+        step_of=ops.OPERATIONS.step_of,
+        shorthand=ops.OPERATIONS.shorthand,
         laws=LAWS,
     )
 
@@ -98,11 +86,11 @@ PLAYABLES = (
     Playable(
         name="consumer-group",
         about="a coordinator of a consumer group (KIP-848): partitions move as members join, revoke and leave",
-        editions=lambda edition: None if adapter(edition) is not None else f"apache@{since('kip-848')} or later",
-        world=lambda edition, scope: product(machine_of(edition), scope),
-        verbs=verbs(OPERATIONS),
+        editions=MACHINE.others,
+        world=lambda edition, scope: product(MACHINE.of(edition), scope),
+        verbs=verbs(ops.OPERATIONS),
         conversation=lambda edition: Conversation(
-            "coordinator", machine_of(edition), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+            "coordinator", MACHINE.of(edition), ops.OPERATIONS.event_of, ops.OPERATIONS.parse_shorthand
         ),
         dials={
             "members": Bound(2, "number of clients", (1, 2, 3)),

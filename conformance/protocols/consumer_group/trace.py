@@ -1,38 +1,17 @@
-"""The trace of a consumer group: what the heartbeats of clients and their answers say of it, step by step.
-
-A client owns a partition from the response that assigns it until the first accepted heartbeat whose list of owned
-partitions lacks it, until the client leaves, or until the time after which it has to treat itself as fenced.
-"""
+"""The trace of a consumer group: what the heartbeats of clients and their answers say of it, step by step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History, Op
-from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import (
-    AWAY,
-    FENCED_MEMBER_EPOCH,
-    LEAVING,
-    LEFT,
-    UNKNOWN_MEMBER_ID,
-    Memory,
-    claimed,
-    sent_epoch,
-)
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    OPERATIONS,
-    REBALANCE_MS,
-    Answered,
-    Beat,
-    Event,
-    Partitions,
-    Says,
-)
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS, Beat, Event
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
-from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
+from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient
 
 SETTLED = 4
 """The rounds of heartbeats after which all partitions are assigned, if every member reports what it owns and nothing
@@ -40,36 +19,13 @@ else happens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """What is known of a client from its heartbeats and their responses."""
-
-    name: str
-    memory: Memory
-    member: bool = False
+class Client(KnownClient):
     fenced: bool = False
     """Its last heartbeat was refused: the client gives up all, and the coordinator still has it as a member."""
-    away: bool = False
-    """It left for a while."""
-    expired: bool = False
-    """It may have been removed because it was silent, or did not revoke in time."""
-    previous: int | None = None
-    """The epoch before its current one."""
-    unused: bool = False
-    """Its current epoch is new: no heartbeat of it shows that it got the response with that epoch."""
     joins: bool = False
     """Its last accepted heartbeat was a join, after which a coordinator may know no previous epoch."""
     topics: tuple[str, ...] = ()
     regex: str = ""
-    readable: Mapping[Partition, int] = field(default_factory=dict)
-    """The partitions that it may still read, each with the step that assigned it."""
-    silent_ms: int = 0
-    revoking_ms: int = 0
-    """The time for which it has owned partitions that it was asked to revoke."""
-
-    @property
-    def late(self) -> frozenset[Partition]:
-        """The partitions that it was asked to revoke, and may still read."""
-        return frozenset(self.readable) - {*self.memory.given}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +35,7 @@ class Holder:
     client: str
     away: bool = False
     """It left for a while."""
-    kept: Partitions = ()
+    kept: terms.Partitions = ()
     """While it is away: its assignment."""
     topics: tuple[str, ...] = ()
     """While it is away: the topics to which it subscribes."""
@@ -93,7 +49,7 @@ class Group:
     """What is known of the group from the heartbeats so far."""
 
     clients: Mapping[str, Client] = field(default_factory=dict)
-    calm: Mapping[str, int] = field(default_factory=dict)
+    quiet_rounds: Mapping[str, int] = field(default_factory=dict)
     """Client -> its consecutive heartbeats that only say that it stays, with no other step between them."""
     existed: bool = False
     """A member has joined before, so the group exists."""
@@ -111,7 +67,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
+class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
     """An answered heartbeat, or time that passes."""
 
     @property
@@ -131,22 +87,17 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
         """
         if self.before.waited_ms < self.before.config.interval_ms:
             return 0
-        calm = self.before.calm
-        return min((calm.get(name, 0) for name, each in self.clients.items() if each.member), default=0)
+        quiet = self.before.quiet_rounds
+        return min((quiet.get(name, 0) for name, each in self.clients.items() if each.member), default=0)
 
     @property
     def client(self) -> Client:
-        return self.clients.get(self.beat.client) or Client(self.beat.client, Memory(self.beat.client))
-
-    @property
-    def epoch(self) -> int:
-        """The epoch in the request."""
-        return sent_epoch(self.client.memory, self.beat.says, self.beat.behind)
+        return self.clients.get(self.beat.client) or Client(self.beat.client, terms.Memory(self.beat.client))
 
     @property
     def intent(self) -> Says:
         """What the request does, by its epoch: join, leave, also for a while, or stay."""
-        return {0: Says.JOIN, LEAVING: Says.LEAVE, AWAY: Says.AWAY}.get(self.epoch, Says.STAY)
+        return {0: Says.JOIN, terms.LEAVING: Says.LEAVE, terms.AWAY: Says.AWAY}.get(self.epoch, Says.STAY)
 
     @property
     def holder(self) -> Holder | None:
@@ -156,8 +107,8 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
     @property
     def confirms(self) -> bool:
         """Whether a member stays, lists what it owns, and says nothing new."""
-        calm = self.intent is Says.STAY and self.beat.owned == "told"
-        return calm and self.accepted and _says_nothing_new(self.beat)
+        stays = self.intent is Says.STAY and self.beat.owned == "told"
+        return stays and self.accepted and _says_nothing_new(self.beat)
 
     @property
     def replaces(self) -> bool:
@@ -187,7 +138,7 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
 
     @property
     def taken_by(self) -> str:
-        """Another client that is the member with the instance id of the request, surely; empty: none is."""
+        """Another client that is the member with the instance id of the request, for certain; empty: none is."""
         holder = self.holder
         if holder is None or holder.client == self.beat.client or holder.away:
             return ""
@@ -195,9 +146,9 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
         return "" if other is None or other.expired or not other.member else holder.client
 
     @property
-    def owned(self) -> Partitions | None:
+    def owned(self) -> terms.Partitions | None:
         """The owned partitions in the request."""
-        return claimed(self.client.memory, self.beat.owned)
+        return self.client.memory.claimed(self.beat.owned)
 
     @property
     def answered_epoch(self) -> int | None:
@@ -206,15 +157,8 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
         return found if type(found) is int else None
 
     @property
-    def given(self) -> Partitions | None:
-        found = self.answer.get("assignment")
-        return None if found is None else tuple(sorted((topic, number) for topic, number in found))
-
-    @property
-    def answered(self) -> Answered:
-        """The answer; to one that leaves, as if it had the epoch that it should."""
-        epoch = self.epoch if self.answered_epoch is None or self.epoch in LEFT else self.answered_epoch
-        return Answered(self.beat.client, epoch, self.given)
+    def given(self) -> terms.Partitions | None:
+        return self.assigned("assignment")
 
     def known_after(self) -> Group:
         known = self.before
@@ -222,16 +166,16 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
             return _later(known, self.request.ms)
         name, known = self.beat.client, replace(known, rest=self.rest)
         if self.confirms:
-            known = replace(known, calm={**known.calm, name: known.calm.get(name, 0) + 1})
+            known = replace(known, quiet_rounds={**known.quiet_rounds, name: known.quiet_rounds.get(name, 0) + 1})
         elif self.accepted or self.client.member:
-            known = replace(known, calm={}, waited_ms=0)
+            known = replace(known, quiet_rounds={}, waited_ms=0)
         if self.accepted:
             joined = known.existed or self.intent is Says.JOIN
             return replace(known.having(_after(self)), existed=joined, holders=_held(self))
-        if self.error == FENCED_MEMBER_EPOCH:
+        if self.error == terms.FENCED_MEMBER_EPOCH:
             return known.having(replace(self.client, fenced=True))
         own = self.beat.instance is None or (self.holder is not None and self.holder.client == name)
-        if self.intent is Says.STAY and self.error == UNKNOWN_MEMBER_ID and own:
+        if self.intent is Says.STAY and self.error == terms.UNKNOWN_MEMBER_ID and own:
             holders = {instance: each for instance, each in known.holders.items() if each.client != name}
             return replace(known.having(Client(name, self.client.memory)), holders=holders)
         return known
@@ -246,12 +190,12 @@ def _has_no_options(beat: Beat) -> bool:
 
 
 def _later(known: Group, ms: int) -> Group:
-    clients = {name: _aged(each, ms, known.config) for name, each in known.clients.items()}
+    clients = {name: each.older(ms, known.config.session_ms, REBALANCE_MS) for name, each in known.clients.items()}
     aged = {instance: replace(each, silent_ms=each.silent_ms + ms) for instance, each in known.holders.items()}
     holders = {instance: each for instance, each in aged.items() if not _is_gone(each, clients, known.config)}
     stays = len(holders) == len(known.holders) and not any(each.expired for each in clients.values())
     rest = known.rest if stays else None
-    return replace(known, clients=clients, holders=holders, calm={}, waited_ms=known.waited_ms + ms, rest=rest)
+    return replace(known, clients=clients, holders=holders, quiet_rounds={}, waited_ms=known.waited_ms + ms, rest=rest)
 
 
 def _is_gone(holder: Holder, clients: Mapping[str, Client], config: Config) -> bool:
@@ -292,23 +236,15 @@ def settings(history: History) -> Config:
     return replace(DEFAULT, **stated_settings(history))
 
 
-def _aged(client: Client, ms: int, config: Config) -> Client:
-    silent = client.silent_ms + ms
-    revoking = client.revoking_ms + ms if client.expired or client.late else 0
-    over = silent >= config.session_ms or revoking >= REBALANCE_MS
-    readable = {} if over else client.readable
-    return replace(client, expired=client.expired or over, readable=readable, silent_ms=silent, revoking_ms=revoking)
-
-
 def _after(heartbeat: AnsweredHeartbeat) -> Client:
     before, owned, given = heartbeat.client, heartbeat.owned, heartbeat.given
-    memory = before.memory.after(heartbeat.answered)
+    answered = heartbeat.answered_epoch
+    # A client that leaves takes any epoch in the answer for the one that it should be.
+    epoch = heartbeat.epoch if answered is None or heartbeat.epoch in terms.LEFT else answered
+    memory = before.memory.after(epoch, given)
     if heartbeat.intent in (Says.LEAVE, Says.AWAY):
         away = heartbeat.intent is Says.AWAY
         return Client(before.name, memory, away=away, regex=before.regex if away else "")
-    known = {**dict.fromkeys(before.memory.given, heartbeat.op.index), **before.readable}
-    kept = before.readable if owned is None else {each: known[each] for each in owned if each in known}
-    readable = {**{each: heartbeat.op.index for each in given or ()}, **kept}
     topics = before.topics if heartbeat.beat.topics is None else heartbeat.beat.topics
     newer = memory.epoch != before.memory.epoch
     again = before.member and not before.expired
@@ -319,7 +255,6 @@ def _after(heartbeat: AnsweredHeartbeat) -> Client:
     regex = known_regex if heartbeat.beat.regex is None else heartbeat.beat.regex
     after = Client(
         before.name, memory, True, previous=previous, unused=unused, joins=heartbeat.intent is Says.JOIN, topics=topics,
-        regex=regex, readable=readable,
+        regex=regex, may_still_own=before.owning(owned, given, heartbeat.op.index),
     )  # fmt: skip
-    # Those that it is asked to revoke next have a time of their own.
-    return replace(after, revoking_ms=before.revoking_ms) if after.late & before.late else after
+    return after.since(before)

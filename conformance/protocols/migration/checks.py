@@ -4,25 +4,16 @@ from collections.abc import Iterable
 from random import Random
 
 from kipcheck.conformance.core.values.case import steps_from
-from kipcheck.conformance.core.values.edition import edition
-from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-from kipcheck.conformance.protocols.migration import invariants
+from kipcheck.conformance.protocols.migration import invariants, ops
 from kipcheck.conformance.protocols.migration.model import CONSUMERS, INITIAL_DELAY_MS
-from kipcheck.conformance.protocols.migration.ops import (
-    CLIENTS,
-    OPERATIONS,
-    ClassicBeat,
-    ClassicJoin,
-    ClassicSync,
-    Event,
-    Receive,
-)
 from kipcheck.conformance.protocols.migration.strategies import MIXED_GROUPS
-from kipcheck.conformance.protocols.migration.target import adapter
+from kipcheck.conformance.protocols.migration.target import MACHINE
+from kipcheck.conformance.protocols.reconciled.terms import Says
 
 FORMED = f"classic-join x on t; pass {INITIAL_DELAY_MS}; receive x; classic-sync x of t over x"
 """A stable classic group."""
@@ -61,44 +52,41 @@ FULL = (
 ASKED = "join a on t none; classic-join x on t v4; classic-join x on t v4; classic-sync x; classic-beat x"
 
 
-def editions(name: str) -> Iterable[str]:
-    found = edition(name)
-    return (str(found),) if adapter(found) is not None else ()
-
-
 def with_both_ends(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
     """Begins with a stable classic group in some cases, and a consumer that joins it in others; ends with rounds, the
     departure of the consumers, and the first steps of a new generation."""
     begun = random.choice(("", FORMED, UPGRADED, UPGRADED))
-    steps = [*OPERATIONS.parse_shorthand(begun), *steps_from(value)]
+    steps = [*ops.OPERATIONS.parse_shorthand(begun), *steps_from(value)]
     for _ in range(random.randint(0, 2)):
-        for name in CLIENTS:
-            events: tuple[Event, ...] = (
-                Receive(name), ClassicBeat(name), ClassicJoin(name, owned="told"), ClassicSync(name)
+        for name in ops.CLIENTS:
+            events: tuple[ops.Event, ...] = (
+                ops.Receive(name), ops.ClassicBeat(name), ops.ClassicJoin(name, owned="told"), ops.ClassicSync(name)
             )  # fmt: skip
-            steps += map(OPERATIONS.step_of, events)
-        steps += (OPERATIONS.step_of(Beat(name, Says.STAY, owned="told")) for name in CONSUMERS)
-    steps += (OPERATIONS.step_of(Beat(name, Says.LEAVE)) for name in CONSUMERS)
-    steps += (OPERATIONS.step_of(ClassicBeat(name)) for name in CLIENTS)
-    steps += (OPERATIONS.step_of(ClassicJoin(name, owned="told")) for name in CLIENTS)
-    steps.append(OPERATIONS.step_of(Pass(INITIAL_DELAY_MS)))
-    steps += (OPERATIONS.step_of(Receive(name)) for name in CLIENTS)
+            steps += map(ops.OPERATIONS.step_of, events)
+        steps += (ops.OPERATIONS.step_of(Beat(name, Says.STAY, owned="told")) for name in CONSUMERS)
+    steps += (ops.OPERATIONS.step_of(Beat(name, Says.LEAVE)) for name in CONSUMERS)
+    steps += (ops.OPERATIONS.step_of(ops.ClassicBeat(name)) for name in ops.CLIENTS)
+    steps += (ops.OPERATIONS.step_of(ops.ClassicJoin(name, owned="told")) for name in ops.CLIENTS)
+    steps.append(ops.OPERATIONS.step_of(Pass(INITIAL_DELAY_MS)))
+    steps += (ops.OPERATIONS.step_of(ops.Receive(name)) for name in ops.CLIENTS)
     yield Conversation(tuple(steps))
 
 
 def there_and_back(subject: Subject) -> Iterable[Conversation]:
     """A classic group is upgraded and downgraded, also out of its first join phase, and by a static member."""
-    yield Conversation(OPERATIONS.parse_shorthand(BACK), "back")
-    yield Conversation(OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
-    yield Conversation(OPERATIONS.parse_shorthand(REPLACED), "replaced")
-    yield Conversation(OPERATIONS.parse_shorthand(REPLACED_CONSUMER), "replaced consumer")
-    yield Conversation(OPERATIONS.parse_shorthand(ASKED), "asked")
-    yield Conversation(OPERATIONS.parse_shorthand(REMOVED), "removed")
-    yield Conversation(OPERATIONS.parse_shorthand(FULL), "full")
-    yield Conversation(OPERATIONS.parse_shorthand("classic-join x on t; join a on t none"), "early")
+    yield Conversation(ops.OPERATIONS.parse_shorthand(BACK), "back")
+    yield Conversation(ops.OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
+    yield Conversation(ops.OPERATIONS.parse_shorthand(REPLACED), "replaced")
+    yield Conversation(ops.OPERATIONS.parse_shorthand(REPLACED_CONSUMER), "replaced consumer")
+    yield Conversation(ops.OPERATIONS.parse_shorthand(ASKED), "asked")
+    yield Conversation(ops.OPERATIONS.parse_shorthand(REMOVED), "removed")
+    yield Conversation(ops.OPERATIONS.parse_shorthand(FULL), "full")
+    yield Conversation(ops.OPERATIONS.parse_shorthand("classic-join x on t; join a on t none"), "early")
 
 
-GROUPS: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: MIXED_GROUPS, "coordinator")
+GROUPS: Family[Subject] = operations_family(
+    ops.OPERATIONS, MACHINE.editions, lambda edition: MIXED_GROUPS, "coordinator"
+)
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(

@@ -6,27 +6,13 @@ Source: ``GroupMetadataManager.classicGroupJoinToConsumerGroup`` and its neighbo
 from typing import Final
 
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.model import (
-    FENCED_INSTANCE_ID,
-    GROUP_MAX_SIZE_REACHED,
-    UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID,
-)
-from kipcheck.conformance.protocols.consumer_group.ops import Beat, Partitions, Says
+from kipcheck.conformance.protocols.consumer_group.model import GROUP_MAX_SIZE_REACHED
+from kipcheck.conformance.protocols.consumer_group.ops import Beat
+from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.conversions import DISABLED, REBALANCE_IN_PROGRESS, Conversions
 from kipcheck.conformance.protocols.migration.metadata import metadata
-from kipcheck.conformance.protocols.migration.ops import (
-    ASKING_VERSION,
-    NONE,
-    Classic,
-    ClassicBeat,
-    ClassicJoin,
-    ClassicLeave,
-    ClassicRemove,
-    ClassicSync,
-    Received,
-)
 from kipcheck.conformance.protocols.migration.state import LEFT, ClassicMember, Client, State, with_member
+from kipcheck.conformance.protocols.reconciled import model as reconciled, terms
 
 ILLEGAL_GENERATION: Final = "ILLEGAL_GENERATION"
 INCONSISTENT_GROUP_PROTOCOL: Final = "INCONSISTENT_GROUP_PROTOCOL"
@@ -38,35 +24,35 @@ class ClassicMembers(Conversions):
     """A static member that makes the group a classic one is assigned partitions that others still own, as in all
     releases."""
 
-    def asked(self, state: State, client: Client, event: Classic) -> State:
+    def asked(self, state: State, client: Client, event: ops.Classic) -> State:
         """The state after a request to a consumer group."""
         number = state.client(client.name).asked
-        if isinstance(event, ClassicJoin):
+        if isinstance(event, ops.ClassicJoin):
             return self.joined(state, client, event, number)
-        if isinstance(event, ClassicRemove):
+        if isinstance(event, ops.ClassicRemove):
             return self.dismissed(state, event, number)
         error = self.stranger(state, client)
         member, known = state.group.member(client.id), state.member(client.id)
         if error is not None or member is None or known is None:
-            return self.delivered(state, number, Received("", error or UNKNOWN_MEMBER_ID), _left(event))
+            return self.delivered(state, number, ops.Received("", error or terms.UNKNOWN_MEMBER_ID), _left(event))
         match event:
-            case ClassicSync():
+            case ops.ClassicSync():
                 return self.synced(state, client.generation - event.behind, member, known, number)
-            case ClassicBeat():
+            case ops.ClassicBeat():
                 return self.beaten(state, client.generation - event.behind, member, known, number)
-            case ClassicLeave():
+            case ops.ClassicLeave():
                 group = self.consumers.without(state.group, member.id)
                 left = state._replace(group=group, members=tuple(each for each in state.members if each != known))
-                return self.delivered(left, number, Received("", NONE), LEFT)
+                return self.delivered(left, number, ops.Received("", ops.NONE), LEFT)
             case _:
                 raise ValueError("no request")
 
-    def dismissed(self, state: State, remove: ClassicRemove, number: int) -> State:
+    def dismissed(self, state: State, remove: ops.ClassicRemove, number: int) -> State:
         """An operator removes the member of an instance, whichever protocol it uses."""
         holder = state.group.holder(remove.instance)
         if holder is None:
-            return self.delivered(state, number, Received("", UNKNOWN_MEMBER_ID))
-        return self.delivered(self.fenced(state, holder.id), number, Received("", NONE))
+            return self.delivered(state, number, ops.Received("", terms.UNKNOWN_MEMBER_ID))
+        return self.delivered(self.fenced(state, holder.id), number, ops.Received("", ops.NONE))
 
     def fenced(self, state: State, id: str) -> State:
         """The group without a member that was removed, silent or late."""
@@ -81,21 +67,21 @@ class ClassicMembers(Conversions):
             return None
         holder = state.group.holder(client.instance)
         if holder is None:
-            return UNKNOWN_MEMBER_ID
-        return None if self.is_same(holder, client) else FENCED_INSTANCE_ID
+            return terms.UNKNOWN_MEMBER_ID
+        return None if self.is_same(holder, client) else terms.FENCED_INSTANCE_ID
 
     def is_same(self, holder: consumer.Member, client: Client) -> bool:
         return holder.id == client.id
 
     # JoinGroup
 
-    def joined(self, state: State, client: Client, join: ClassicJoin, number: int) -> State:
+    def joined(self, state: State, client: Client, join: ops.ClassicJoin, number: int) -> State:
         """A JoinGroup is answered at once."""
         id = client.id or f"{client.name}.{number}"
         error = self.join_fault(state, client, join)
         if error is not None:
-            return self.delivered(state, number, Received("", error), id)
-        beat = Beat(id, Says.JOIN, topics=join.topics, instance=join.instance)
+            return self.delivered(state, number, ops.Received("", error), id)
+        beat = Beat(id, terms.Says.JOIN, topics=join.topics, instance=join.instance)
         owned = client.given if join.owned == "told" else ()
         former = state.group.holder(join.instance)
         group = state.group if former is None or former.id == id else self.replaced(state.group, former, beat)
@@ -115,10 +101,10 @@ class ClassicMembers(Conversions):
         before = group.member(id)
         assert before is not None
         after = self.reconciled(group, before, owned, changed)._replace(silent_ms=0)
-        state = state._replace(group=consumer.with_member(group, after), members=members)
+        state = state._replace(group=reconciled.with_member(group, after), members=members)
         return self.delivered(with_member(state, known), number, self.join_answer(after), id)
 
-    def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
+    def join_fault(self, state: State, client: Client, join: ops.ClassicJoin) -> str | None:
         if self.rules.refuses_classic_members and self.config.policy == DISABLED:
             return INCONSISTENT_GROUP_PROTOCOL
         if self.consumers.is_full(state.group, client.id, join.instance):
@@ -129,14 +115,14 @@ class ClassicMembers(Conversions):
             return MEMBER_ID_REQUIRED if self.must_ask(client, join) else None
         holder = state.group.holder(join.instance)
         if not client.id:
-            return UNRELEASED_INSTANCE_ID if holder is not None and not self.may_replace(holder) else None
+            return terms.UNRELEASED_INSTANCE_ID if holder is not None and not self.may_replace(holder) else None
         if holder is None:
-            return UNKNOWN_MEMBER_ID
-        return None if self.is_same(holder, client) else FENCED_INSTANCE_ID
+            return terms.UNKNOWN_MEMBER_ID
+        return None if self.is_same(holder, client) else terms.FENCED_INSTANCE_ID
 
-    def must_ask(self, client: Client, join: ClassicJoin) -> bool:
+    def must_ask(self, client: Client, join: ops.ClassicJoin) -> bool:
         """Whether the client has to join with an id that the answer gives it."""
-        return not client.id and join.sent_version >= ASKING_VERSION
+        return not client.id and join.sent_version >= ops.ASKING_VERSION
 
     def may_replace(self, holder: consumer.Member) -> bool:
         """Whether a client of the classic protocol may take over the instance of a member, which uses any protocol."""
@@ -146,15 +132,17 @@ class ClassicMembers(Conversions):
         """The group with a new member in the place of the former one with its instance id."""
         return self.consumers.replaced(group, beat)
 
-    def without_regex(self, group: consumer.State, member: consumer.Member | None, join: ClassicJoin) -> consumer.State:
+    def without_regex(
+        self, group: consumer.State, member: consumer.Member | None, join: ops.ClassicJoin
+    ) -> consumer.State:
         """A client of the classic protocol has no regular expression, also where its predecessor had one."""
         if member is None or not member.regex:
             return group
-        group = consumer.with_member(group, member._replace(regex=""))
+        group = reconciled.with_member(group, member._replace(regex=""))
         same = {*member.topics} == {*join.topics}
         return group._replace(group_epoch=self.consumers.bumped(group)) if same else group
 
-    def joined_last(self, state: State, group: consumer.State, id: str, owned: Partitions, number: int) -> State:
+    def joined_last(self, state: State, group: consumer.State, id: str, owned: terms.Partitions, number: int) -> State:
         """A static member has taken the place of the last one that used KIP-848's protocol: the group is a classic one.
 
         It is stable, unless its target assignment is old. Source: ``validateOnlineDowngradeWithReplacedMember``.
@@ -165,7 +153,7 @@ class ClassicMembers(Conversions):
         assert member is not None
         if not rebalances:
             member = self.consumers.reconciled(group, member, owned, False)
-            group = consumer.with_member(group, member)
+            group = reconciled.with_member(group, member)
             rebalances = not self.assigns_unreleased and self.is_unsettled(group)
         group = group._replace(group_epoch=state.group.group_epoch)
         ids = {each.id for each in group.members}
@@ -181,14 +169,14 @@ class ClassicMembers(Conversions):
         )
 
     def reconciled(
-        self, group: consumer.State, member: consumer.Member, owned: Partitions, changed: bool
+        self, group: consumer.State, member: consumer.Member, owned: terms.Partitions, changed: bool
     ) -> consumer.Member:
         return self.consumers.reconciled(group, member, owned, changed)
 
-    def join_answer(self, member: consumer.Member) -> Received:
-        return Received("", NONE, member.epoch)
+    def join_answer(self, member: consumer.Member) -> ops.Received:
+        return ops.Received("", ops.NONE, member.epoch)
 
-    def supports(self, state: State, join: ClassicJoin) -> bool:
+    def supports(self, state: State, join: ops.ClassicJoin) -> bool:
         """Whether all members of the classic protocol have an assignor of the join."""
         return any(all(name in dict(each.protocols) for each in state.members) for name in join.protocols)
 
@@ -198,21 +186,21 @@ class ClassicMembers(Conversions):
         self, state: State, generation: int, member: consumer.Member, known: ClassicMember, number: int
     ) -> State:
         if generation != member.epoch:
-            return self.delivered(state, number, Received("", ILLEGAL_GENERATION))
+            return self.delivered(state, number, ops.Received("", ILLEGAL_GENERATION))
         if self.newest_epoch(state) > member.epoch and not member.pending:
-            return self.delivered(self.told_to_join(state, known), number, Received("", REBALANCE_IN_PROGRESS))
+            return self.delivered(self.told_to_join(state, known), number, ops.Received("", REBALANCE_IN_PROGRESS))
         state = with_member(self.heard(state, member), known._replace(syncing_ms=None))
-        return self.delivered(state, number, Received("", NONE, assignment=member.assigned))
+        return self.delivered(state, number, ops.Received("", ops.NONE, assignment=member.assigned))
 
     def beaten(
         self, state: State, generation: int, member: consumer.Member, known: ClassicMember, number: int
     ) -> State:
         if self.is_stale(member, generation):
-            return self.delivered(state, number, Received("", ILLEGAL_GENERATION))
+            return self.delivered(state, number, ops.Received("", ILLEGAL_GENERATION))
         state = self.heard(state, member)
         if self.must_rejoin(state, member):
-            return self.delivered(self.told_to_join(state, known), number, Received("", REBALANCE_IN_PROGRESS))
-        return self.delivered(state, number, Received("", NONE))
+            return self.delivered(self.told_to_join(state, known), number, ops.Received("", REBALANCE_IN_PROGRESS))
+        return self.delivered(state, number, ops.Received("", ops.NONE))
 
     def is_stale(self, member: consumer.Member, generation: int) -> bool:
         return generation != member.epoch
@@ -237,8 +225,8 @@ class ClassicMembers(Conversions):
         return with_member(state, known._replace(joining_ms=known.joining_ms or 0))
 
     def heard(self, state: State, member: consumer.Member) -> State:
-        return state._replace(group=consumer.with_member(state.group, member._replace(silent_ms=0)))
+        return state._replace(group=reconciled.with_member(state.group, member._replace(silent_ms=0)))
 
 
-def _left(event: Classic) -> str:
-    return LEFT if isinstance(event, ClassicLeave) else ""
+def _left(event: ops.Classic) -> str:
+    return LEFT if isinstance(event, ops.ClassicLeave) else ""

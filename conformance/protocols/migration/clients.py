@@ -7,15 +7,16 @@ from typing import Any
 
 from kipcheck.conformance.core.operations.wire_form import Value
 from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.protocols.consumer_group.ops import Partitions
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.group.model.messages import Reply
 from kipcheck.conformance.protocols.group.ops import ANSWERS
 from kipcheck.conformance.protocols.migration.metadata import metadata_of, partitions_of, printed
 from kipcheck.conformance.protocols.migration.model import MixedGroup
-from kipcheck.conformance.protocols.migration.ops import BUSY, NOTHING, PARKED, Classic, ClassicJoin, Receive, Received
+from kipcheck.conformance.protocols.migration.ops import NOTHING, PARKED, Classic, ClassicJoin, Receive, Received
 from kipcheck.conformance.protocols.migration.state import State, with_client
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 from kipcheck.conformance.wire import embedded, layout
+from kipcheck.conformance.wire.errors import Refused
 
 OWNED_SINCE = 1
 """The version of subscriptions in metadata."""
@@ -46,11 +47,11 @@ class ClassicClients:
         """The answer to a request, whose number is in it, has come."""
         self._state = self._machine.delivered(self._state, reply.to, *self._machine.read(reply))
 
-    def received(self, event: Classic, is_busy: bool) -> Received:
-        """What a client receives. ``is_busy``: it did not send its request, because it waits."""
-        client = self._state.client(event.client)
-        if client.answer is None or is_busy:
-            return Received(event.client, BUSY if is_busy else NOTHING if client.asked < 0 else PARKED)
+    def received(self, name: str) -> Received:
+        """What a client receives now."""
+        client = self._state.client(name)
+        if client.answer is None:
+            return Received(name, NOTHING if client.asked < 0 else PARKED)
         self._state, (found,) = self._machine.received(self._state, client)
         assert isinstance(found, Received)
         return found
@@ -75,10 +76,12 @@ def blobs(topics: Value) -> Value:
         return subscription.encode(value)
 
     def read(data: bytes) -> str:
-        """Of an assignment."""
-        if not data:
+        """Of an assignment. A leader is sent the metadata of all members, too, which are read as no partitions: no
+        client of a conversation needs them."""
+        try:
+            assigned = embedded.read_assignment(data).partitions
+        except Refused:
             return ""
-        assigned = embedded.read_assignment(data).partitions
         return printed(tuple(sorted((topics.read(topic), number) for topic, number in assigned)))
 
     return Value(written, read)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
-from kipcheck.conformance.protocols.consumer_group.ops import Partitions
 from kipcheck.conformance.protocols.migration.ops import ClassicSync
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 
 
 def metadata(topics: tuple[str, ...], owned: Partitions) -> str:

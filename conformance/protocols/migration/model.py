@@ -11,55 +11,11 @@ from typing import Final, assert_never
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.machines.clock import Clock
-from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    INSTANCES,
-    INTERVAL_MS,
-    REBALANCE_MS,
-    SUBSCRIPTIONS,
-    Answered,
-    Beat,
-    Pass,
-    Rejected,
-    Says,
-)
+from kipcheck.conformance.protocols.consumer_group import model as consumer, ops as consumer_ops
 from kipcheck.conformance.protocols.group.model import messages
-from kipcheck.conformance.protocols.group.model.messages import (
-    Error,
-    Fired,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Reply,
-    Sync,
-    Synced,
-)
+from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.classic_members import ClassicMembers
 from kipcheck.conformance.protocols.migration.metadata import dealt, metadata, partitions_of, printed
-from kipcheck.conformance.protocols.migration.ops import (
-    ASKING_VERSION,
-    BUSY,
-    CLIENTS,
-    GIVING_IDS,
-    NONE,
-    NOTHING,
-    PARKED,
-    SESSION_MS,
-    VERSION,
-    Action,
-    Classic,
-    ClassicBeat,
-    ClassicJoin,
-    ClassicLeave,
-    ClassicRemove,
-    ClassicSync,
-    Event,
-    Receive,
-    Received,
-)
 from kipcheck.conformance.protocols.migration.state import (
     LEFT,
     UNKNOWN_MEMBER,
@@ -68,73 +24,74 @@ from kipcheck.conformance.protocols.migration.state import (
     State,
     with_client,
 )
+from kipcheck.conformance.protocols.reconciled import model as reconciled, terms
 
 CONSUMERS: Final = ("a", "b")
 RESETS: Final = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
 INITIAL_DELAY_MS: Final = 3_000
-PASSES: Final = (INTERVAL_MS, INITIAL_DELAY_MS, SESSION_MS)
+PASSES: Final = (consumer_ops.INTERVAL_MS, INITIAL_DELAY_MS, ops.SESSION_MS)
 
 
 class MixedGroup(ClassicMembers):
     def initial(self) -> State:
         return State(group=self.consumers.initial())
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case Beat():
+            case consumer_ops.Beat():
                 return self.beat(state, event)
-            case Pass(ms):
+            case consumer_ops.Pass(ms):
                 return Transition(self.passed(state, ms))
             case _:
                 return self.classic(state, event)
 
     # Heartbeats of KIP-848
 
-    def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
+    def beat(self, state: State, beat: consumer_ops.Beat) -> Transition[State, ops.Action]:
         memory = state.group.memory(beat.client)
-        epoch, owned = consumer.sent_epoch(memory, beat.says, beat.behind), consumer.claimed(memory, beat.owned)
+        epoch, owned = memory.epoch_in(beat), memory.claimed(beat.owned)
         error = self.consumers.invalid(beat, epoch, owned)
         before = state
         if error is None and not state.is_consumer:
             if epoch != 0 or not self.may_upgrade(state):
-                error = consumer.GROUP_ID_NOT_FOUND
+                error = terms.GROUP_ID_NOT_FOUND
             else:
                 state, error = self.upgraded(state)
                 before = self.interrupted(before)
         if error is not None:
-            return Transition(before, (Rejected(beat.client, error),))
+            return Transition(before, (consumer_ops.Rejected(beat.client, error),))
         group, actions = self.consumers.beat(self.released(state, beat) if epoch == 0 else state.group, beat)
-        if not isinstance(actions[0], Answered):
+        if not isinstance(actions[0], consumer_ops.Answered):
             return Transition(before, actions)
-        if epoch == LEAVING and self.may_downgrade(state, beat.client):
+        if epoch == terms.LEAVING and self.may_downgrade(state, beat.client):
             remembering = state.group._replace(clients=group.clients)
             return Transition(self.downgraded(state._replace(group=remembering), beat.client), actions)
         ids = {each.id for each in group.members}
         members = tuple(each for each in state.members if each.id in ids)
         return Transition(state._replace(group=group, members=members), actions)
 
-    def released(self, state: State, beat: Beat) -> consumer.State:
+    def released(self, state: State, beat: consumer_ops.Beat) -> consumer.State:
         """A member of the classic protocol never keeps a consumer from its instance, as if it had left for a while."""
         holder = state.group.holder(beat.instance)
         if holder is None or state.member(holder.id) is None:
             return state.group
-        return consumer.with_member(state.group, holder._replace(epoch=AWAY))
+        return reconciled.with_member(state.group, holder._replace(epoch=terms.AWAY))
 
     # Requests of the classic protocol
 
-    def classic(self, state: State, event: Classic) -> Transition[State, Action]:
+    def classic(self, state: State, event: ops.Classic) -> Transition[State, ops.Action]:
         client = state.client(event.client)
-        if isinstance(event, Receive):
+        if isinstance(event, ops.Receive):
             if client.answer is None:
-                return Transition(state, (Received(client.name, NOTHING if client.asked < 0 else PARKED),))
+                return Transition(state, (ops.Received(client.name, ops.NOTHING if client.asked < 0 else ops.PARKED),))
             return self.received(state, client)
         if client.asked >= 0:
-            return Transition(state, (Received(client.name, BUSY),))
+            return Transition(state, (ops.Received(client.name, ops.BUSY),))
         number = state.requests
-        if isinstance(event, ClassicJoin):
+        if isinstance(event, ops.ClassicJoin):
             client = client._replace(instance=event.instance)
         state = with_client(state._replace(requests=number + 1), client._replace(asked=number))
-        if state.is_consumer and not state.group.members and isinstance(event, ClassicJoin):
+        if state.is_consumer and not state.group.members and isinstance(event, ops.ClassicJoin):
             known = self.consumers.initial()._replace(clients=state.group.clients)
             state = state._replace(is_consumer=False, group=known)
         if state.is_consumer:
@@ -143,10 +100,10 @@ class MixedGroup(ClassicMembers):
             state = self.run(state, self.request_of(state, client, event, number))
         client = state.client(client.name)
         if client.answer is None:
-            return Transition(state, (Received(client.name, PARKED),))
+            return Transition(state, (ops.Received(client.name, ops.PARKED),))
         return self.received(state, client)
 
-    def received(self, state: State, client: Client) -> Transition[State, Action]:
+    def received(self, state: State, client: Client) -> Transition[State, ops.Action]:
         """The client learns its answer."""
         answer = client.answer
         assert answer is not None
@@ -159,60 +116,65 @@ class MixedGroup(ClassicMembers):
             given = answer.assignment
         if client.fresh == LEFT:
             id, given = "", ()
-        elif client.fresh and error in (NONE, *GIVING_IDS):
+        elif client.fresh and error in (ops.NONE, *ops.GIVING_IDS):
             id = client.fresh
         client = Client(client.name, id, client.instance, generation, given)
         return Transition(with_client(state, client), (replace(answer, client=client.name),))
 
     # ... in a classic group
 
-    def request_of(self, state: State, client: Client, event: Classic, number: int) -> messages.Request:
+    def request_of(self, state: State, client: Client, event: ops.Classic, number: int) -> messages.Request:
         id = client.id or UNKNOWN_MEMBER
         match event:
-            case ClassicJoin():
+            case ops.ClassicJoin():
                 blob = metadata(event.topics, client.given if event.owned == "told" else ())
                 protocols = tuple((each, blob) for each in event.protocols)
-                return Join(
-                    event.sent_version, client.id, event.instance, "consumer", protocols, SESSION_MS, REBALANCE_MS,
+                return messages.Join(
+                    event.sent_version, client.id, event.instance, "consumer", protocols, ops.SESSION_MS,
+                    consumer_ops.REBALANCE_MS,
                     fresh=f"{client.name}.{number}", request=number,
                 )  # fmt: skip
-            case ClassicSync():
+            case ops.ClassicSync():
                 shares = tuple((state.client(name).id or UNKNOWN_MEMBER, printed(each)) for name, each in dealt(event))
-                return Sync(VERSION, id, client.instance, client.generation - event.behind, shares, request=number)
-            case ClassicBeat():
-                return Heartbeat(VERSION, id, client.instance, client.generation - event.behind, request=number)
-            case ClassicLeave():
-                return Leave(VERSION, ((id, client.instance),), request=number)
-            case ClassicRemove():
-                return Leave(VERSION, (("", event.instance),), request=number)
-            case Receive():
+                return messages.Sync(
+                    ops.VERSION, id, client.instance, client.generation - event.behind, shares, request=number
+                )
+            case ops.ClassicBeat():
+                return messages.Heartbeat(
+                    ops.VERSION, id, client.instance, client.generation - event.behind, request=number
+                )
+            case ops.ClassicLeave():
+                return messages.Leave(ops.VERSION, ((id, client.instance),), request=number)
+            case ops.ClassicRemove():
+                return messages.Leave(ops.VERSION, (("", event.instance),), request=number)
+            case ops.Receive():
                 raise ValueError("no request")
             case _:
                 assert_never(event)
 
     def run(self, state: State, event: messages.Event) -> State:
         """The classic group after an event, with the answers delivered."""
-        replies: list[Reply] = []
+        replies: list[messages.Reply] = []
         classic, clock, _ = self.service.run(state.classic, state.clock, None, event, replies)
         state = state._replace(classic=classic, clock=clock)
         for each in replies:
             state = self.delivered(state, each.to, *self.read(each))
         return state
 
-    def read(self, reply: Reply) -> tuple[Received, str]:
+    def read(self, reply: messages.Reply) -> tuple[ops.Received, str]:
         """The answer, and the id of the member in it; ``LEFT``: it left."""
         match reply:
-            case Joined(error=Error.NONE):
+            case messages.Joined(error=messages.Error.NONE):
                 led, leads = bool(reply.leader), reply.leader == reply.member
-                return Received("", NONE, reply.generation, led, leads), reply.member
-            case Synced(error=Error.NONE):
-                return Received("", NONE, assignment=partitions_of(str(reply.assignment))), ""
-            case Left():
-                return Received("", (reply.members[0][2] if reply.members else reply.error).name), LEFT
-            case Joined():
-                return Received("", reply.error.name), reply.member
+                return ops.Received("", ops.NONE, reply.generation, led, leads), reply.member
+            case messages.Synced(error=messages.Error.NONE):
+                return ops.Received("", ops.NONE, assignment=partitions_of(str(reply.assignment))), ""
+            case messages.Left():
+                return ops.Received("", (reply.members[0][2] if reply.members else reply.error).name), LEFT
+            case messages.Joined():
+                return ops.Received("", reply.error.name), reply.member
             case _:
-                return Received("", reply.error.name), ""
+                return ops.Received("", reply.error.name), ""
 
     # Time
 
@@ -228,7 +190,7 @@ class MixedGroup(ClassicMembers):
         until = state.clock.now_ms + ms
         while (due := state.clock.due(until)) is not None:
             timer, clock = due
-            state = self.run(state._replace(clock=clock), Fired(timer))
+            state = self.run(state._replace(clock=clock), messages.Fired(timer))
         return state._replace(clock=Clock(until, state.clock.timers))
 
     def rests(self, state: State) -> Iterator[int]:
@@ -238,10 +200,12 @@ class MixedGroup(ClassicMembers):
             if known is None:
                 yield self.config.session_ms - each.silent_ms
                 if each.pending:
-                    yield REBALANCE_MS - each.revoking_ms
+                    yield consumer_ops.REBALANCE_MS - each.revoking_ms
             else:
-                yield SESSION_MS - each.silent_ms
-                yield from (REBALANCE_MS - age for age in (known.joining_ms, known.syncing_ms) if age is not None)
+                yield ops.SESSION_MS - each.silent_ms
+                yield from (
+                    consumer_ops.REBALANCE_MS - age for age in (known.joining_ms, known.syncing_ms) if age is not None
+                )
 
     def older(self, state: State, ms: int) -> State:
         def aged(age: int | None) -> int | None:
@@ -250,7 +214,7 @@ class MixedGroup(ClassicMembers):
         members = tuple(
             each._replace(joining_ms=aged(each.joining_ms), syncing_ms=aged(each.syncing_ms)) for each in state.members
         )
-        return state._replace(group=consumer.older(state.group, ms), members=members)
+        return state._replace(group=self.consumers.older(state.group, ms), members=members)
 
     def without_late(self, state: State) -> State:
         for each in state.group.members:
@@ -264,42 +228,53 @@ class MixedGroup(ClassicMembers):
         if known is None:
             return self.consumers.is_late(member)
         ages = (known.joining_ms, known.syncing_ms)
-        return member.silent_ms >= SESSION_MS or any(age is not None and age >= REBALANCE_MS for age in ages)
+        return member.silent_ms >= ops.SESSION_MS or any(
+            age is not None and age >= consumer_ops.REBALANCE_MS for age in ages
+        )
 
     # What is drawn
 
-    def enabled(self, state: State, /) -> Iterable[Event]:
+    def enabled(self, state: State, /) -> Iterable[ops.Event]:
         """Events that the coordinator accepts."""
         for name in CONSUMERS:
             yield from self.enabled_heartbeats(state, name)
-        for name in CLIENTS:
+        for name in ops.CLIENTS:
             client = state.client(name)
             if client.asked >= 0:
-                yield Receive(name)
+                yield ops.Receive(name)
                 continue
             instance = client.instance
-            yield from (ClassicJoin(name, each, "told", instance=instance) for each in SUBSCRIPTIONS)
+            yield from (ops.ClassicJoin(name, each, "told", instance=instance) for each in consumer_ops.SUBSCRIPTIONS)
             if not client.id:
-                yield ClassicJoin(name, version=ASKING_VERSION)
-                yield from (ClassicJoin(name, each, instance=INSTANCES[0]) for each in SUBSCRIPTIONS)
+                yield ops.ClassicJoin(name, version=ops.ASKING_VERSION)
+                yield from (
+                    ops.ClassicJoin(name, each, instance=consumer_ops.INSTANCES[0])
+                    for each in consumer_ops.SUBSCRIPTIONS
+                )
                 continue
             everyone = tuple(each.name for each in state.clients if each.id)
-            yield from (ClassicSync(name, topics=each, over=everyone) for each in SUBSCRIPTIONS)
-            yield from (ClassicBeat(name), ClassicLeave(name))
+            yield from (ops.ClassicSync(name, topics=each, over=everyone) for each in consumer_ops.SUBSCRIPTIONS)
+            yield from (ops.ClassicBeat(name), ops.ClassicLeave(name))
         holders = state.group.members if state.is_consumer else state.classic.members
-        yield from (ClassicRemove(each.instance) for each in holders if each.instance is not None)
-        yield from map(Pass, PASSES)
+        yield from (ops.ClassicRemove(each.instance) for each in holders if each.instance is not None)
+        yield from map(consumer_ops.Pass, PASSES)
 
-    def enabled_heartbeats(self, state: State, name: str) -> Iterator[Event]:
+    def enabled_heartbeats(self, state: State, name: str) -> Iterator[ops.Event]:
         member = state.group.member(name) if state.is_consumer else None
-        if member is None or member.epoch == AWAY:
+        if member is None or member.epoch == terms.AWAY:
             yield from (
-                Beat(name, Says.JOIN, topics=topics, owned="none", instance=each)
-                for topics in SUBSCRIPTIONS for each in (None, INSTANCES[0])
+                consumer_ops.Beat(name, terms.Says.JOIN, topics=topics, owned="none", instance=each)
+                for topics in consumer_ops.SUBSCRIPTIONS for each in (None, consumer_ops.INSTANCES[0])
             )  # fmt: skip
             return
         instance = member.instance
-        yield from (Beat(name, Says.STAY, owned="told", instance=instance), Beat(name, Says.LEAVE, instance=instance))
-        yield from (Beat(name, Says.STAY, topics=each, owned="told", instance=instance) for each in SUBSCRIPTIONS)
+        yield from (
+            consumer_ops.Beat(name, terms.Says.STAY, owned="told", instance=instance),
+            consumer_ops.Beat(name, terms.Says.LEAVE, instance=instance),
+        )
+        yield from (
+            consumer_ops.Beat(name, terms.Says.STAY, topics=each, owned="told", instance=instance)
+            for each in consumer_ops.SUBSCRIPTIONS
+        )
         if instance is not None:
-            yield Beat(name, Says.AWAY, instance=instance)
+            yield consumer_ops.Beat(name, terms.Says.AWAY, instance=instance)

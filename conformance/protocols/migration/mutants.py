@@ -7,13 +7,14 @@ from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import Beat, Partitions, Rejected, Says
+from kipcheck.conformance.protocols.consumer_group.ops import Beat, Rejected
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
 from kipcheck.conformance.protocols.migration.invariants import MEMBERS
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Action, ClassicJoin, ClassicRemove, Received
 from kipcheck.conformance.protocols.migration.state import Client, State
+from kipcheck.conformance.protocols.reconciled import model as reconciled, terms
 
 
 class Playing(MachineMutant, MixedGroup):
@@ -64,7 +65,7 @@ class TakesAnyJoinForConsent(Playing):
     """A member of the classic protocol that joins again has given up what it should."""
 
     def reconciled(
-        self, group: consumer.State, member: consumer.Member, owned: Partitions, changed: bool
+        self, group: consumer.State, member: consumer.Member, owned: terms.Partitions, changed: bool
     ) -> consumer.Member:
         return super().reconciled(group, member, (), changed)
 
@@ -123,7 +124,7 @@ class KeepsInstances(Playing):
     """A client of the classic protocol gets an instance only when the former member has left for a while."""
 
     def may_replace(self, holder: consumer.Member) -> bool:
-        return holder.epoch == consumer.AWAY
+        return holder.epoch == terms.AWAY
 
 
 @defect("takes-over", ...)
@@ -142,7 +143,7 @@ class KeepsFormerMembers(Playing):
         return True
 
     def replaced(self, group: consumer.State, former: consumer.Member, beat: Beat) -> consumer.State:
-        return consumer.with_member(group, former._replace(instance=None))
+        return reconciled.with_member(group, former._replace(instance=None))
 
 
 @defect("one-owner-after-takeover", ...)
@@ -237,7 +238,7 @@ class KeepsOutConsumers(Playing):
     """A consumer group with members of the classic protocol takes no new consumer."""
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
-        is_new = beat.says is Says.JOIN and state.group.member(beat.client) is None
+        is_new = beat.says is terms.Says.JOIN and state.group.member(beat.client) is None
         if is_new and beat.instance is None and state.is_consumer and state.members:
-            return Transition(state, (Rejected(beat.client, consumer.GROUP_ID_NOT_FOUND),))
+            return Transition(state, (Rejected(beat.client, terms.GROUP_ID_NOT_FOUND),))
         return super().beat(state, beat)

@@ -11,7 +11,8 @@ from kipcheck.conformance.core.operations.declaration import Operations, answer,
 from kipcheck.conformance.core.operations.field_annotations import about, hidden, named, optional, typical
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
-from kipcheck.conformance.protocols.consumer_group.ops import Answered, Beat, Partitions, Pass, Rejected
+from kipcheck.conformance.protocols.consumer_group.ops import Answered, Beat, Pass, Rejected
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 
 SESSION_MS: Final = 20_000
 """Session timeout of the members that use the classic protocol."""

@@ -14,7 +14,7 @@ from kipcheck.conformance.protocols.migration.laws import LAWS
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
 from kipcheck.conformance.protocols.migration.search_model import ReleasedGroup, newest, tried, untimed
-from kipcheck.conformance.protocols.migration.target import adapter
+from kipcheck.conformance.protocols.migration.target import MACHINE
 
 
 def _machine(edition: Edition, owed: type[MixedGroup], released: type[MixedGroup]) -> MixedGroup:
@@ -41,7 +41,7 @@ PLAYABLES = (
     Playable(
         name="migration",
         about="a group whose members use the classic protocol, KIP-848's, or both",
-        editions=lambda edition: None if adapter(edition) is not None else "apache and apache@RELEASE from 4.0.0 on",
+        editions=MACHINE.others,
         world=lambda edition, scope: product(_machine(edition, untimed(MixedGroup), untimed(ReleasedGroup)), scope),
         verbs=verbs(OPERATIONS),
         conversation=lambda edition: Conversation(

@@ -14,7 +14,7 @@ Subscription: TypeAlias = tuple[frozenset[str], tuple[str, ...]]
 class Rest:
     epoch: int | None = None
     """Of a group at rest; None: it is not known to be."""
-    calm: Mapping[str, int] = field(default_factory=dict)
+    quiet_rounds: Mapping[str, int] = field(default_factory=dict)
     """Client -> how often it has confirmed its epoch, with no other step between them."""
     waited_ms: int = 0
     """The time since the last step that may have changed the group."""
@@ -25,12 +25,12 @@ class Rest:
         return Rest(subscriptions=self.subscriptions)
 
     def later(self, ms: int) -> "Rest":
-        return replace(self, calm={}, waited_ms=self.waited_ms + ms)
+        return replace(self, quiet_rounds={}, waited_ms=self.waited_ms + ms)
 
     def confirmed(self, name: str, epochs: Mapping[str, int], interval_ms: int) -> "Rest":
         """A member has confirmed its epoch; ``epochs``: those of all members."""
-        known = replace(self, calm={**self.calm, name: self.calm.get(name, 0) + 1})
-        settled = self.waited_ms >= interval_ms and all(known.calm.get(each, 0) >= SETTLED for each in epochs)
+        known = replace(self, quiet_rounds={**self.quiet_rounds, name: self.quiet_rounds.get(name, 0) + 1})
+        settled = self.waited_ms >= interval_ms and all(known.quiet_rounds.get(each, 0) >= SETTLED for each in epochs)
         found = {*epochs.values()}
         return replace(known, epoch=found.pop()) if settled and len(found) == 1 else known
 

@@ -5,20 +5,12 @@ from typing import Final
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass
 from kipcheck.conformance.protocols.group.model.messages import Fired, Phase, Timer
+from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.model import CONSUMERS, INITIAL_DELAY_MS, MixedGroup
-from kipcheck.conformance.protocols.migration.ops import (
-    CLIENTS,
-    Action,
-    ClassicBeat,
-    ClassicJoin,
-    ClassicLeave,
-    ClassicSync,
-    Event,
-    Receive,
-)
 from kipcheck.conformance.protocols.migration.state import State
+from kipcheck.conformance.protocols.reconciled.terms import Says
 
 TOPICS: Final = ("u",)
 """What all subscribe to: a topic with two partitions."""
@@ -39,7 +31,7 @@ def untimed(made: type[MixedGroup]) -> type[MixedGroup]:
     """A machine in which no member is ever silent for too long."""
 
     class Untimed(made):  # type: ignore[valid-type, misc]
-        def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
             found = super().step(state, event)
             return Transition(_renumbered(_young(found.state)), found.actions)
 
@@ -71,10 +63,10 @@ def _renumbered(state: State) -> State:
     return state._replace(requests=next(each for each in range(len(used) + 1) if each not in used))
 
 
-def tried(state: State, scope: Mapping[str, int]) -> Iterator[Event]:
+def tried(state: State, scope: Mapping[str, int]) -> Iterator[ops.Event]:
     """The events that clients may cause. With ``static`` the first consumer and the last client of the classic protocol
     are two processes of one instance. A consumer joins a classic group when no join phase goes on."""
-    consumers, clients = CONSUMERS[: scope["consumers"]], CLIENTS[: scope["classic"]]
+    consumers, clients = CONSUMERS[: scope["consumers"]], ops.CLIENTS[: scope["classic"]]
     static = {consumers[0], clients[-1]} if scope["static"] else set()
     settled = state.is_consumer or state.classic.phase in SETTLED
     for name in consumers:
@@ -87,12 +79,16 @@ def tried(state: State, scope: Mapping[str, int]) -> Iterator[Event]:
     for name in clients:
         client = state.client(name)
         if client.asked >= 0:
-            yield from () if client.answer is None else (Receive(name),)
+            yield from () if client.answer is None else (ops.Receive(name),)
             continue
-        yield ClassicJoin(name, TOPICS, "told", instance=INSTANCE if name in static else None)
+        yield ops.ClassicJoin(name, TOPICS, "told", instance=INSTANCE if name in static else None)
         if client.id:
             everyone = tuple(each.name for each in state.clients if each.id)
-            yield from (ClassicSync(name, topics=TOPICS, over=everyone), ClassicBeat(name), ClassicLeave(name))
+            yield from (
+                ops.ClassicSync(name, topics=TOPICS, over=everyone),
+                ops.ClassicBeat(name),
+                ops.ClassicLeave(name),
+            )
     if _is_joining(state) or _awaits_target(state):
         yield Pass(INITIAL_DELAY_MS)
 

@@ -4,10 +4,10 @@ from typing import Final, NamedTuple
 
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import Partitions
 from kipcheck.conformance.protocols.group.model.messages import Timer
 from kipcheck.conformance.protocols.group.model.state import State as ClassicState
 from kipcheck.conformance.protocols.migration.ops import Received
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 
 UNKNOWN_MEMBER: Final = "?"
 LEFT: Final = "left"

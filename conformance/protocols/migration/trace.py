@@ -12,32 +12,16 @@ from typing import Any
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, Memory, claimed, sent_epoch
-from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Answered, Beat, Pass
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.consumer_group.trace import settings
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.classic_members import ILLEGAL_GENERATION, MEMBER_ID_REQUIRED
 from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES
 from kipcheck.conformance.protocols.migration.model import RESETS
-from kipcheck.conformance.protocols.migration.ops import (
-    BUSY,
-    GIVING_IDS,
-    NONE,
-    OPERATIONS,
-    OPERATOR,
-    PARKED,
-    SESSION_MS,
-    Classic,
-    ClassicBeat,
-    ClassicJoin,
-    ClassicLeave,
-    ClassicRemove,
-    ClassicSync,
-    Event,
-    Receive,
-)
 from kipcheck.conformance.protocols.migration.quiescence import Rest, Subscription
+from kipcheck.conformance.protocols.reconciled.terms import AWAY, LEAVING, Memory
 
 NEAR_MS = 5_000
 """A session or a timeout that ends in less than this may have ended: requests take time, too."""
@@ -53,7 +37,7 @@ class Member:
     is_consumer: bool
     epoch: int = 0
     """Or generation."""
-    readable: Mapping[Partition, int] = field(default_factory=dict)
+    may_still_own: Mapping[Partition, int] = field(default_factory=dict)
     """The partitions that it may still read, each with the step that assigned it."""
     given: tuple[Partition, ...] = ()
     """To one that uses the classic protocol: its last assignment."""
@@ -66,7 +50,7 @@ class Member:
 class Pending:
     """The last request of a client of the classic protocol, while its answer is not received."""
 
-    request: Classic
+    request: ops.Classic
     form: str
     """Of the group when it was sent."""
     conversions: int
@@ -130,7 +114,7 @@ class Group:
         others = {each: stated for each, stated in known.instances.items() if stated != instance}
         return replace(known, instances={**others, name: instance}, doubted=known.doubted - {name})
 
-    def sent(self, request: Classic) -> Pending:
+    def sent(self, request: ops.Classic) -> Pending:
         return Pending(request, self.form, self.conversions)
 
     def having(self, member: Member) -> "Group":
@@ -151,7 +135,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
+class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
     """An answered step."""
 
     @property
@@ -172,7 +156,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def epoch(self) -> int:
         """In a heartbeat of KIP-848."""
         assert isinstance(self.request, Beat)
-        return sent_epoch(self.memory, self.request.says, self.request.behind)
+        return self.memory.epoch_in(self.request)
 
     @property
     def answered_epoch(self) -> int:
@@ -186,10 +170,10 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     @property
     def answers(self) -> Pending | None:
         """The request that is answered in this step; None: none is."""
-        if isinstance(self.request, Beat | Pass) or self.received in (PARKED, BUSY, "nothing"):
+        if isinstance(self.request, Beat | Pass) or self.received in (ops.PARKED, ops.BUSY, "nothing"):
             return None
         known = self.before.pending.get(self.name)
-        return known if isinstance(self.request, Receive) else self.before.sent(self.request)
+        return known if isinstance(self.request, ops.Receive) else self.before.sent(self.request)
 
     @property
     def generation(self) -> int | None:
@@ -206,8 +190,8 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         request, member = self.request, self.member
         if member is None or self.before.form != CONSUMER:
             return False
-        if isinstance(request, ClassicBeat):
-            return not request.behind and self.received == NONE
+        if isinstance(request, ops.ClassicBeat):
+            return not request.behind and self.received == ops.NONE
         if not isinstance(request, Beat) or not self.accepted:
             return False
         news = request.topics, request.regex, request.assignor
@@ -217,7 +201,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def subscription(self) -> Subscription | None:
         """What a client joins with; None: with something else than topics and assignors of clients."""
         match self.request:
-            case ClassicJoin(topics=topics, protocols=assignors):
+            case ops.ClassicJoin(topics=topics, protocols=assignors):
                 return frozenset(topics), assignors
             case Beat(topics=topics, regex=None, assignor=None) if topics and self.epoch == 0:
                 return frozenset(topics), ()
@@ -228,7 +212,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def replaces(self) -> bool:
         """Whether a new client joins as the instance of one that used the same protocol, with its subscription."""
         request, known = self.request, self.before
-        if not isinstance(request, Beat | ClassicJoin) or request.instance is None or self.subscription is None:
+        if not isinstance(request, Beat | ops.ClassicJoin) or request.instance is None or self.subscription is None:
             return False
         former = known.holders(request.instance, self.name)
         is_new = self.name not in {*known.members, *known.ids, *known.instances, *known.gone}
@@ -242,7 +226,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         """The epoch or generation that a successor gets; None: it is not accepted at once."""
         if isinstance(self.request, Beat):
             return self.answered_epoch if self.accepted else None
-        return self.generation if self.received == NONE else None
+        return self.generation if self.received == ops.NONE else None
 
     def _rest_after(self, known: Group) -> Rest:
         """``known``: what else is known after this step."""
@@ -254,12 +238,12 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
                 return before.disturbed()
             epochs = {name: each.epoch for name, each in known.members.items()}
             return before.confirmed(self.name, epochs, known.config.interval_ms)
-        if isinstance(request, ClassicSync) and known.form == CONSUMER and self.received == NONE:
-            return replace(before, calm={})
+        if isinstance(request, ops.ClassicSync) and known.form == CONSUMER and self.received == ops.NONE:
+            return replace(before, quiet_rounds={})
         if isinstance(request, Beat) and self.epoch == AWAY and self.accepted:
-            return replace(before, calm={}, waited_ms=0)
+            return replace(before, quiet_rounds={}, waited_ms=0)
         stays = self.replaces and self.joined_epoch == before.epoch
-        rest = replace(before, calm={}, waited_ms=0) if stays else before.disturbed()
+        rest = replace(before, quiet_rounds={}, waited_ms=0) if stays else before.disturbed()
         if self.subscription is not None:
             return rest.subscribed(self.name, *self.subscription)
         return rest.unsubscribed(self.name) if isinstance(request, Beat) and request.regex else rest
@@ -286,17 +270,17 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
             # Even so it may have interrupted a join phase.
             return replace(known.without(self.name, surely=False) if self.member else known, assigned=False)
         given = None if self.answer.get("assignment") is None else self.given
-        answer = Answered(self.name, self.answered_epoch, given)
-        known = replace(known, memories={**known.memories, self.name: self.memory.after(answer)})
+        memory = self.memory.after(self.answered_epoch, given)
+        known = replace(known, memories={**known.memories, self.name: memory})
         if self.epoch == LEAVING:
             return _after_leaving(known, self.name)
         if self.epoch == AWAY:
             return known.without(self.name, surely=False)
-        owned, before = claimed(self.memory, beat.owned), self.member or Member(self.name, True)
-        kept = {each: at for each, at in before.readable.items() if owned is None or each in owned}
-        readable = {**dict.fromkeys(self.given, self.op.index), **kept}
-        late_ms = before.late_ms if before.readable else 0
-        member = Member(self.name, True, self.answered_epoch, readable, late_ms=late_ms)
+        owned, before = self.memory.claimed(beat.owned), self.member or Member(self.name, True)
+        kept = {each: at for each, at in before.may_still_own.items() if owned is None or each in owned}
+        may_still_own = {**dict.fromkeys(self.given, self.op.index), **kept}
+        late_ms = before.late_ms if before.may_still_own else 0
+        member = Member(self.name, True, self.answered_epoch, may_still_own, late_ms=late_ms)
         if self.epoch == 0:
             known = self._after_stating(known, beat.instance)
         form = CONSUMER if self.epoch == 0 else known.form
@@ -322,20 +306,20 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
 
     # Requests of the classic protocol
 
-    def _after_classic(self, request: Classic) -> Group:
+    def _after_classic(self, request: ops.Classic) -> Group:
         known = self.before
-        if not isinstance(request, Receive) and self.received != BUSY:
+        if not isinstance(request, ops.Receive) and self.received != ops.BUSY:
             known = self._after_sending(known, request)
         found = self.answers
         if found is None:
-            if self.received == PARKED and not isinstance(request, Receive):
+            if self.received == ops.PARKED and not isinstance(request, ops.Receive):
                 known = replace(known, pending={**known.pending, self.name: known.sent(request)})
             return known
         pending = {each: other for each, other in known.pending.items() if each != self.name}
         return self._after_answer(replace(known, pending=pending), found)
 
-    def _after_sending(self, known: Group, request: Classic) -> Group:
-        if not isinstance(request, ClassicJoin):
+    def _after_sending(self, known: Group, request: ops.Classic) -> Group:
+        if not isinstance(request, ops.ClassicJoin):
             return known
         known = replace(
             known, fenced=known.fenced - {self.name}, asked=known.asked - {self.name},
@@ -350,45 +334,45 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         if member is None:
             return replace(known, assigned=False)
         owned = member.given if request.owned == "told" else ()
-        kept = {each: at for each, at in member.readable.items() if each in owned}
-        return replace(known.having(replace(member, readable=kept)), assigned=False)
+        kept = {each: at for each, at in member.may_still_own.items() if each in owned}
+        return replace(known.having(replace(member, may_still_own=kept)), assigned=False)
 
     def _after_answer(self, known: Group, found: Pending) -> Group:
         member = known.members.get(self.name)
-        if isinstance(found.request, ClassicRemove):
-            return _after_removal(known, found.request.instance) if self.received == NONE else known
-        if isinstance(found.request, ClassicLeave):
+        if isinstance(found.request, ops.ClassicRemove):
+            return _after_removal(known, found.request.instance) if self.received == ops.NONE else known
+        if isinstance(found.request, ops.ClassicLeave):
             known = known.reset(self.name)
-            return replace(known.without(self.name, surely=self.received == NONE), assigned=False)
+            return replace(known.without(self.name, surely=self.received == ops.NONE), assigned=False)
         if self.received in RESETS:
             return known.reset(self.name).without(self.name, surely=False)
         if self.received == ILLEGAL_GENERATION and member is not None:
             # It gives up its partitions.
-            return known.having(replace(member, readable={}))
-        if isinstance(found.request, ClassicJoin) and self.received in (NONE, *GIVING_IDS):
+            return known.having(replace(member, may_still_own={}))
+        if isinstance(found.request, ops.ClassicJoin) and self.received in (ops.NONE, *ops.GIVING_IDS):
             known = replace(known, ids=known.ids | {self.name})
             if self.received == MEMBER_ID_REQUIRED and known.form == CONSUMER:
                 known = replace(known, asked=known.asked | {self.name})
-        if self.received != NONE:
+        if self.received != ops.NONE:
             return known
-        if isinstance(found.request, ClassicJoin):
+        if isinstance(found.request, ops.ClassicJoin):
             return self._after_join(known, found)
         if member is None:
             return known
-        if isinstance(found.request, ClassicSync):
-            kept = member.readable if known.form == CONSUMER else {}
-            readable = {**dict.fromkeys(self.given, self.op.index), **kept}
-            known = known.having(replace(member, readable=readable, given=self.given, silent_ms=0, late_ms=0))
+        if isinstance(found.request, ops.ClassicSync):
+            kept = member.may_still_own if known.form == CONSUMER else {}
+            may_still_own = {**dict.fromkeys(self.given, self.op.index), **kept}
+            known = known.having(replace(member, may_still_own=may_still_own, given=self.given, silent_ms=0, late_ms=0))
             stable = known.form == CLASSIC and found.form == CLASSIC and not known.taken_over
             return replace(known, assigned=stable)
         return known.having(replace(member, silent_ms=0))
 
     def _after_join(self, known: Group, found: Pending) -> Group:
-        assert isinstance(found.request, ClassicJoin)
+        assert isinstance(found.request, ops.ClassicJoin)
         generation, instance = self.generation or 0, found.request.instance
         member = known.members.get(self.name) or Member(self.name, False)
         former = known.holders(instance, self.name)
-        if instance is not None and former and isinstance(self.request, Receive):
+        if instance is not None and former and isinstance(self.request, ops.Receive):
             # They may have taken over the instance since the answer.
             return known.stated(self.name, instance).without(self.name, surely=False)
         known = self._after_stating(known, instance)
@@ -411,7 +395,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
 
 def _without_claims(known: Group) -> Group:
     """A classic group that is upgraded within a rebalance: the coordinator does not know what its members still own."""
-    members = {name: replace(each, readable={}) for name, each in known.members.items()}
+    members = {name: replace(each, may_still_own={}) for name, each in known.members.items()}
     return replace(known, members=members)
 
 
@@ -421,7 +405,7 @@ def _after_leaving(known: Group, name: str) -> Group:
 
 def _after_removal(known: Group, instance: str) -> Group:
     """An operator has removed the member with an instance id."""
-    for each in known.holders(instance, OPERATOR):
+    for each in known.holders(instance, ops.OPERATOR):
         surely = each not in known.doubted
         removed = known.removed | {each} if surely else known.removed
         instances = {name: stated for name, stated in known.instances.items() if name != each}
@@ -462,7 +446,7 @@ def _later(known: Group, ms: int) -> Group:
 def _without_late(known: Group) -> Group:
     """Without those that the coordinator may have removed, because of a session or a timeout that may have ended."""
     for each in [*known.members.values()]:
-        session = known.config.session_ms if each.is_consumer else SESSION_MS
+        session = known.config.session_ms if each.is_consumer else ops.SESSION_MS
         if each.silent_ms > session - NEAR_MS or each.late_ms > REBALANCE_MS - NEAR_MS:
             known = replace(known.without(each.name, surely=False), form=UNKNOWN, assigned=False, changed=False)
     return known
@@ -473,7 +457,7 @@ def mixed_steps(history: History) -> tuple[MixedStep, ...]:
     """The steps up to the first one without an answer."""
 
     def read(op: Op, known: Group) -> MixedStep:
-        return MixedStep(op, OPERATIONS.event_of(op.step), payload(op), known)
+        return MixedStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
 
     found = answered_steps(history, Group(config=settings(history)), read)
     return tuple(each for each in found if not isinstance(each.request, Pass))

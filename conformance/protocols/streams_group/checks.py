@@ -5,15 +5,14 @@ from random import Random
 from typing import Final
 
 from kipcheck.conformance.core.values.case import steps_from
-from kipcheck.conformance.core.values.edition import edition
-from kipcheck.conformance.protocols.consumer_group.ops import Says
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.streams_group import invariants
 from kipcheck.conformance.protocols.streams_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Describe, Event
 from kipcheck.conformance.protocols.streams_group.strategies import STREAMS_GROUPS
-from kipcheck.conformance.protocols.streams_group.target import adapter
+from kipcheck.conformance.protocols.streams_group.target import MACHINE
 
 ROUNDS = 4
 """Rounds of heartbeats at the end, in which pending reassignments can finish."""
@@ -94,11 +93,6 @@ KNOWN: Final = {
 }
 
 
-def editions(name: str) -> Iterable[str]:
-    found = edition(name)
-    return (str(found),) if adapter(found) is not None else ()
-
-
 def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
     """Adds rounds in which all members confirm their tasks, and describes.
 
@@ -122,7 +116,7 @@ def known_ones(subject: Subject) -> Iterable[Conversation]:
         yield Conversation(OPERATIONS.parse_shorthand(text), name)
 
 
-GROUPS: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: STREAMS_GROUPS, "coordinator")
+GROUPS: Family[Subject] = operations_family(OPERATIONS, MACHINE.editions, lambda edition: STREAMS_GROUPS, "coordinator")
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(

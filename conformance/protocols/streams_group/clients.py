@@ -7,9 +7,9 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Lost, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING
 from kipcheck.conformance.protocols.streams_group import heartbeat as messages
 from kipcheck.conformance.protocols.streams_group.model import MISSING_INTERNAL_TOPICS, Config
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, REBALANCE_MS, Beat, Consume, Describe, Tasks
@@ -35,7 +35,7 @@ class StreamsClients:
         match OPERATIONS.event_of(step):
             case Beat() as event:
                 about = GroupStep(Op(index, step, _UNANSWERED), event, {}, self.known)
-                request = messages.heartbeat(event, about.epoch, about.owned, about.owned_standby)
+                request = messages.heartbeat(event, about.epoch, *about.owned)
                 return SentRequest(event.client, request, messages.HeartbeatAnswer, event.flaw == "group")
             case Describe():
                 return SentRequest("kipcheck", messages.Describe(), messages.Description)
@@ -79,11 +79,12 @@ class StreamsClients:
             op = Op(index, step, observation)
             self.known = GroupStep(op, OPERATIONS.event_of(step), payload(op), self.known).known_after()
 
-    def farewells(self) -> Iterator[messages.Heartbeat | consumers.Heartbeat]:
+    def farewells(self) -> Iterator[SentRequest]:
         """With which all members leave."""
-        yield from (messages.Heartbeat(each.name, LEAVING) for each in self.known.members)
+        for each in self.known.members:
+            yield SentRequest("kipcheck", messages.Heartbeat(each.name, LEAVING), messages.HeartbeatAnswer)
         if self.known.form == "consumer":
-            yield consumers.Heartbeat(CONSUMER, LEAVING)
+            yield SentRequest("kipcheck", consumers.Heartbeat(CONSUMER, LEAVING), consumers.HeartbeatAnswer)
 
 
 def statuses(answer: messages.HeartbeatAnswer) -> list[str]:

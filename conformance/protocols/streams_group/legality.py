@@ -2,23 +2,23 @@
 
 from typing import Final
 
-from kipcheck.conformance.protocols.consumer_group.model import FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID
-from kipcheck.conformance.protocols.streams_group.model import (
-    INVALID_REQUEST,
-    STREAMS_INVALID_TOPOLOGY,
-    UNKNOWN_MEMBER_ID,
-    is_invalid,
-)
+from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.streams_group.model import STREAMS_INVALID_TOPOLOGY, is_invalid
 from kipcheck.conformance.protocols.streams_group.trace import GroupStep
 
-OF_INSTANCES: Final = (INVALID_REQUEST, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID)
+OF_INSTANCES: Final = (
+    terms.INVALID_REQUEST,
+    terms.UNKNOWN_MEMBER_ID,
+    terms.FENCED_INSTANCE_ID,
+    terms.UNRELEASED_INSTANCE_ID,
+)
 """How a heartbeat with an instance id may be refused: as the first one where members cannot be static."""
 
 
 def faults(step: GroupStep) -> tuple[str, ...]:
     """The expected errors of a heartbeat that is invalid whatever the group is; none for another one."""
-    if is_invalid(step.beat, step.epoch, step.owned):
-        return (INVALID_REQUEST,)
+    if is_invalid(step.beat, step.epoch, step.owned.active):
+        return (terms.INVALID_REQUEST,)
     if step.beat.instance is not None and step.error in OF_INSTANCES:
         return (step.error,)
     return (STREAMS_INVALID_TOPOLOGY,) if step.beat.flaw == "changelog" and step.epoch == 0 else ()
@@ -41,5 +41,5 @@ def is_legal(step: GroupStep) -> bool:
     if step.epoch == 0:
         is_new = not (own.member or own.away or own.expired)
         return is_new and (known.form == "none" or not other_topology(step))
-    is_current = own.surely and step.epoch == own.memory.epoch > 0 and not own.revoking_ms
+    is_current = own.is_certain_member and step.epoch == own.memory.epoch > 0 and not own.revoking_ms
     return is_current and own.silent_ms < known.config.session_ms

@@ -6,46 +6,23 @@ from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, Memory
 from kipcheck.conformance.protocols.consumer_group.ops import Rejected
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
+from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
+from kipcheck.conformance.protocols.reconciled.model import with_member
+from kipcheck.conformance.protocols.streams_group import model, ops
 from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, TASKS
-from kipcheck.conformance.protocols.streams_group.model import (
-    EMPTY,
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
-    INCORRECTLY_PARTITIONED_TOPICS,
-    MISSING_INTERNAL_TOPICS,
-    MISSING_SOURCE_TOPICS,
-    RECONCILING,
-    STABLE,
-    STALE_TOPOLOGY,
-    UNKNOWN_MEMBER_ID,
-    StreamsGroup,
-)
-from kipcheck.conformance.protocols.streams_group.ops import (
-    OPERATIONS,
-    SESSION_MS,
-    Action,
-    Answered,
-    Beat,
-    Describe,
-    Described,
-    DescribedMember,
-    Event,
-    Tasks,
-)
-from kipcheck.conformance.protocols.streams_group.state import Member, State, with_member
+from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
 from kipcheck.conformance.protocols.streams_group.topology import REPARTITIONED, STATEFUL
 
 
-class Playing(MachineMutant, StreamsGroup):
+class Playing(MachineMutant, model.StreamsGroup):
     """The reference machine as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
 
     def __init__(self) -> None:
-        StreamsGroup.__init__(self)
+        model.StreamsGroup.__init__(self)
         MachineMutant.__init__(self)
 
 
@@ -53,49 +30,43 @@ Made = TypeVar("Made", bound=type[Playing])
 
 
 def tasks(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(TASKS, f"streams-group/{invariant}", OPERATIONS.machine, None, least)
+    return mutant(TASKS, f"streams-group/{invariant}", ops.OPERATIONS.machine, None, least)
 
 
 def epochs(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(EPOCHS, f"streams-group/{invariant}", OPERATIONS.machine, None, least)
+    return mutant(EPOCHS, f"streams-group/{invariant}", ops.OPERATIONS.machine, None, least)
 
 
 def described(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(DESCRIBE, f"streams-group/{invariant}", OPERATIONS.machine, None, least)
+    return mutant(DESCRIBE, f"streams-group/{invariant}", ops.OPERATIONS.machine, None, least)
 
 
 # Tasks
 
 
 @tasks("one-owner", ...)
-class GivesRunningTasks(Playing):
+class GivesRunningTasks(defects.FreesWhatIsAssigned, Playing):
     """A task goes to its new owner before the old one is asked to revoke it."""
-
-    def is_free(self, state: State, member: Member, task: Partition) -> bool:
-        return True
 
 
 @tasks("revoked-first", ...)
-class GivesTasksBeingRevoked(Playing):
+class GivesTasksBeingRevoked(defects.FreesWhatIsPending, Playing):
     """A task that a member has to revoke counts as free at once."""
-
-    def is_free(self, state: State, member: Member, task: Partition) -> bool:
-        return not any(task in each.assigned for each in state.members if each.id != member.id)
 
 
 @tasks("revoked-first", ...)
 class TakesOmittedTasksForRevoked(Playing):
     """A heartbeat without owned tasks confirms the revocation."""
 
-    def has_revoked(self, member: Member, owned: Tasks | None, standby: Tasks | None) -> bool:
-        return owned is None or super().has_revoked(member, owned, standby)
+    def has_revoked(self, member: Member, owned: Owned) -> bool:
+        return owned.active is None or super().has_revoked(member, owned)
 
 
 @tasks("known-tasks", ...)
 class GivesOneTaskTooMany(Playing):
     """The first subtopology has one task more than its topic has partitions."""
 
-    def shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         first = state.members[0].id
         found = self.sizes(state)
         extra = tuple((each, found[each]) for each in (state.topology or ())[:1] if each in found)
@@ -106,7 +77,7 @@ class GivesOneTaskTooMany(Playing):
 class AnswersOnlyChanges(Playing):
     """The answer to a member that joins again has tasks only if they changed."""
 
-    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
         kept = memory.epoch > 0 and answer.tasks == memory.given
         return super()._answered(state, memory, replace(answer, tasks=None) if kept else answer)
 
@@ -116,7 +87,7 @@ class HidesMissingTopics(Playing):
     """The status does not say that a source topic is missing."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
-        return tuple(each for each in super().statuses(state, member) if each != MISSING_SOURCE_TOPICS)
+        return tuple(each for each in super().statuses(state, member) if each != model.MISSING_SOURCE_TOPICS)
 
 
 @tasks("wrong-partitions-reported", ...)
@@ -124,7 +95,7 @@ class HidesWrongPartitions(Playing):
     """The status does not say that a changelog has a wrong number of partitions."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
-        return tuple(each for each in super().statuses(state, member) if each != INCORRECTLY_PARTITIONED_TOPICS)
+        return tuple(each for each in super().statuses(state, member) if each != model.INCORRECTLY_PARTITIONED_TOPICS)
 
 
 @tasks("internal-topics-created", ...)
@@ -132,7 +103,7 @@ class HidesMissingInternalTopics(Playing):
     """The status does not say that internal topics are missing."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
-        return tuple(each for each in super().statuses(state, member) if each != MISSING_INTERNAL_TOPICS)
+        return tuple(each for each in super().statuses(state, member) if each != model.MISSING_INTERNAL_TOPICS)
 
 
 @tasks("internal-topics-created", ...)
@@ -165,7 +136,7 @@ class ReleasesTasksOfTheAway(Playing):
 class StandsByItself(Playing):
     """The member that runs a task gets its standby."""
 
-    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         return ((id, tuple(each for each in tasks if each[0] == STATEFUL[0])) for id, tasks in state.target)
 
     def may_stand_by(self, state: State, member: Member, task: Partition) -> bool:
@@ -176,7 +147,7 @@ class StandsByItself(Playing):
 class StandsByWithoutChangelogs(Playing):
     """Tasks without a changelog have standby tasks, too."""
 
-    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         everything = {task for _, tasks in state.target for task in tasks}
         return ((id, tuple(sorted(everything - {*tasks}))) for id, tasks in state.target)
 
@@ -185,7 +156,7 @@ class StandsByWithoutChangelogs(Playing):
 class WarmsUpStandbys(Playing):
     """Each standby task is a warm-up task as well."""
 
-    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
         return super()._answered(state, memory, replace(answer, warmup=answer.standby))
 
 
@@ -205,33 +176,30 @@ class BeginsAnewWithoutALeaver(Playing):
 class AnswersLeaversWithTheGroup(Playing):
     """A member that leaves gets the epoch of the remaining group."""
 
-    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
         after, (found,) = super()._answered(state, memory, answer)
-        assert isinstance(found, Answered)
-        return Transition(after, (replace(found, epoch=state.epoch) if found.epoch == LEAVING else found,))
+        assert isinstance(found, ops.Answered)
+        return Transition(after, (replace(found, epoch=state.epoch) if found.epoch == terms.LEAVING else found,))
 
 
 @epochs("answers-leaving", ...)
 class AnswersTheAwayAsLeavers(Playing):
     """A static member that leaves for a while gets epoch -1."""
 
-    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
-        return super()._answered(state, memory, replace(answer, epoch=max(answer.epoch, LEAVING)))
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
+        return super()._answered(state, memory, replace(answer, epoch=max(answer.epoch, terms.LEAVING)))
 
 
 @epochs("stale-epoch-fenced", ...)
-class BelievesHigherEpochs(Playing):
+class BelievesHigherEpochs(defects.TakesNewerEpochs, Playing):
     """Only epochs that are too old are fenced, not those that are too new."""
-
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
-        return epoch < member.epoch and super().is_stale(member, epoch, owned, standby)
 
 
 @epochs("stale-epoch-fenced", ...)
 class BelievesAnyOldEpoch(Playing):
     """An older epoch is accepted whatever the member owns."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
         return epoch > member.epoch
 
 
@@ -239,7 +207,7 @@ class BelievesAnyOldEpoch(Playing):
 class KnowsNoLostAnswers(Playing):
     """A member that repeats its previous epoch after a lost response is fenced."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
         return epoch not in (0, member.epoch)
 
 
@@ -247,18 +215,16 @@ class KnowsNoLostAnswers(Playing):
 class FencesStrangers(Playing):
     """A client that is no member is fenced."""
 
-    def fault(
-        self, state: State, beat: Beat, epoch: int, owned: Tasks | None, standby: Tasks | None = ()
-    ) -> str | None:
-        error = super().fault(state, beat, epoch, owned, standby)
-        return FENCED_MEMBER_EPOCH if error == UNKNOWN_MEMBER_ID else error
+    def fault(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
+        error = super().fault(state, beat, epoch, owned)
+        return terms.FENCED_MEMBER_EPOCH if error == terms.UNKNOWN_MEMBER_ID else error
 
 
 @epochs("invalid-refused", ...)
 class NeedsNoTimeout(Playing):
     """A member may join without a rebalance timeout."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+    def invalid(self, beat: ops.Beat, epoch: int, owned: ops.Tasks | None) -> str | None:
         return super().invalid(replace(beat, flaw=None) if beat.flaw == "timeout" else beat, epoch, owned)
 
 
@@ -266,7 +232,7 @@ class NeedsNoTimeout(Playing):
 class TakesSizedChangelogs(Playing):
     """A topology may state the number of partitions of a changelog."""
 
-    def invalid(self, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+    def invalid(self, beat: ops.Beat, epoch: int, owned: ops.Tasks | None) -> str | None:
         return super().invalid(replace(beat, flaw=None) if beat.flaw == "changelog" else beat, epoch, owned)
 
 
@@ -274,7 +240,7 @@ class TakesSizedChangelogs(Playing):
 class TakesAnyTask(Playing):
     """A member may own a task that does not exist."""
 
-    def is_possible(self, state: State, owned: Tasks | None) -> bool:
+    def is_possible(self, state: State, owned: ops.Tasks | None) -> bool:
         return True
 
 
@@ -290,19 +256,14 @@ class AdmitsConsumers(Playing):
 class TurnsConsumerGroups(Playing):
     """A consumer group becomes a streams group when a member joins that."""
 
-    def fault(
-        self, state: State, beat: Beat, epoch: int, owned: Tasks | None, standby: Tasks | None = ()
-    ) -> str | None:
+    def fault(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
         form = "none" if state.form == "consumer" else state.form
-        return super().fault(state._replace(form=form), beat, epoch, owned, standby)
+        return super().fault(state._replace(form=form), beat, epoch, owned)
 
 
 @epochs("silent-are-removed", ...)
-class KeepsSilentMembers(Playing):
+class KeepsSilentMembers(defects.EndsNoSession, Playing):
     """The session of a member never ends."""
-
-    def is_late(self, member: Member) -> bool:
-        return super().is_late(member._replace(silent_ms=0))
 
 
 @epochs("silent-are-removed", ...)
@@ -310,26 +271,23 @@ class EndsSessionsEarly(Playing):
     """A session ends after a third of its time."""
 
     def is_late(self, member: Member) -> bool:
-        return member.silent_ms >= SESSION_MS // 3
+        return member.silent_ms >= ops.SESSION_MS // 3
 
 
 @epochs("silent-are-removed", ...)
 class DescribesForHeartbeats(Playing):
     """A describe extends the sessions of all members."""
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         after, actions = super().step(state, event)
-        if not isinstance(event, Describe):
+        if not isinstance(event, ops.Describe):
             return Transition(after, actions)
         return Transition(after._replace(members=tuple(each._replace(silent_ms=0) for each in after.members)), actions)
 
 
 @epochs("one-member-an-instance", ...)
-class ReleasesInstances(Playing):
+class ReleasesInstances(defects.ReleasesEveryInstance, Playing):
     """A process that joins as an instance replaces the member that has it."""
-
-    def is_released(self, holder: Member) -> bool:
-        return True
 
 
 @epochs("one-member-an-instance", ...)
@@ -348,14 +306,14 @@ class HidesStaleTopologies(Playing):
     """The status does not say that the topology of a member is old."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
-        return tuple(each for each in super().statuses(state, member) if each != STALE_TOPOLOGY)
+        return tuple(each for each in super().statuses(state, member) if each != model.STALE_TOPOLOGY)
 
 
 @epochs("one-topology", ...)
 class ComparesTopologyEpochsOnly(Playing):
     """A member may join with another topology of the same epoch."""
 
-    def may_run(self, state: State, beat: Beat) -> bool:
+    def may_run(self, state: State, beat: ops.Beat) -> bool:
         return beat.topology_epoch <= state.topology_epoch or super().may_run(state, beat)
 
 
@@ -363,7 +321,7 @@ class ComparesTopologyEpochsOnly(Playing):
 class TakesNewerTopologies(Playing):
     """A member may join with a topology of a newer epoch."""
 
-    def may_run(self, state: State, beat: Beat) -> bool:
+    def may_run(self, state: State, beat: ops.Beat) -> bool:
         return beat.topology_epoch > state.topology_epoch or super().may_run(state, beat)
 
 
@@ -374,7 +332,7 @@ class TakesNewerTopologies(Playing):
 class DescribesTargets(Playing):
     """The description of a member has its target in place of its tasks."""
 
-    def described_member(self, state: State, member: Member) -> DescribedMember:
+    def described_member(self, state: State, member: Member) -> ops.DescribedMember:
         found = super().described_member(state, member)
         return replace(found, tasks=found.target)
 
@@ -383,7 +341,7 @@ class DescribesTargets(Playing):
 class DescribesTheGroupsTopologyEpoch(Playing):
     """The description of a member has the topology epoch of the group."""
 
-    def described_member(self, state: State, member: Member) -> DescribedMember:
+    def described_member(self, state: State, member: Member) -> ops.DescribedMember:
         return replace(super().described_member(state, member), topology_epoch=state.topology_epoch)
 
 
@@ -392,14 +350,14 @@ class KeepsTheAwayForever(Playing):
     """The session of a static member that left for a while never ends."""
 
     def is_late(self, member: Member) -> bool:
-        return member.epoch != AWAY and super().is_late(member)
+        return member.epoch != terms.AWAY and super().is_late(member)
 
 
 @described("describes-topology", ...)
 class DescribesTheLastTopology(Playing):
     """A member that joins with an old topology replaces that of the group."""
 
-    def joined(self, state: State, beat: Beat) -> State:
+    def joined(self, state: State, beat: ops.Beat) -> State:
         after = super().joined(state, beat)
         return after._replace(topology=beat.topology) if not after.members[1:] else after
 
@@ -410,7 +368,7 @@ class NeverEmpty(Playing):
 
     def phase(self, state: State) -> str:
         found = super().phase(state)
-        return STABLE if found == EMPTY else found
+        return model.STABLE if found == model.EMPTY else found
 
 
 @described("group-epoch-rises", ...)
@@ -426,9 +384,9 @@ class ForgetsItsEpoch(Playing):
 class DescribesTheNextEpoch(Playing):
     """The assignment epoch of a description is ahead of the group's."""
 
-    def described(self, state: State) -> Action:
+    def described(self, state: State) -> ops.Action:
         found = super().described(state)
-        return replace(found, assignment_epoch=state.epoch + 1) if isinstance(found, Described) else found
+        return replace(found, assignment_epoch=state.epoch + 1) if isinstance(found, ops.Described) else found
 
 
 @described("stable-is-complete", ...)
@@ -437,7 +395,7 @@ class StableTooSoon(Playing):
 
     def phase(self, state: State) -> str:
         found = super().phase(state)
-        return STABLE if found == RECONCILING else found
+        return model.STABLE if found == model.RECONCILING else found
 
 
 @described("stable-is-complete", ...)
@@ -453,7 +411,7 @@ class LosesTasksOfTheSilent(Playing):
 class StandsByNothing(Playing):
     """There are no standby tasks."""
 
-    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+    def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         return iter(())
 
 
@@ -461,7 +419,7 @@ class StandsByNothing(Playing):
 class HidesStandbys(Playing):
     """The description of a member has no standby tasks."""
 
-    def described_member(self, state: State, member: Member) -> DescribedMember:
+    def described_member(self, state: State, member: Member) -> ops.DescribedMember:
         return replace(super().described_member(state, member), standby=())
 
 
@@ -469,8 +427,8 @@ class HidesStandbys(Playing):
 class RaisesEpochsTooSoon(Playing):
     """A member gets the epoch of the target assignment while it has tasks to revoke."""
 
-    def computed(self, state: State, member: Member, owned: Tasks | None, standby: Tasks | None, epoch: int) -> Member:
-        return super().computed(state, member, owned, standby, state.target_epoch)
+    def computed(self, state: State, member: Member, owned: Owned, epoch: int) -> Member:
+        return super().computed(state, member, owned, state.target_epoch)
 
 
 @described("not-ready-without-topics", ...)
@@ -478,31 +436,26 @@ class ReadyWithoutTopics(Playing):
     """A group whose source topics are missing is described as stable."""
 
     def phase(self, state: State) -> str:
-        return STABLE if state.members and not state.validated else super().phase(state)
+        return model.STABLE if state.members and not state.validated else super().phase(state)
 
 
 @epochs("admits-members", ...)
 class AdmitsNoSecondProcess(Playing):
     """A group with a member takes no other one."""
 
-    def fault(
-        self, state: State, beat: Beat, epoch: int, owned: Tasks | None, standby: Tasks | None = ()
-    ) -> str | None:
+    def fault(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
         full = epoch == 0 and bool(state.members) and state.member(beat.client) is None
-        return "GROUP_MAX_SIZE_REACHED" if full else super().fault(state, beat, epoch, owned, standby)
+        return "GROUP_MAX_SIZE_REACHED" if full else super().fault(state, beat, epoch, owned)
 
 
 @epochs("admits-members", ...)
-class FencesOwnEpochs(Playing):
+class FencesOwnEpochs(defects.FencesTheCurrentEpoch, Playing):
     """A member is fenced when it sends the epoch that it has."""
-
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
-        return epoch == member.epoch > 0 or super().is_stale(member, epoch, owned, standby)
 
 
 @described("describes", ...)
 class DescribesNothing(Playing):
     """A describe finds no group."""
 
-    def described(self, state: State) -> Action:
-        return Rejected("", GROUP_ID_NOT_FOUND)
+    def described(self, state: State) -> ops.Action:
+        return Rejected("", terms.GROUP_ID_NOT_FOUND)

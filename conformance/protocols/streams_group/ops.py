@@ -10,7 +10,8 @@ from kipcheck.conformance.core.operations.declaration import Operations, answer,
 from kipcheck.conformance.core.operations.field_annotations import about, hidden, optional, typical
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Owns, Rejected, Says
+from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Rejected
+from kipcheck.conformance.protocols.reconciled.terms import Owns, Says
 
 SESSION_MS: Final = 45_000
 """``group.streams.session.timeout.ms``: a member without a heartbeat for this long is removed."""

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.files.releases_table import since
-from kipcheck.conformance.core.values.edition import Edition
-from kipcheck.conformance.core.values.release import NEWEST
-from kipcheck.conformance.protocols.consumer_group.ops import Says
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.streams_group.laws import LAWS
 from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
 from kipcheck.conformance.protocols.streams_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Event, Pass
 from kipcheck.conformance.protocols.streams_group.state import State
-from kipcheck.conformance.protocols.streams_group.target import adapter, machine_of
+from kipcheck.conformance.protocols.streams_group.target import MACHINE
 
 
 def _tried(state: State, members: int) -> Iterator[Event]:
@@ -27,14 +24,10 @@ def _tried(state: State, members: int) -> Iterator[Event]:
         yield Pass(SESSION_MS)
 
 
-def _machine(edition: Edition) -> StreamsGroup:
-    return machine_of(edition.release if edition.exact else NEWEST)
-
-
-def _product(edition: Edition, scope: Scope) -> Product:
+def product(machine: StreamsGroup, scope: Scope) -> Product:
     return SingleMachine(
         "coordinator",
-        _machine(edition),
+        machine,
         within=lambda state: state.epoch <= scope["epochs"],
         tried=lambda state: _tried(state, scope["members"]),
         step_of=OPERATIONS.step_of,
@@ -47,11 +40,11 @@ PLAYABLES = (
     Playable(
         name="streams-group",
         about="a coordinator of a streams group (KIP-1071): tasks move between members that join, revoke and leave",
-        editions=lambda edition: None if adapter(edition) is not None else f"apache@{since('kip-1071')} or later",
-        world=_product,
+        editions=MACHINE.others,
+        world=lambda edition, scope: product(MACHINE.of(edition), scope),
         verbs=verbs(OPERATIONS),
         conversation=lambda edition: Conversation(
-            "coordinator", _machine(edition), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+            "coordinator", MACHINE.of(edition), OPERATIONS.event_of, OPERATIONS.parse_shorthand
         ),
         dials={
             "members": Bound(2, "number of members", (1, 2, 3)),

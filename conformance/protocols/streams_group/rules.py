@@ -5,7 +5,7 @@ Each was observed of brokers of the releases around the change, and of their coo
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 from kipcheck.conformance.core.values.release import NEWEST, Release, behaviours
 
@@ -13,6 +13,8 @@ from kipcheck.conformance.core.values.release import NEWEST, Release, behaviours
 @final
 @dataclass(frozen=True, slots=True)
 class Rules:
+    takes_epoch_0: ClassVar = True
+    counts_revocations: ClassVar = True
     aims_when_empty: bool
     """A target assignment is computed when the last member leaves (KAFKA-20442)."""
     takes_instances: bool

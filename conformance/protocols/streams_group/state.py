@@ -2,10 +2,18 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from kipcheck.conformance.protocols.consumer_group.model import Memory
+from kipcheck.conformance.protocols.reconciled.model import holder_of, member_of, part_of
+from kipcheck.conformance.protocols.reconciled.terms import Memory, memory_of
 from kipcheck.conformance.protocols.streams_group.ops import Tasks
 
 Form: TypeAlias = Literal["none", "streams", "consumer"]
+
+
+class Owned(NamedTuple):
+    """The tasks in a heartbeat; None: omitted."""
+
+    active: Tasks | None
+    standby: Tasks | None
 
 
 class Member(NamedTuple):
@@ -48,29 +56,20 @@ class State(NamedTuple):
     """The broker has created the internal topics."""
 
     def member(self, id: str) -> Member | None:
-        return next((each for each in self.members if each.id == id), None)
+        return member_of(self.members, id)
 
     def holder(self, instance: str | None) -> Member | None:
         """The member with this instance id."""
-        return next((each for each in self.members if instance is not None and each.instance == instance), None)
+        return holder_of(self.members, instance)
 
     def memory(self, client: str) -> Memory:
-        return _memory(self.clients, client)
+        return memory_of(self.clients, client)
 
     def standby_memory(self, client: str) -> Memory:
-        return _memory(self.standbys, client)
+        return memory_of(self.standbys, client)
 
     def target_of(self, id: str) -> Tasks:
-        return next((given for member, given in self.target if member == id), ())
+        return part_of(self.target, id)
 
     def standby_target_of(self, id: str) -> Tasks:
-        return next((given for member, given in self.standby_target if member == id), ())
-
-
-def with_member(state: State, member: Member) -> State:
-    others = (each for each in state.members if each.id != member.id)
-    return state._replace(members=tuple(sorted((*others, member))))
-
-
-def _memory(clients: tuple[Memory, ...], client: str) -> Memory:
-    return next((each for each in clients if each.client == client), Memory(client))
+        return part_of(self.standby_target, id)

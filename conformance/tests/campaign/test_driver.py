@@ -81,7 +81,7 @@ def row() -> Row:
 def test_a_row_is_read_back_from_json_as_it_was() -> None:
     one = row().sealed()
     assert Row.of(json.loads(json.dumps(one.plain))) == one
-    with pytest.raises(ValueError, match="unknown fields of a row: colour"):
+    with pytest.raises(TypeError, match="unknown field colour: the fields are campaign"):
         Row.of({**one.plain, "colour": "red"})
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kipcheck.conformance.core.ledger import TYPES, Failure, FiledFailure, Writer, lines, read
 from kipcheck.conformance.core.ledger.failure import ByteRow, SequenceStep, TableRow
-from kipcheck.conformance.core.ledger.record import form
+from kipcheck.conformance.core.ledger.record import keys_of
 from kipcheck.conformance.core.ledger.schema import LEDGER, RESULTS, dumped, ledger_schema, with_lines
 from kipcheck.conformance.core.values.failure_group import FailureGroup
 from kipcheck.conformance.engine.findings.failures import DistinctFailure, Traits, distinct, is_among, united
@@ -45,20 +45,24 @@ def test_what_a_later_release_adds_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "line", "why"),
     [
-        ("failure", {**FAILURE, "cases": "12"}, "failure: cases must be an integer, got '12'"),
-        ("failure", {**FAILURE, "where": 5}, "failure: where must be an object, got 5"),
-        ("failure", {**FAILURE, "requirements": [{"id": "x"}]}, r"failure: requirements\[0\].clause is missing"),
-        ("failure", {key: FAILURE[key] for key in FAILURE if key != "check"}, "failure: check is missing"),
-        ("verdict", {"target": "x"}, "verdict: check is missing"),
-        ("footer", {"complete": 1}, "footer: complete must be true or false, got 1"),
-        ("round", {"campaign": None}, "round: campaign must be a text, got None"),
+        ("failure", {**FAILURE, "cases": "12"}, "failure: cases: must be an integer, got '12'"),
+        ("failure", {**FAILURE, "where": 5}, "failure: where: must be an object, got 5"),
+        (
+            "failure",
+            {**FAILURE, "requirements": [{"id": "x"}]},
+            r"failure: requirements\[0\]: the field clause is missing",
+        ),
+        ("failure", {key: FAILURE[key] for key in FAILURE if key != "check"}, "failure: the field check is missing"),
+        ("verdict", {"target": "x"}, "verdict: the field check is missing"),
+        ("footer", {"complete": 1}, "footer: complete: must be true or false, got 1"),
+        ("round", {"campaign": None}, "round: campaign: must be a string, got None"),
     ],
 )
 def test_a_line_of_another_form_is_refused_with_its_place(
     tmp_path: Path, kind: str, line: dict[str, Any], why: str
 ) -> None:
     path = write(tmp_path, (kind, line), footer=None)
-    with pytest.raises(ValueError, match=rf"{path}:2: {why}"):
+    with pytest.raises(ValueError, match=rf"{path}:2: .*{why}"):
         read(path)
 
 
@@ -174,7 +178,7 @@ OTHERS = {
 
 def keys() -> set[str]:
     kinds = (*TYPES, FiledFailure, ByteRow, TableRow, SequenceStep)
-    return {each.key for kind in kinds for each in form(kind)}
+    return {key for kind in kinds for key in keys_of(kind)}
 
 
 def by_key(source: str) -> Iterator[tuple[str, str]]:

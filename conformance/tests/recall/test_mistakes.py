@@ -22,12 +22,12 @@ def test_every_mistake_is_a_rule_with_a_change_to_each_client() -> None:
             each.id
         )
         assert set(each.requirements) <= set(requirements()), each.id
-        clients = [edit.client for edit in each.changes]
+        clients = [edit.client for edit in each.change]
         assert clients and len({*clients}) == len(clients), each.id
         assert {*clients} <= {*PACKAGES, *MODULES}, each.id
-        assert not any("\n" in edit.line for edit in each.changes), each.id
+        assert not any("\n" in edit.line for edit in each.change), each.id
     assert len(mistakes()) >= LEAST
-    assert sum(len(each.changes) > 1 for each in mistakes().values()) >= OF_SEVERAL_CLIENTS
+    assert sum(len(each.change) > 1 for each in mistakes().values()) >= OF_SEVERAL_CLIENTS
 
 
 @pytest.mark.integration
@@ -51,7 +51,7 @@ def test_every_change_in_go_applies_once(client: str) -> None:
 
 
 def _edits(client: str) -> list[Edit]:
-    return [edit for each in mistakes().values() for edit in each.changes if edit.client == client]
+    return [edit for each in mistakes().values() for edit in each.change if edit.client == client]
 
 
 def _module(client: str, release: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kipcheck.conformance.cli import main
+from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
 from kipcheck.conformance.recall import floor, mutation, python_copies
 from kipcheck.conformance.recall.bugs import InvalidEntry
 from kipcheck.conformance.recall.change import MISTAKE, Change
@@ -164,7 +165,7 @@ def test_the_score_leaves_out_what_does_not_start() -> None:
     rows = [row("killed"), row("masked"), row("survived", NO_LAW), row("broken"), row("equivalent")]
     assert mutation.score(rows) == "killed 1 of 3 (33 %), 1 masked, 1 survived, 1 broken, 1 equivalent"
     assert mutation.totals(rows)["why"] == {NOT_REACHED: 0, NO_DIFFERENCE: 0, NO_LAW: 1, IN_DOUBT: 0}
-    assert [mutation.Row.of(each.plain) for each in rows] == rows
+    assert [from_json(mutation.Row, to_json(each)) for each in rows] == rows
 
 
 def test_a_smaller_choice_of_mistakes_begins_a_larger_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

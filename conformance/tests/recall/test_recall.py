@@ -231,11 +231,11 @@ def test_a_wrong_budget_is_an_error_of_usage(capsys: pytest.CaptureFixture[str])
 
 @for_each([
     ("[[bug]", "some.toml: "),
-    (ENTRIES.replace('kind = "live"', 'kind = "life"'), "the entry client-1 has kind 'life': use live, codec"),
-    (ENTRIES.replace('link = "https://issues.example/1"\n', ""), "the entry client-1 lacks link"),
+    (ENTRIES.replace('kind = "live"', 'kind = "life"'), "the entry client-1: kind: must be one of live, codec"),
+    (ENTRIES.replace('link = "https://issues.example/1"\n', ""), "the entry client-1: the field link is missing"),
     (ENTRIES.replace("broker-2", "client-1"), "the bug client-1 is entered twice"),
-    (ENTRIES.replace('["grp-69"]', '"grp-69"'), "the entry client-1 has requirements = 'grp-69': use a list"),
-    (ENTRIES.replace("{ invariant =", "{ law ="), "the entry client-1: write counts = [{invariant"),
+    (ENTRIES.replace('["grp-69"]', '"grp-69"'), "the entry client-1: requirements: must be a list, got 'grp-69'"),
+    (ENTRIES.replace("{ invariant =", "{ law ="), "the entry client-1: counts[0]: unknown field law: the fields are"),
     (ENTRIES.replace("client/beats", "group/fresh-ids"), "the entry client-1: no check of role client judges"),
 ])  # fmt: skip
 def test_an_invalid_entry_is_named_with_its_file(

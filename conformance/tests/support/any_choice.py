@@ -8,12 +8,12 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Observation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import Partitions
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Rules
 from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRules
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
 from kipcheck.conformance.protocols.migration.search_model import ReleasedGroup
 from kipcheck.conformance.protocols.migration.state import State
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 from kipcheck.conformance.targets.protocol import observed
 
 TRIES = ((3, 6), (20, 20), (300, 60))

@@ -11,7 +11,7 @@ from typing import Any
 
 from kipcheck.conformance.live.client.built_in import Settings, command
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.live.recording.traffic import Finding, Observer
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.tests.support.live import World
 
@@ -22,7 +22,7 @@ ENDS_WITHIN_S = 10.0
 
 
 @dataclass
-class Watch:
+class Watch(Observer):
     """What consumers ask, by client id."""
 
     topics: Topics
@@ -39,12 +39,10 @@ class Watch:
     findings: list[Finding] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
-    def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None: ...
     def closed(self, at_s: float, connection: int, why: str) -> None:
         if why:
             self.lines.append(f"{at_s:.3f} #{connection} closed: {why}")
 
-    def passed(self, frame: Frame) -> None: ...
     def found(self, finding: Finding) -> None:
         self.findings.append(finding)
 

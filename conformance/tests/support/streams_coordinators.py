@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from kipcheck.conformance.core.values.case import Role, Step
 from kipcheck.conformance.core.values.history import Observation, Refused, Replied
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
-from kipcheck.conformance.protocols.streams_group.target import machine_of
+from kipcheck.conformance.protocols.streams_group.target import MACHINE
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.tests.support.machines import differences, session_answers
 
@@ -28,4 +28,4 @@ def unlike_the_machine(target: str, release: str, talks: Sequence[Iterable[Step]
     edition, found = f"apache@{release}", [tuple(each) for each in talks]
     with registry.target(target).open(edition, Role.COORDINATOR) as session:
         answers = session_answers(session, edition, Role.COORDINATOR, found)
-    return differences(OPERATIONS, machine_of(release), found, answers, alike)
+    return differences(OPERATIONS, MACHINE.of_release(release), found, answers, alike)

@@ -14,7 +14,7 @@ import java.util.function.Function;
  * Runs cases one after another in a thread, each with a limit on processor time and on wall time.
  *
  * <p>A case past its limit gets a result with the stack of its thread as evidence, and the next cases run in a new
- * thread. The old thread is interrupted, which some of the stand-ins check, else stopped where the JVM still can (up to
+ * thread. The old thread is interrupted, which some of the stubs check, else stopped where the JVM still can (up to
  * Java 19). Otherwise it keeps spinning; when more than one such thread is left, the process ends as one that exceeded
  * its processor time.
  */

@@ -79,8 +79,8 @@ final class Claims {
         }
         coordinates = classes.contains("org/apache/kafka/coordinator/group/GroupCoordinatorService")
             && library.coordinator.available();
-        groups = coordinates && library.groups.available();
-        streamsGroups = groups && library.streamsCoordinator.available();
+        groups = coordinates && library.coordinator.hasConsumerGroups();
+        streamsGroups = groups && library.coordinator.hasStreamsGroups();
         controls = classes.contains("org/apache/kafka/controller/FeatureControlManager")
             && library.features.available();
         stores = library.stores.available();

@@ -1,63 +1,45 @@
 package kipcheck;
 
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.Collections;
-import java.util.Comparator;
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * The classic group coordinator of a release behind the operations of the testee protocol: one group, whose clients are
- * distinguished by their names.
+ * The group coordinator of a release behind a door of bytes: requests go in as clients send them, with their headers,
+ * and responses come out as brokers send them. Between them this class does what {@code KafkaApis} does in a broker.
  *
- * <p>Requests are encoded in their version and parsed as brokers parse them. A response belongs to the operation that
- * caused it, which may be a later one than its request.
+ * <p>Several conversations go on side by side, each with a number and a coordinator of its own.
  */
 final class Coordinator {
-    private static final String GROUP = "group";
-    private static final String REQUESTS = "org.apache.kafka.common.requests.";
+    private static final String PREFIX = "coordinator-";
     private static final String COMMON = "org.apache.kafka.common.";
-    private static final int BATCHES = 3;
-    private static final int TOPIC_IDS = 10;
-
-    /** Verb -> the name of the API in the release, its message, and the method of the service. */
-    private static final Map<String, String[]> ASKED = Map.of(
-        "join", new String[] {"JOIN_GROUP", "JoinGroup", "joinGroup"},
-        "sync", new String[] {"SYNC_GROUP", "SyncGroup", "syncGroup"},
-        "heartbeat", new String[] {"HEARTBEAT", "Heartbeat", "heartbeat"},
-        "leave", new String[] {"LEAVE_GROUP", "LeaveGroup", "leaveGroup"},
-        "commit", new String[] {"OFFSET_COMMIT", "OffsetCommit", "commitOffsets"},
-        "fetch", new String[] {"OFFSET_FETCH", "OffsetFetch", "fetchAllOffsets"},
-        "describe-group", new String[] {"DESCRIBE_GROUPS", "DescribeGroups", "describeGroups"},
-        "list-groups", new String[] {"LIST_GROUPS", "ListGroups", "listGroups"},
-        "delete-group", new String[] {"DELETE_GROUPS", "DeleteGroups", "deleteGroups"});
-    private static final List<String> HAPPENS = List.of("elapse", "fail-write", "unload", "load", "loaded");
+    private static final String REQUESTS = COMMON + "requests.";
+    /** API -> the methods of the service for it, the first that a release has, where they have another name. */
+    private static final Map<String, List<String>> METHODS = Map.of(
+        "OffsetCommit", List.of("commitOffsets"),
+        // Since 4.3 offsets of all topics are requested by the same method.
+        "OffsetFetch", List.of("fetchAllOffsets", "fetchOffsets"));
 
     private final Release release;
-    private final Generated generated;
+    private final KnownTopics topics;
+    private final Map<Object, Conversation> conversations = new HashMap<>();
     private CoordinatorParts parts;
-    private CoordinatorAnswers answers;
-
-    // State of one case.
-    private Object held;
-    private CoordinatorBroker broker;
-    private CoordinatorNames names;
-    private int steps;
-    private List<Answer> given;
 
     Coordinator(Release release, Generated generated) {
         this.release = release;
-        this.generated = generated;
+        this.topics = new KnownTopics(release, generated);
     }
 
     static boolean knows(String op) {
-        return ASKED.containsKey(op) || HAPPENS.contains(op);
+        return op.startsWith(PREFIX);
     }
 
     /** Whether this release has a coordinator that can be run, with everything that is needed here. */
@@ -70,316 +52,240 @@ final class Coordinator {
         }
     }
 
-    /** All responses that this operation causes. */
-    List<Object> answer(Map<String, Object> order) throws Throwable {
-        if (broker == null || !order.get("case").equals(held)) {
-            held = order.get("case");
-            broker = broker();
-            names = new CoordinatorNames();
-            steps = 0;
-        }
-        int step = steps++;
-        given = new ArrayList<>();
-        String op = Values.text(order.get("op"));
-        if (ASKED.containsKey(op)) {
-            ask(step, op, order);
-        } else {
-            happen(op, order);
-        }
-        return told();
+    /** Whether the release has consumer groups of KIP-848, not as a preview. */
+    boolean hasConsumerGroups() {
+        return release.find("org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime") != null;
     }
 
-    /** A coordinator without groups, with the same random numbers as the one before. */
-    CoordinatorBroker broker() throws Throwable {
-        parts();
-        Luck.again();
-        return new CoordinatorBroker(parts);
+    /** Whether the release has streams groups, whose requests are stable. */
+    boolean hasStreamsGroups() {
+        try {
+            Class<?> apis = release.need(COMMON + "protocol.ApiKeys");
+            return release.find(COMMON + "message.StreamsGroupDescribeResponseData") != null
+                && serves(Release.callStatic(apis, "valueOf", "STREAMS_GROUP_HEARTBEAT"), 0);
+        } catch (Throwable unknown) {
+            return false;
+        }
+    }
+
+    /** The responses that an operation causes, and the topics that the broker creates after it. */
+    Map<String, Object> answer(Map<String, Object> order) throws Throwable {
+        CoordinatorParts parts = parts();
+        String op = Values.text(order.get("op")).substring(PREFIX.length());
+        Object number = order.get("conversation");
+        if (op.equals("begin")) {
+            conversations.put(number, new Conversation());
+        }
+        Conversation conversation = conversations.get(number);
+        // Each conversation has random numbers of its own, always the same ones.
+        long outside = SeededRandom.on(conversation.position);
+        try {
+            if (op.equals("begin")) {
+                conversation.broker = new CoordinatorBroker(parts);
+            }
+            conversation.perform(op, order);
+            return conversation.caused();
+        } finally {
+            conversation.position = SeededRandom.on(outside);
+        }
     }
 
     private CoordinatorParts parts() throws Throwable {
         if (parts == null) {
             // Its configuration names classes.
             Thread.currentThread().setContextClassLoader(release.loader);
-            Luck.install();
+            SeededRandom.install();
             parts = new CoordinatorParts(release);
-            answers = new CoordinatorAnswers(release, generated);
         }
         return parts;
     }
 
-    private void happen(String op, Map<String, Object> order) throws Throwable {
-        switch (op) {
-            case "elapse":
-                broker.elapse((Long) order.get("ms"));
-                break;
-            case "fail-write":
-                Class<?> errors = release.need(COMMON + "protocol.Errors");
-                Object error = Release.callStatic(errors, "valueOf", Values.text(order.get("error")));
-                broker.failWrite((Throwable) Release.call(error, "exception"));
-                break;
-            case "unload":
-                broker.unload();
-                break;
-            case "load":
-                broker.load();
-                break;
-            default:
-                broker.loaded();
-        }
+    private static boolean serves(Object api, int version) throws Throwable {
+        return (Boolean) Release.call(api, "isVersionEnabled", (short) version, false);
     }
 
-    // -- requests of clients
-
-    private void ask(int step, String verb, Map<String, Object> order) throws Throwable {
-        String[] asked = ASKED.get(verb);
-        int version = Values.int32(order.get("version"));
-        String actor = Values.text(order.get("actor"));
-        Object context = context(asked[0], version, actor);
-        String group = Boolean.TRUE.equals(order.get("nameless")) ? "" : GROUP;
-        // Since 4.3 offsets of all topics are requested by the same method.
-        String method = broker.has(asked[2]) ? asked[2] : "fetchOffsets";
-        CompletableFuture<?> future = broker.ask(method, arguments(verb, version, context, asked[1], group, order));
-        future.whenComplete((made, thrown) -> given.add(new Answer(step, verb, version, actor, made, thrown)));
-        broker.work();
-    }
-
-    /** The context of a request of that API, by its name in the release. */
-    Object context(String name, int version, String actor) throws Throwable {
-        Object api = Release.callStatic(release.need(COMMON + "protocol.ApiKeys"), "valueOf", name);
-        if (!(Boolean) Release.call(api, "isVersionEnabled", (short) version, false)) {
-            throw new Release.Unsupported(release.name + " does not support " + name + " v" + version, Claims.VERSIONS);
+    /** A request, with its context. */
+    private Request request(ByteBuffer bytes) throws Throwable {
+        int version = bytes.getShort(Short.BYTES);
+        Object api = Release.callStatic(release.need(COMMON + "protocol.ApiKeys"), "forId", (int) bytes.getShort(0));
+        if (!serves(api, version)) {
+            throw new Release.Unsupported(release.name + " does not support " + api + " v" + version, Claims.VERSIONS);
         }
-        Object header = Release.create(release.need(REQUESTS + "RequestHeader"), api, (short) version, actor, 0);
-        Class<?> type = release.need(REQUESTS + "RequestContext");
+        Object header = Release.callStatic(release.need(REQUESTS + "RequestHeader"), "parse", bytes);
         Object listener = Release.create(release.need(COMMON + "network.ListenerName"), "PLAINTEXT");
         Object security = Release.need(release.need(COMMON + "security.auth.SecurityProtocol"), "PLAINTEXT").get(null);
         Object principal = Release.need(release.need(COMMON + "security.auth.KafkaPrincipal"), "ANONYMOUS").get(null);
         Object client = Release.need(release.need(COMMON + "network.ClientInformation"), "EMPTY").get(null);
-        for (Constructor<?> each : type.getConstructors()) {
-            if (each.getParameterCount() == 8) {
-                return Release.create(
-                    each, header, "0", InetAddress.getLoopbackAddress(), principal, listener, security, client, false);
-            }
-        }
-        throw new Release.Unsupported(release.name + " has other request contexts");
-    }
-
-    /** Calls the service's method. */
-    private Object[] arguments(
-            String verb, int version, Object context, String message, String group, Map<String, Object> order)
-            throws Throwable {
-        Object buffers = null; // none of these releases uses it
-        switch (verb) {
-            case "fetch":
-                Map<String, Object> all = new TreeMap<>();
-                all.put("groupId", group);
-                all.put("topics", null);
-                Class<?> type = release.need(COMMON + "message.OffsetFetchRequestData$OffsetFetchRequestGroup");
-                return new Object[] {context, generated.read(type, all), false};
-            case "describe-group":
-                return new Object[] {context, Collections.singletonList(group)};
-            case "delete-group":
-                return new Object[] {context, Collections.singletonList(group), buffers};
-            case "heartbeat":
-            case "leave":
-            case "list-groups":
-                return new Object[] {context, request(context, message, version, fields(verb, version, group, order))};
-            default:
-                return new Object[] {
-                    context, request(context, message, version, fields(verb, version, group, order)), buffers};
-        }
-    }
-
-    /** The request as it is parsed from its encoded form. */
-    Object request(Object context, String message, int version, Map<String, Object> fields) throws Throwable {
-        if (message.equals("OffsetCommit") && version >= TOPIC_IDS) {
-            // There topics have ids, which brokers resolve to names before they call the coordinator.
-            return generated.read(release.need(COMMON + "message.OffsetCommitRequestData"), fields);
-        }
-        ByteBuffer bytes;
-        try {
-            bytes = generated.encode(message + "Request", version, fields);
-        } catch (RuntimeException thrown) {
-            if (thrown.getClass().getSimpleName().equals("UnsupportedVersionException")) {
-                throw new Release.Unsupported(thrown.getMessage(), Claims.FIELDS);
-            }
-            throw thrown;
-        }
+        Object context = Release.create(release.need(REQUESTS + "RequestContext"),
+            header, "0", InetAddress.getLoopbackAddress(), principal, listener, security, client, false);
         Object parsed = Release.get(Release.call(context, "parseRequest", bytes), "request");
-        if (message.equals("SyncGroup") && !(Boolean) Release.call(parsed, "areMandatoryProtocolTypeAndNamePresent")) {
-            throw new Release.Unsupported("a broker refuses that before it calls its coordinator", Claims.BROKER);
-        }
-        return Release.call(parsed, message.equals("LeaveGroup") ? "normalizedData" : "data");
+        return new Request((String) Release.need(api.getClass(), "name").get(api), version, context, parsed);
     }
 
-    private Map<String, Object> fields(String verb, int version, String group, Map<String, Object> order) {
-        Map<String, Object> fields = new LinkedHashMap<>();
-        if (verb.equals("list-groups")) {
-            return fields;
+    private final class Request {
+        final String api;
+        final short version;
+        final Object context;
+        final Object parsed;
+        /** What is passed to the coordinator. */
+        final Object data;
+
+        Request(String api, int version, Object context, Object parsed) throws Throwable {
+            this.api = api;
+            this.version = (short) version;
+            this.context = context;
+            this.parsed = parsed;
+            String check = "areMandatoryProtocolTypeAndNamePresent";
+            if (Release.has(parsed.getClass(), check) && !(Boolean) Release.call(parsed, check)) {
+                throw new Release.Unsupported("a broker refuses that before it calls its coordinator", Claims.BROKER);
+            }
+            String form = Release.has(parsed.getClass(), "normalizedData") ? "normalizedData" : "data";
+            this.data = Release.call(parsed, form);
         }
-        fields.put("groupId", group);
-        if (verb.equals("leave")) {
-            leaving(version, fields, Values.list(order.get("members")));
-            return fields;
-        }
-        fields.put("memberId", names.resolved(Values.text(order.get("member"))));
-        fields.put("groupInstanceId", order.get("instance"));
-        switch (verb) {
-            case "join":
-                fields.put("sessionTimeoutMs", order.getOrDefault("session_ms", 10_000L));
-                if (version > 0) {
-                    fields.put("rebalanceTimeoutMs", order.getOrDefault("rebalance_ms", 30_000L));
+
+        /** Calls the service. */
+        CompletableFuture<?> pass(CoordinatorBroker broker) throws Throwable {
+            String own = Character.toLowerCase(api.charAt(0)) + api.substring(1);
+            for (String name : METHODS.getOrDefault(api, List.of(own))) {
+                Method method = broker.method(name);
+                if (method != null) {
+                    Object[] arguments = new Object[method.getParameterCount()];
+                    for (int i = 0; i < arguments.length; i++) {
+                        arguments[i] = argument(method.getParameterTypes()[i]);
+                    }
+                    return broker.ask(method, arguments);
                 }
-                fields.put("protocolType", order.get("protocol_type"));
-                fields.put("protocols", rows(order.get("protocols"), "name", "metadata"));
-                break;
-            case "sync":
-                fields.put("generationId", generation(order));
-                fields.put("protocolType", order.get("protocol_type"));
-                fields.put("protocolName", order.get("protocol"));
-                List<Object> assigned = rows(order.getOrDefault("assignments", List.of()), "memberId", "assignment");
-                for (Object each : assigned) {
-                    Values.object(each).computeIfPresent("memberId", (key, id) -> names.resolved((String) id));
+            }
+            throw new Release.Unsupported(release.name + " has no method for " + api);
+        }
+
+        private Object argument(Class<?> type) throws Throwable {
+            if (type.isInstance(context)) {
+                return context;
+            }
+            if (type.isInstance(data)) {
+                return data;
+            }
+            if (type == boolean.class) {
+                return false; // neither stable offsets nor the description of a topology
+            }
+            if (type == List.class) {
+                for (Field field : data.getClass().getDeclaredFields()) {
+                    if (field.getType() == List.class && !field.getName().startsWith("_")) {
+                        return Release.get(data, field.getName());
+                    }
                 }
-                fields.put("assignments", assigned);
-                break;
-            case "heartbeat":
-                fields.put("generationId", generation(order));
-                break;
-            default:
-                fields.put("generationIdOrMemberEpoch", generation(order));
-                fields.put("topics", topics(Values.list(order.get("offsets"))));
+            }
+            if (api.equals("OffsetFetch")) {
+                return ((List<?>) Release.call(parsed, "groups")).get(0);
+            }
+            return null; // a supplier of buffers, which none of these releases uses
         }
-        return fields;
-    }
 
-    private long generation(Map<String, Object> order) {
-        return names.generation(Values.text(order.get("actor")), (Long) order.getOrDefault("behind", 0L));
-    }
+        /** The response to it, with its header. */
+        ByteBuffer response(Object made, Throwable thrown) throws Throwable {
+            return (ByteBuffer) Release.call(context, "buildResponseEnvelopePayload",
+                thrown == null ? built(made) : Release.call(parsed, "getErrorResponse", thrown));
+        }
 
-    private void leaving(int version, Map<String, Object> fields, List<Object> members) {
-        List<Object> leaving = new ArrayList<>();
-        for (Object each : members) {
-            Map<String, Object> one = new LinkedHashMap<>();
-            one.put("memberId", names.resolved(Values.text(Values.list(each).get(0))));
-            one.put("groupInstanceId", Values.list(each).get(1));
-            leaving.add(one);
+        private Object built(Object made) throws Throwable {
+            Class<?> type = release.need(REQUESTS + api + "Response");
+            Class<?> form = release.need(COMMON + "message." + api + "ResponseData");
+            if (api.equals("OffsetFetch")) {
+                Class<?> builder = release.find(REQUESTS + "OffsetFetchResponse$Builder");
+                return builder == null ? Release.create(type, List.of(made), version)
+                    : Release.call(Release.create(builder, List.of(made)), "build", version);
+            }
+            Object data = form.isInstance(made) ? made : around(made, form);
+            for (Constructor<?> constructor : type.getConstructors()) {
+                // Brokers convert these to the form of the version.
+                if (constructor.getParameterCount() == 2 && constructor.getParameterTypes()[0] == form) {
+                    return Release.create(constructor, data, version);
+                }
+            }
+            return Release.create(type, data);
         }
-        if (version >= BATCHES) {
-            fields.put("members", leaving);
-            return;
-        }
-        if (leaving.size() != 1 || Values.object(leaving.get(0)).get("groupInstanceId") != null) {
-            throw new Release.Unsupported("in this version only one member can leave, by its id", Claims.FIELDS);
-        }
-        fields.put("memberId", Values.object(leaving.get(0)).get("memberId"));
-    }
 
-    /** Pairs of a name and a text as bytes. */
-    private static List<Object> rows(Object pairs, String name, String bytes) {
-        List<Object> rows = new ArrayList<>();
-        for (Object each : Values.list(pairs)) {
-            List<Object> pair = Values.list(each);
-            Map<String, Object> one = new LinkedHashMap<>();
-            one.put(name, pair.get(0));
-            one.put(bytes, CoordinatorAnswers.hex(Values.text(pair.get(1))));
-            rows.add(one);
-        }
-        return rows;
-    }
-
-    private static List<Object> topics(List<Object> offsets) {
-        Map<Object, List<Object>> topics = new LinkedHashMap<>();
-        for (Object each : offsets) {
-            List<Object> row = Values.list(each);
-            Map<String, Object> one = new LinkedHashMap<>();
-            one.put("partitionIndex", row.get(1));
-            one.put("committedOffset", row.get(2));
-            topics.computeIfAbsent(row.get(0), none -> new ArrayList<>()).add(one);
-        }
-        List<Object> told = new ArrayList<>();
-        topics.forEach((topic, partitions) -> told.add(new LinkedHashMap<>(
-            Map.of("name", topic, "partitions", partitions))));
-        return told;
-    }
-
-    // -- responses to clients
-
-    /** A response as its reader decodes it, and the name of its error. */
-    Map<String, Object> told(String message, int version, Object made) throws Throwable {
-        return answers.told(message, version, made);
-    }
-
-    /** The name of an error. */
-    String error(Object code) throws Throwable {
-        return answers.error(code);
-    }
-
-    /** The answer to a request of this verb, with ids unchanged. */
-    Map<String, Object> answered(String verb, int version, Object made, Throwable thrown) throws Throwable {
-        return answers.of(verb, version, made, thrown);
-    }
-
-    /** In the order of requests: the order of responses in the coordinator is that of a hash map. */
-    private List<Object> told() throws Throwable {
-        given.sort((one, other) -> one.step - other.step);
-        List<Object> told = new ArrayList<>();
-        for (Answer each : given) {
-            Map<String, Object> one = new LinkedHashMap<>();
-            one.put("to", each.step);
-            one.putAll(answers.of(each.verb, each.version, each.made, each.thrown));
-            learn(each, one);
-            told.add(one);
-        }
-        for (Object each : told) {
-            show(Values.object(each));
-        }
-        return told;
-    }
-
-    private void learn(Answer answer, Map<String, Object> made) {
-        boolean joined = made.get("error").equals("NONE");
-        if (!answer.verb.equals("join") || !(joined || made.get("error").equals("MEMBER_ID_REQUIRED"))) {
-            return;
-        }
-        if (joined) {
-            names.generationOf(answer.actor, (Integer) made.get("generation"));
-        }
-        names.idOf(answer.actor, (String) made.get("member"));
-    }
-
-    private void show(Map<String, Object> answer) {
-        for (String each : List.of("leader", "member")) {
-            answer.computeIfPresent(each, (key, id) -> names.shown((String) id));
-        }
-        if (answer.get("members") == null) {
-            return;
-        }
-        List<Object> members = Values.list(answer.get("members"));
-        for (Object each : members) {
-            Values.list(each).set(0, names.shown((String) Values.list(each).get(0)));
-        }
-        if (!answer.get("answer").equals("left")) {
-            members.sort(Comparator.comparing(Object::toString));
+        /** The data of a response that consists of this part. */
+        private Object around(Object part, Class<?> form) throws Throwable {
+            for (Method setter : form.getMethods()) {
+                Class<?>[] types = setter.getParameterTypes();
+                if (setter.getReturnType() == form && types.length == 1 && types[0].isInstance(part)) {
+                    return Release.invoke(setter, Release.create(form), part);
+                }
+            }
+            throw new Release.Unsupported(form.getName() + " has no place for a " + part.getClass().getName());
         }
     }
 
-    /** The completed response, if it has come. */
-    private static final class Answer {
-        final int step;
-        final String verb;
-        final int version;
-        final String actor;
-        final Object made;
-        final Throwable thrown;
+    private final class Conversation {
+        CoordinatorBroker broker;
+        /** The position in the random numbers. */
+        long position;
+        private KnownTopics.Known known;
+        private final List<Answer> answers = new ArrayList<>();
 
-        Answer(int step, String verb, int version, String actor, Object made, Throwable thrown) {
-            this.step = step;
-            this.verb = verb;
-            this.version = version;
-            this.actor = actor;
-            this.made = made;
-            this.thrown = thrown;
+        void perform(String op, Map<String, Object> order) throws Throwable {
+            switch (op) {
+                case "begin":
+                    know(Values.object(order.get("topics")));
+                    break;
+                case "request":
+                    send(request(ByteBuffer.wrap(Values.bytes(order.get("hex")))));
+                    break;
+                case "elapse":
+                    broker.elapse((Long) order.get("ms"));
+                    break;
+                case "fail-write":
+                    Class<?> errors = release.need(COMMON + "protocol.Errors");
+                    Object error = Release.callStatic(errors, "valueOf", Values.text(order.get("error")));
+                    broker.failWrite((Throwable) Release.call(error, "exception"));
+                    break;
+                case "unload":
+                    broker.unload();
+                    break;
+                case "load":
+                    broker.load();
+                    break;
+                default:
+                    broker.loaded();
+            }
         }
+
+        /** The responses by now, and the topics that the broker creates after them. */
+        Map<String, Object> caused() throws Throwable {
+            List<Object> responses = new ArrayList<>();
+            Map<String, Object> created = new TreeMap<>();
+            for (Answer answer : answers) {
+                Object made = answer.made;
+                if (made != null && Release.has(made.getClass(), "creatableTopics")) {
+                    for (Object topic : ((Map<?, ?>) Release.call(made, "creatableTopics")).values()) {
+                        Integer partitions = (Integer) Release.call(topic, "numPartitions");
+                        created.put((String) Release.call(topic, "name"), partitions.longValue());
+                    }
+                    made = Release.call(made, "data");
+                }
+                responses.add(Values.hex(answer.request.response(made, answer.thrown)));
+            }
+            answers.clear();
+            know(created);
+            return Map.of("responses", responses, "created", created);
+        }
+
+        private void send(Request request) throws Throwable {
+            request.pass(broker).whenComplete((made, thrown) -> answers.add(new Answer(request, made, thrown)));
+            broker.work();
+        }
+
+        private void know(Map<String, Object> added) throws Throwable {
+            if (!added.isEmpty()) {
+                known = topics.added(known, added);
+                broker.know(known.image(), known.delta());
+            }
+        }
+    }
+
+    /** What the coordinator made of a request, or the exception in its place. */
+    private record Answer(Request request, Object made, Throwable thrown) {
     }
 }

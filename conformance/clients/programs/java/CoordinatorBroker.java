@@ -1,10 +1,9 @@
 package kipcheck;
 
+import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -47,14 +46,19 @@ final class CoordinatorBroker {
         loaded();
     }
 
-    /** Whether the service has a method of that name. */
-    boolean has(String method) {
-        return Release.has(service.getClass(), method);
+    /** The method of the service of that name, or null. */
+    Method method(String name) {
+        for (Method method : service.getClass().getMethods()) {
+            if (method.getName().equals(name) && !method.isBridge()) {
+                return method;
+            }
+        }
+        return null;
     }
 
-    /** Calls the service; {@code done} gets the result when it is complete, now or in a later call. */
-    CompletableFuture<?> ask(String method, Object... arguments) throws Throwable {
-        return (CompletableFuture<?>) Release.call(service, method, arguments);
+    /** Calls the service; the result comes now, or in a later call. */
+    CompletableFuture<?> ask(Method method, Object... arguments) throws Throwable {
+        return (CompletableFuture<?>) Release.invoke(method, service, arguments);
     }
 
     /** Runs pending work until none is left. */
@@ -73,17 +77,6 @@ final class CoordinatorBroker {
         }
     }
 
-    /** The result of a method of the service, or the exception in its place, once all is done that it causes. */
-    Object answer(String method, Object... arguments) throws Throwable {
-        List<Object> made = new ArrayList<>();
-        ask(method, arguments).whenComplete((found, thrown) -> made.add(thrown == null ? found : thrown));
-        work();
-        if (made.isEmpty()) {
-            throw new IllegalStateException(method + " is not answered");
-        }
-        return made.get(0);
-    }
-
     void elapse(long milliseconds) throws Throwable {
         long until = clock.now() + milliseconds;
         for (Runnable task = clock.next(until); task != null; task = clock.next(until)) {
@@ -94,7 +87,7 @@ final class CoordinatorBroker {
 
     /** Metadata of topics. */
     void know(Object image, Object delta) throws Throwable {
-        if (has("onMetadataUpdate")) {
+        if (method("onMetadataUpdate") != null) {
             Release.call(service, "onMetadataUpdate", delta, image);
         } else if (parts.release.find(KRAFT + "Image") == null) {
             Release.call(service, "onNewMetadataImage", image, delta);
@@ -135,14 +128,14 @@ final class CoordinatorBroker {
 
     private Object runtime(Map<String, Object> ours) throws Throwable {
         Class<?> shard = parts.release.need(CoordinatorParts.GROUP + "GroupCoordinatorShard$Builder");
-        Object processor = new StandIn()
+        Object processor = new InterfaceStub()
             .plays("enqueueLast", event -> events.add(event[0]))
             .plays("enqueueFirst", event -> {
                 events.addFirst(event[0]);
                 return null;
             })
             .as(parts.runtime("CoordinatorEventProcessor"));
-        Object shards = new StandIn()
+        Object shards = new InterfaceStub()
             .plays("get", nothing -> {
                 Object made = parts.make(shard, ours);
                 set(made, shard, "withAuthorizer", Optional.empty());
@@ -150,7 +143,7 @@ final class CoordinatorBroker {
                 return made;
             })
             .as(parts.runtime("CoordinatorShardBuilderSupplier"));
-        Object aside = new StandIn()
+        Object aside = new InterfaceStub()
             .plays("submit", task -> {
                 events.add(task[0]);
                 return null; // nobody waits for it

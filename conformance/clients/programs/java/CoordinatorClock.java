@@ -21,7 +21,7 @@ final class CoordinatorClock {
 
     /** Implements the release's Time. */
     Object time(Release release) {
-        return new StandIn()
+        return new InterfaceStub()
             .plays("milliseconds", nothing -> now)
             .plays("hiResClockMs", nothing -> now)
             .plays("nanoseconds", nothing -> now * 1_000_000)
@@ -30,7 +30,7 @@ final class CoordinatorClock {
 
     /** Implements the release's Timer. */
     Object timer(Release release) {
-        return new StandIn()
+        return new InterfaceStub()
             .plays("add", task -> due.add(new Due(task[0])))
             .plays("size", nothing -> due.size())
             .as(release.need(TIMERS + "Timer"));

@@ -25,7 +25,7 @@ final class CoordinatorLog {
 
     /** Implements the release's PartitionWriter. */
     Object writer() {
-        return new StandIn()
+        return new InterfaceStub()
             .plays("registerListener", given -> listener = given[1])
             .plays("deregisterListener", given -> listener = null)
             .plays("config", given -> parts.logConfig)
@@ -35,7 +35,7 @@ final class CoordinatorLog {
 
     /** Implements the release's CoordinatorLoader, which loads on request. */
     Object loader() {
-        return new StandIn()
+        return new InterfaceStub()
             .plays("load", given -> {
                 playback = given[1];
                 loading = new CompletableFuture<>();

@@ -49,7 +49,7 @@ final class CoordinatorParts {
             keep(configured(share, share, group));
         }
         this.metrics = Release.create(release.need(GROUP + "metrics.GroupCoordinatorMetrics"));
-        this.runtimeMetrics = new StandIn().as(
+        this.runtimeMetrics = new InterfaceStub().as(
             first(RUNTIMES[0] + "CoordinatorRuntimeMetrics", GROUP + "metrics.CoordinatorRuntimeMetrics"));
         keep(metrics);
         Class<?> groups = release.find(GROUP + "GroupConfigManager");
@@ -90,7 +90,7 @@ final class CoordinatorParts {
         if (type == Optional.class) {
             return Optional.empty();
         }
-        return type.isInterface() ? new StandIn().as(type) : Release.create(type);
+        return type.isInterface() ? new InterfaceStub().as(type) : Release.create(type);
     }
 
     private void keep(Object part) {

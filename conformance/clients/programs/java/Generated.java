@@ -74,12 +74,6 @@ final class Generated implements Codec {
         return key >= 0 ? new int[] {message.equals("OffsetCommitKey") ? 0 : key, key} : new int[] {low, high};
     }
 
-    /** The fields that a peer decodes from the bytes of an object of the message's class. */
-    Map<String, Object> sent(String message, int version, Object made) throws Throwable {
-        Form form = form(message, version);
-        return Shape.of(form.type, shapes).print(form.read(form.write(made)), form.version);
-    }
-
     /** The fields from which a struct class is created, and as which it is printed. */
     Object read(Class<?> type, Map<String, Object> value) throws Throwable {
         return Shape.of(type, shapes).read(value);

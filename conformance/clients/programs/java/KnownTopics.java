@@ -1,54 +1,45 @@
 package kipcheck;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
 
-/** The metadata of the topics that a broker has in conversations about consumer groups and streams groups. */
+/** The metadata of the topics that the broker of a coordinator has. */
 final class KnownTopics {
-    static final Map<String, Integer> TOPICS = new TreeMap<>(Map.of("t", 3, "u", 2));
     private static final String IMAGE = "org.apache.kafka.image.";
     private static final String RECORDS = "org.apache.kafka.common.metadata.";
 
     private final Release release;
     private final Generated generated;
-    /** With {@code TOPICS}. */
-    private Known begun;
-    private Known last;
+    private final Map<Map<String, Object>, Known> begun = new HashMap<>();
 
     KnownTopics(Release release, Generated generated) {
         this.release = release;
         this.generated = generated;
     }
 
-    static String id(String topic) {
-        return new UUID(1, topic.charAt(0)).toString();
-    }
-
-    /** The broker learns of the topics. */
-    void publish(CoordinatorBroker broker) throws Throwable {
-        if (begun == null) {
-            begun = known(Release.need(release.need(IMAGE + "MetadataImage"), "EMPTY").get(null), TOPICS);
+    /** These topics, with their numbers of partitions, in addition to those that are known, or to none. */
+    Known added(Known known, Map<String, Object> topics) throws Throwable {
+        if (known != null) {
+            return after(known.image, topics);
         }
-        last = begun;
-        broker.know(last.image, last.delta);
+        if (!begun.containsKey(topics)) {
+            begun.put(topics, after(Release.need(release.need(IMAGE + "MetadataImage"), "EMPTY").get(null), topics));
+        }
+        return begun.get(topics);
     }
 
-    /** The broker learns of further topics, with their numbers of partitions. */
-    void add(CoordinatorBroker broker, Map<String, Integer> topics) throws Throwable {
-        last = known(last.image, topics);
-        broker.know(last.image, last.delta);
-    }
-
-    private Known known(Object image, Map<String, Integer> topics) throws Throwable {
+    private Known after(Object image, Map<String, Object> topics) throws Throwable {
         Object builder = Release.create(release.need(IMAGE + "MetadataDelta$Builder"));
         Object delta = Release.call(Release.call(builder, "setImage", image), "build");
-        for (Map.Entry<String, Integer> topic : topics.entrySet()) {
-            replay(delta, "TopicRecord", Map.of("name", topic.getKey(), "topicId", id(topic.getKey())));
-            for (long number = 0; number < topic.getValue(); number++) {
+        for (Map.Entry<String, Object> topic : new TreeMap<>(topics).entrySet()) {
+            String id = new UUID(1, topic.getKey().charAt(0)).toString();
+            replay(delta, "TopicRecord", Map.of("name", topic.getKey(), "topicId", id));
+            for (long number = 0; number < (Long) topic.getValue(); number++) {
                 replay(delta, "PartitionRecord", Map.of(
-                    "partitionId", number, "topicId", id(topic.getKey()), "replicas", List.of(0L), "isr", List.of(0L),
+                    "partitionId", number, "topicId", id, "replicas", List.of(0L), "isr", List.of(0L),
                     "leader", 0L, "leaderEpoch", 0L, "partitionEpoch", 0L));
             }
         }
@@ -61,13 +52,6 @@ final class KnownTopics {
     }
 
     /** The metadata of a broker, and what changed last. */
-    private static final class Known {
-        final Object image;
-        final Object delta;
-
-        Known(Object image, Object delta) {
-            this.image = image;
-            this.delta = delta;
-        }
+    record Known(Object image, Object delta) {
     }
 }

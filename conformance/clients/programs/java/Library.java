@@ -11,8 +11,6 @@ final class Library {
     final Rows rows;
     final Leader leader;
     final Coordinator coordinator;
-    final ConsumerGroups groups;
-    final StreamsCoordinator streamsCoordinator;
     final StreamsGroups streamsGroups;
     final Features features;
     final Persisted persisted;
@@ -30,9 +28,6 @@ final class Library {
         this.rows = new Rows(release, names);
         this.leader = new Leader(release, consumers);
         this.coordinator = new Coordinator(release, generated);
-        KnownTopics topics = new KnownTopics(release, generated);
-        this.groups = new ConsumerGroups(release, coordinator, topics);
-        this.streamsCoordinator = new StreamsCoordinator(release, generated, coordinator, topics);
         this.streamsGroups = new StreamsGroups(release, leader);
         this.features = new Features(release);
         this.persisted = new Persisted(release);

@@ -24,7 +24,7 @@ public final class StoreProcess {
 
     public static void main(String[] arguments) throws IOException {
         // Output of a jar, and of RocksDB, must not garble the answers.
-        Talk talk = new Talk(System.in, System.out);
+        MessageStream messages = new MessageStream(System.in, System.out);
         System.setOut(System.err);
         int at = arguments[0].indexOf('=');
         List<String> jars = Arrays.asList(arguments[0].substring(at + 1).split(java.io.File.pathSeparator));
@@ -32,23 +32,23 @@ public final class StoreProcess {
         Release release = new Release(arguments[0].substring(0, at), jars);
         Thread.currentThread().setContextClassLoader(release.loader);
         Map<Path, TimestampedStores> all = new LinkedHashMap<>();
-        for (String text = talk.hear(); text != null; text = talk.hear()) {
+        for (String text = messages.receive(); text != null; text = messages.receive()) {
             Map<String, Object> order = Values.object(Json.parse(text));
             Path own = order.get("directory") == null ? directory : Paths.get(Values.text(order.get("directory")));
             TimestampedStores stores = all.computeIfAbsent(own, each -> new TimestampedStores(release, each));
-            talk.say(Json.print(answer(stores, order, talk)));
+            messages.send(Json.print(answer(stores, order, messages)));
         }
         // Threads of the jars must not keep the process alive.
         Runtime.getRuntime().halt(0);
     }
 
-    private static Map<String, Object> answer(TimestampedStores stores, Map<String, Object> order, Talk talk) {
+    private static Map<String, Object> answer(TimestampedStores stores, Map<String, Object> order, MessageStream messages) {
         Map<String, Object> answer = new LinkedHashMap<>();
         try {
             String op = Values.text(order.get("op"));
             answer.put("status", "accepted");
             if (op.equals("fill") || op.equals("convert")) {
-                answer.putAll(many(stores, op, (Long) order.get("count"), talk));
+                answer.putAll(many(stores, op, (Long) order.get("count"), messages));
             } else {
                 answer.putAll(stores.answer(order));
             }
@@ -67,7 +67,7 @@ public final class StoreProcess {
     }
 
     /** Puts, or reads and so converts, so many records, and prints the progress. */
-    private static Map<String, Object> many(TimestampedStores stores, String op, long count, Talk talk)
+    private static Map<String, Object> many(TimestampedStores stores, String op, long count, MessageStream messages)
             throws Throwable {
         long started = System.nanoTime();
         long wrong = 0;
@@ -89,7 +89,7 @@ public final class StoreProcess {
                 stores.answer(Map.of("op", "store-flush"));
             }
             if ((each + 1) % PROGRESS == 0) {
-                talk.say(Json.print(Map.of("status", "progress", "done", each + 1)));
+                messages.send(Json.print(Map.of("status", "progress", "done", each + 1)));
             }
         }
         stores.answer(Map.of("op", "store-flush"));

@@ -51,21 +51,21 @@ final class StreamsGroups {
     }
 
     Map<String, Object> answer(Map<String, Object> order) throws Throwable {
-        Luck.install();
+        SeededRandom.install();
         // Since 2.4 members of the future are kept under a random id: the same one each time, even of the class's own.
-        long before = Luck.again();
+        long before = SeededRandom.again();
         try {
             return answer(new StreamsOrder(order), order);
         } finally {
             // Everything else in this process continues with its own numbers.
-            Luck.on(before);
+            SeededRandom.on(before);
         }
     }
 
     private Map<String, Object> answer(StreamsOrder told, Map<String, Object> order) throws Throwable {
         StreamsEra era = era();
         // The class has drawn its own number by now.
-        Luck.again();
+        SeededRandom.again();
         StreamsMember member = era.member(told);
         if (!order.get("op").equals(LIVE)) {
             return answer(member, order);

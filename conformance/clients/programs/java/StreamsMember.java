@@ -9,7 +9,7 @@ import java.util.Set;
 
 /**
  * One thread of a Streams application, from the view of its assignor: a configured assignor with the state in the order,
- * and stand-ins that record the calls it makes.
+ * and stubs that record the calls it makes.
  *
  * <p>Each order creates a new one. Differences between releases are in the subclasses.
  */

@@ -11,7 +11,7 @@ import java.util.Map;
  * Assignors from 0.10.0 to 2.3, which only Kafka's own consumers use.
  *
  * <p>They call the stream thread (up to 0.11), its data provider (1.0), or its task manager. All three have similar
- * methods with distinct names, so that one stand-in implements them.
+ * methods with distinct names, so that one stub implements them.
  */
 final class StreamsOld implements StreamsEra {
     private static final String STREAMS = "org.apache.kafka.streams.";
@@ -22,14 +22,14 @@ final class StreamsOld implements StreamsEra {
     private static final String ERROR = "__assignment.error.code__";
 
     private final Release release;
-    private final Understudy understudy;
+    private final ClassStub stub;
     private final StreamsTopology topology;
     private final Codec codec;
 
     StreamsOld(Release release) {
         this.release = release;
-        this.understudy = new Understudy(release);
-        this.topology = new StreamsTopology(release, understudy);
+        this.stub = new ClassStub(release);
+        this.topology = new StreamsTopology(release, stub);
         this.codec = new Streams(release, new Generated(release), false);
     }
 
@@ -69,7 +69,7 @@ final class StreamsOld implements StreamsEra {
             }
         });
         Object builder = builders.values().iterator().next();
-        return understudy.over(builder, new StandIn().plays("topicGroups", asked -> {
+        return stub.over(builder, new InterfaceStub().plays("topicGroups", asked -> {
             return new Groups((Map<?, ?>) Release.call(builder, "topicGroups", asked));
         }), "topicGroups");
     }
@@ -88,7 +88,7 @@ final class StreamsOld implements StreamsEra {
         StreamsOrder order = member.order;
         Object grouper = Release.call(
             config, "getConfiguredInstance", "partition.grouper", release.need(STREAMS + "processor.PartitionGrouper"));
-        StandIn host = new StandIn()
+        InterfaceStub host = new InterfaceStub()
             .plays("processId", none -> order.process)
             .plays("builder", none -> builder)
             .plays("config", none -> config)
@@ -108,14 +108,14 @@ final class StreamsOld implements StreamsEra {
         if (type.isInterface()) {
             return host.as(type);
         }
-        Object played = understudy.of(type.getName(), host);
+        Object played = stub.of(type.getName(), host);
         if (Thread.class.isAssignableFrom(type)) {
-            Understudy.set(played, "processId", order.process);
-            Understudy.set(played, "applicationId", StreamsTopology.APPLICATION);
-            Understudy.set(played, "builder", builder);
-            Understudy.set(played, "partitionGrouper", grouper);
-            Understudy.set(played, "config", config);
-            Understudy.set(played, "restoreConsumer", topics.consumer());
+            ClassStub.set(played, "processId", order.process);
+            ClassStub.set(played, "applicationId", StreamsTopology.APPLICATION);
+            ClassStub.set(played, "builder", builder);
+            ClassStub.set(played, "partitionGrouper", grouper);
+            ClassStub.set(played, "config", config);
+            ClassStub.set(played, "restoreConsumer", topics.consumer());
         }
         return played;
     }
@@ -135,7 +135,7 @@ final class StreamsOld implements StreamsEra {
             Release.call(made, "close");
         }
         Release.call(assignor, "setInternalTopicManager",
-            understudy.of(INTERNALS + "InternalTopicManager", topics.manager()));
+            stub.of(INTERNALS + "InternalTopicManager", topics.manager()));
     }
 
     /** The loop of an assignor up to 2.0 that may be infinite. */

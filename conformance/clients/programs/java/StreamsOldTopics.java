@@ -18,15 +18,15 @@ final class StreamsOldTopics {
     }
 
     /** InternalTopicManager. */
-    StandIn manager() {
-        return new StandIn()
+    InterfaceStub manager() {
+        return new InterfaceStub()
             .plays("makeReady", this::make)
             .plays("getNumPartitions", none -> made);
     }
 
     /** The consumer that threads up to 0.10.1 query until a topic exists. */
     Object consumer() {
-        return new StandIn()
+        return new InterfaceStub()
             .plays("partitionsFor", topic -> partitions((String) topic[0]))
             .as(release.need("org.apache.kafka.clients.consumer.Consumer"));
     }

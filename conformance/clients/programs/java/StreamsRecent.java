@@ -26,13 +26,13 @@ final class StreamsRecent implements StreamsEra {
     private static final long SOMEWHERE = 0;
 
     private final Release release;
-    private final Understudy understudy;
+    private final ClassStub stub;
     private final StreamsTopology topologies;
 
     StreamsRecent(Release release) {
         this.release = release;
-        this.understudy = new Understudy(release);
-        this.topologies = new StreamsTopology(release, understudy);
+        this.stub = new ClassStub(release);
+        this.topologies = new StreamsTopology(release, stub);
     }
 
     @Override
@@ -69,10 +69,10 @@ final class StreamsRecent implements StreamsEra {
             });
             Map<String, Object> parts = new HashMap<>();
             parts.put("taskManager", taskManager(builders, config));
-            parts.put("streamsMetadataState", understudy.of(INTERNALS + "StreamsMetadataState", new StandIn()));
+            parts.put("streamsMetadataState", stub.of(INTERNALS + "StreamsMetadataState", new InterfaceStub()));
             parts.put("adminClient", admin());
             parts.put("mainConsumer", consumer());
-            parts.put("time", new StandIn().plays("milliseconds", none -> order.nowMs)
+            parts.put("time", new InterfaceStub().plays("milliseconds", none -> order.nowMs)
                 .as(release.need("org.apache.kafka.common.utils.Time")));
             parts.put("assignmentErrorCode", error);
             parts.put("nextScheduledRebalanceMs", next);
@@ -81,12 +81,12 @@ final class StreamsRecent implements StreamsEra {
                 Release.call(config, "getMainConsumerConfigs", StreamsTopology.APPLICATION, "member", 0)));
             hand(given, parts, config);
             Release.call(assignor, "configure", given);
-            Understudy.set(assignor, "internalTopicManager", topicManager());
+            ClassStub.set(assignor, "internalTopicManager", topicManager());
             if (order.used != null) {
-                Understudy.set(assignor, "usedSubscriptionMetadataVersion", order.used);
+                ClassStub.set(assignor, "usedSubscriptionMetadataVersion", order.used);
             }
             if (Release.has(assignor.getClass(), "uniqueField")) {
-                Understudy.set(assignor, "uniqueField", order.unique);
+                ClassStub.set(assignor, "uniqueField", order.unique);
             }
         }
 
@@ -103,10 +103,10 @@ final class StreamsRecent implements StreamsEra {
             }
             Object whole = Release.create(container);
             for (Map.Entry<String, Object> each : parts.entrySet()) {
-                Understudy.set(whole, each.getKey(), each.getValue());
+                ClassStub.set(whole, each.getKey(), each.getValue());
             }
             if (Release.has(container, "clientTags")) {
-                Understudy.set(whole, "clientTags", Release.call(config, "getClientTags"));
+                ClassStub.set(whole, "clientTags", Release.call(config, "getClientTags"));
             }
             given.put("__reference.container.instance__", whole);
         }
@@ -116,7 +116,7 @@ final class StreamsRecent implements StreamsEra {
             Class<?> named = release.find(STREAMS + "processor.assignment.ProcessId");
             Object id = named == null ? process : Release.create(named, process);
             Object consumer = consumer();
-            StandIn how = new StandIn()
+            InterfaceStub how = new InterfaceStub()
                 .plays("processId", none -> id)
                 .plays("mainConsumer", none -> consumer)
                 .plays("previousRunningTaskIds", none -> tasks(active()))
@@ -142,7 +142,7 @@ final class StreamsRecent implements StreamsEra {
                 Object only = builders.values().iterator().next();
                 how.plays("builder", none -> only);
             }
-            return understudy.of(INTERNALS + "TaskManager", how);
+            return stub.of(INTERNALS + "TaskManager", how);
         }
 
         /**
@@ -164,7 +164,7 @@ final class StreamsRecent implements StreamsEra {
 
         /** Creates missing topics, and returns their names. */
         private Object topicManager() throws Throwable {
-            return understudy.of(INTERNALS + "InternalTopicManager", new StandIn().plays("makeReady", given -> {
+            return stub.of(INTERNALS + "InternalTopicManager", new InterfaceStub().plays("makeReady", given -> {
                 Set<Object> made = new HashSet<>(((Map<?, ?>) given[0]).keySet());
                 made.removeAll(order.topics);
                 made.removeAll(order.offsets.keySet());
@@ -173,7 +173,7 @@ final class StreamsRecent implements StreamsEra {
         }
 
         private Object admin() {
-            return new StandIn().plays("listOffsets", given -> {
+            return new InterfaceStub().plays("listOffsets", given -> {
                 Class<?> result = release.need(CLIENTS + "admin.ListOffsetsResult");
                 Class<?> info = release.need(result.getName() + "$ListOffsetsResultInfo");
                 Map<Object, Object> offsets = new HashMap<>();
@@ -189,7 +189,7 @@ final class StreamsRecent implements StreamsEra {
 
         /** No offset was committed. */
         private Object consumer() {
-            return new StandIn().plays("committed", none -> Collections.emptyMap())
+            return new InterfaceStub().plays("committed", none -> Collections.emptyMap())
                 .as(release.need(CLIENTS + "consumer.Consumer"));
         }
 

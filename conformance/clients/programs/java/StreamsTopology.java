@@ -25,11 +25,11 @@ final class StreamsTopology {
     private static final String INTERNALS = STREAMS + "processor.internals.";
 
     private final Release release;
-    private final Understudy understudy;
+    private final ClassStub stub;
 
-    StreamsTopology(Release release, Understudy understudy) {
+    StreamsTopology(Release release, ClassStub stub) {
         this.release = release;
-        this.understudy = understudy;
+        this.stub = stub;
     }
 
     /** A preparation of a builder, which sets the application id for example. */
@@ -134,7 +134,7 @@ final class StreamsTopology {
     private Object processors() {
         String place = release.find(STREAMS + "processor.api.ProcessorSupplier") == null ? "processor." : "processor.api.";
         Class<?> processor = release.need(STREAMS + place + "Processor");
-        return new StandIn().plays("get", none -> new StandIn().as(processor))
+        return new InterfaceStub().plays("get", none -> new InterfaceStub().as(processor))
             .as(release.need(STREAMS + place + "ProcessorSupplier"));
     }
 
@@ -168,7 +168,7 @@ final class StreamsTopology {
     private void named(Object builder, String name) throws Throwable {
         for (String field : new String[] {"topologyName", "namedTopology"}) {
             if (Release.has(builder.getClass(), field) && Release.need(builder.getClass(), field).getType() == String.class) {
-                Understudy.set(builder, field, name);
+                ClassStub.set(builder, field, name);
                 return;
             }
         }
@@ -219,12 +219,12 @@ final class StreamsTopology {
         // 0.10.0 does not add the prefix here that it adds elsewhere, so that the topic is not found.
         Map<String, String> decorated = new HashMap<>();
         names.forEach((made, topic) -> decorated.put(topic, made));
-        StandIn how = new StandIn();
+        InterfaceStub how = new InterfaceStub();
         how.plays(groups, arguments -> {
             Map<?, ?> found = (Map<?, ?>) Release.call(builder, groups, arguments);
             for (Object each : found.values()) {
                 for (String field : new String[] {"sourceTopics", "sinkTopics"}) {
-                    Understudy.set(each, field, renamed((Collection<?>) Release.get(each, field), names));
+                    ClassStub.set(each, field, renamed((Collection<?>) Release.get(each, field), names));
                 }
                 topics(each, names);
             }
@@ -237,7 +237,7 @@ final class StreamsTopology {
             }
             return new ArrayList<>(found);
         });
-        return understudy.over(builder, how, groups, "copartitionGroups");
+        return stub.over(builder, how, groups, "copartitionGroups");
     }
 
     private static Set<String> renamed(Collection<?> topics, Map<String, String> names) {
@@ -253,15 +253,15 @@ final class StreamsTopology {
         String field = Release.has(group.getClass(), "repartitionSourceTopics")
             ? "repartitionSourceTopics" : "interSourceTopics";
         if (Release.get(group, field) instanceof Set) {
-            Understudy.set(group, field, renamed((Collection<?>) Release.get(group, field), names));
+            ClassStub.set(group, field, renamed((Collection<?>) Release.get(group, field), names));
             return;
         }
         Map<String, Object> renamed = new HashMap<>();
         for (Map.Entry<?, ?> each : ((Map<?, ?>) Release.get(group, field)).entrySet()) {
             String name = names.getOrDefault(each.getKey(), (String) each.getKey());
-            Understudy.set(each.getValue(), "name", name);
+            ClassStub.set(each.getValue(), "name", name);
             renamed.put(name, each.getValue());
         }
-        Understudy.set(group, field, renamed);
+        ClassStub.set(group, field, renamed);
     }
 }

@@ -40,18 +40,18 @@ public final class Testee {
 
     public static void main(String[] releases) throws IOException {
         // Output of a jar must not garble the protocol.
-        Talk talk = new Talk(System.in, System.out);
+        MessageStream messages = new MessageStream(System.in, System.out);
         System.setOut(System.err);
         Testee testee = new Testee(releases);
-        for (String text = talk.hear(); text != null; text = talk.hear()) {
+        for (String text = messages.receive(); text != null; text = messages.receive()) {
             Map<String, Object> order = Values.object(Json.parse(text));
             Map<String, Object> answer = testee.answer(order);
-            talk.say(Json.print(answer));
+            messages.send(Json.print(answer));
             if (answer.get("type").equals("bye")) {
                 break;
             }
             if (answer.containsKey("ok")) {
-                talk.framed("frames".equals(order.get("framing")));
+                messages.framed("frames".equals(order.get("framing")));
             }
         }
         testee.libraries.values().forEach(each -> each.stores.forget());
@@ -188,15 +188,7 @@ public final class Testee {
             return;
         }
         if (Coordinator.knows(op)) {
-            result.put("answers", library.coordinator.answer(order));
-            return;
-        }
-        if (ConsumerGroups.knows(op)) {
-            result.putAll(library.groups.answer(order));
-            return;
-        }
-        if (StreamsCoordinator.knows(op)) {
-            result.putAll(library.streamsCoordinator.answer(order));
+            result.putAll(library.coordinator.answer(order));
             return;
         }
         if (StreamsGroups.knows(op)) {

@@ -37,7 +37,7 @@ final class ZooKeeperFeatures {
     private final Scala scala;
     private final Generated generated;
     private final ZooKeeperNodes nodes;
-    private final Understudy stubs;
+    private final ClassStub stubs;
     private ZooKeeperServer server;
     private int conversations;
 
@@ -58,7 +58,7 @@ final class ZooKeeperFeatures {
         this.scala = new Scala(release);
         this.generated = generated;
         this.nodes = nodes;
-        this.stubs = new Understudy(release);
+        this.stubs = new ClassStub(release);
     }
 
     static boolean knows(String op) {
@@ -106,7 +106,7 @@ final class ZooKeeperFeatures {
             server = new ZooKeeperServer(release);
             Class<?> procedure = release.need(COMMON + "utils.Exit$Procedure");
             Release.callStatic(release.need(COMMON + "utils.Exit"), "setExitProcedure",
-                new StandIn().plays("execute", arguments -> {
+                new InterfaceStub().plays("execute", arguments -> {
                     exited = true;
                     throw new IllegalStateException("the broker exits with " + arguments[0]);
                 }).as(procedure));
@@ -263,8 +263,8 @@ final class ZooKeeperFeatures {
             config, client, time(), metrics, nodes.broker(OWN, Map.of()), 0L, null, supported(OWN), cache,
             scala.option(null));
         // Brokers are registered, and do not exist: nothing is sent to them.
-        Understudy.set(controller, "controllerChannelManager",
-            stubs.of("kafka.controller.ControllerChannelManager", new StandIn()));
+        ClassStub.set(controller, "controllerChannelManager",
+            stubs.of("kafka.controller.ControllerChannelManager", new InterfaceStub()));
         Release.call(controller, "startup");
         processed();
         Object active = controller;
@@ -355,7 +355,7 @@ final class ZooKeeperFeatures {
         Object request = Release.callStatic(
             release.need(COMMON + "requests.UpdateFeaturesRequest"), "parse", bytes, version);
         CompletableFuture<Object> decided = new CompletableFuture<>();
-        Object callback = new StandIn().plays("apply", arguments -> {
+        Object callback = new InterfaceStub().plays("apply", arguments -> {
             decided.complete(arguments[0]);
             return null;
         }).as(release.need("scala.Function1"));
@@ -379,7 +379,7 @@ final class ZooKeeperFeatures {
                 caches.put(broker, own);
             }
             // Its release is that of its registration.
-            Understudy.set(own, "brokerFeatures", supported(broker));
+            ClassStub.set(own, "brokerFeatures", supported(broker));
             if (reads(own, through)) {
                 return Map.of();
             }

@@ -28,7 +28,7 @@ final class ZooKeeperServer {
         Release.call(listener, "startup", server);
         port = (Integer) Release.call(listener, "getLocalPort");
         Class<?> watcher = release.need(ZOOKEEPER + "Watcher");
-        Object none = Proxy.newProxyInstance(watcher.getClassLoader(), new Class<?>[] {watcher}, new StandIn());
+        Object none = Proxy.newProxyInstance(watcher.getClassLoader(), new Class<?>[] {watcher}, new InterfaceStub());
         client = Release.create(release.need(ZOOKEEPER + "ZooKeeper"), address(), SESSION_MS, none);
         for (int tries = 0; !String.valueOf(Release.call(client, "getState")).equals("CONNECTED"); tries++) {
             if (tries > SESSION_MS / 10) {

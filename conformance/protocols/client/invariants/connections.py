@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import (
@@ -135,7 +136,7 @@ def paces_itself(history: History) -> Iterator[Violation]:
     for api, (traced, number, since_ms) in most.items():
         if number <= SPIN:  # else it spins
             # A group that rebalances is no disturbance of the script.
-            cause = () if traced.answered == terms.REBALANCE_IN_PROGRESS else disturbance(history, traced.step)
+            cause = () if traced.answered == KafkaError.REBALANCE_IN_PROGRESS else disturbance(history, traced.step)
             why = _often(traced, number)
             yield breach(traced, why, f"at most {BUSY}", str(number), api, *cause, since_ms=since_ms)
 

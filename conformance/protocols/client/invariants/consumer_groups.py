@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.consequences import after_closing
@@ -16,7 +17,7 @@ PLACE = 20
 
 JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
 """Epochs."""
-FENCED: Final = (terms.FENCED_MEMBER_EPOCH, terms.UNKNOWN_MEMBER_ID)
+FENCED: Final = (KafkaError.FENCED_MEMBER_EPOCH, KafkaError.UNKNOWN_MEMBER_ID)
 INTERVALS: Final = 10
 """A session of a consumer group is longer than its heartbeat interval; by default nine times as long."""
 OWN_ID_SINCE: Final = 1

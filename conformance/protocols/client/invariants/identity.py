@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Event, Launched, RequestSeen, Signalled
@@ -19,12 +20,19 @@ from kipcheck.conformance.protocols.client.trace import (
     trace,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.group.request_rules import (
+    CONSUMER,
+    PROTOCOL_SINCE,
+    Identity,
+    chosen_protocol,
+    unequal,
+    way,
+)
 
 PLACE = 30
 
 INSTANCE_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 KEYS: Final = {"JoinGroup": "11", "SyncGroup": "14", "Heartbeat": "12", "OffsetCommit": "8"}
-CONSUMER: Final = "consumer"
 
 
 @impact(
@@ -76,7 +84,7 @@ class _Ids:
         elif is_request(traced, "JoinGroup"):
             self.session_ms = session_of(traced.event)
         elif is_answer(traced, *terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
-            if traced.event.api != "OffsetCommit" and traced.error in (0, terms.REBALANCE_IN_PROGRESS):
+            if traced.event.api != "OffsetCommit" and traced.error in (0, KafkaError.REBALANCE_IN_PROGRESS):
                 self.answered_ms = traced.ms
             self._answered(traced)
 
@@ -86,11 +94,11 @@ class _Ids:
         if event.api == "LeaveGroup":
             if not traced.error:
                 self._set(traced, {""}, "LeaveGroup")
-        elif event.api == "JoinGroup" and traced.error in (0, terms.MEMBER_ID_REQUIRED):
+        elif event.api == "JoinGroup" and traced.error in (0, KafkaError.MEMBER_ID_REQUIRED):
             self._set(traced, {event.member or ""}, "JoinGroup" if not traced.error else "MEMBER_ID_REQUIRED")
-        elif traced.error in (terms.ILLEGAL_GENERATION, terms.FENCED_INSTANCE_ID):
+        elif traced.error in (KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID):
             self._set(traced, self.right | {""}, "ILLEGAL_GENERATION")  # client/keeps-its-id
-        elif traced.error == terms.UNKNOWN_MEMBER_ID and to in self.right:
+        elif traced.error == KafkaError.UNKNOWN_MEMBER_ID and to in self.right:
             now = traced.now
             known = self.right if event.api == "OffsetCommit" or now is None else set[str]()
             current = event.api == "JoinGroup" or (now is not None and generation == now.generation)
@@ -122,7 +130,7 @@ def joins_with_its_id(history: History) -> Iterator[Violation]:
         if is_request(traced, "JoinGroup"):
             given, allowed = traced.event.member or "", ids.allowed(traced)
             if given not in allowed:
-                kind = "no id" if not given else "an id" if allowed == {""} else "another id"
+                kind = Identity(given).differs(Identity(max(allowed)))
                 wanted = " or ".join(sorted(id or "none" for id in allowed))
                 why = f"JoinGroup carries the member id {given or 'none'} after {ids.since}"
                 yield breach(traced, why, wanted, given or "none", kind, ids.since)
@@ -140,10 +148,10 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if isinstance(traced.event, STARTS) or is_request(traced, "LeaveGroup"):
             id = ""
-        elif is_answer(traced, *terms.GROUP_REQUESTS) and traced.error == terms.ILLEGAL_GENERATION:
+        elif is_answer(traced, *terms.GROUP_REQUESTS) and traced.error == KafkaError.ILLEGAL_GENERATION:
             to, _ = traced.event.to or ("", -1)
             id = to if traced.now is not None and to == traced.now.member else ""
-        elif is_answer(traced) and (traced.error == terms.UNKNOWN_MEMBER_ID or traced.error in terms.FATAL):
+        elif is_answer(traced) and (traced.error == KafkaError.UNKNOWN_MEMBER_ID or traced.error in terms.FATAL):
             id = ""
         elif is_request(traced, "JoinGroup"):
             if id and not traced.event.pipelined and not traced.event.member:
@@ -181,7 +189,8 @@ def names_its_instance(history: History) -> Iterator[Violation]:
             yield breach(traced, why, f"instance id {static}", "none", api, "version without it")
             continue
         why = f"{traced.event.api} carries the instance id {given or 'none'}, JoinGroup {static or 'none'}"
-        kind = "no instance id" if not given else "an instance id" if not static else "another instance id"
+        words = "no instance id", "an instance id", "another instance id"
+        kind = way(given or None, static or None, *words)
         yield breach(traced, why, static or "none", given or "none", traced.event.api, kind)
 
 
@@ -196,13 +205,14 @@ def names_its_protocol(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if is_answer(traced, "JoinGroup") and not traced.error:
             chosen[generation_of(traced.event)] = traced.event.protocol
-        if is_request(traced, "SyncGroup") and traced.event.version >= premises.PROTOCOL_SINCE:
+        if is_request(traced, "SyncGroup") and traced.event.version >= PROTOCOL_SINCE:
             wanted = chosen.get(generation_of(traced.event))
-            given = traced.event.type, traced.event.protocol
-            if wanted is not None and given != (CONSUMER, wanted):
-                wrong = "protocol" if given[0] == CONSUMER else "type"
-                why = f"SyncGroup carries the type {given[0] or 'none'} and the protocol {given[1] or 'none'}"
-                yield breach(traced, why, f"{CONSUMER}, {wanted}", f"{given[0]}, {given[1]}", wrong)
+            given = {"type": traced.event.type, "protocol": traced.event.protocol}
+            wrong = next(unequal(given, chosen_protocol(wanted)), None)
+            if wanted is not None and wrong is not None:
+                type, protocol = given.values()
+                why = f"SyncGroup carries the type {type or 'none'} and the protocol {protocol or 'none'}"
+                yield breach(traced, why, f"{CONSUMER}, {wanted}", f"{type}, {protocol}", wrong[0])
 
 
 @impact(

@@ -7,14 +7,14 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.events import Event
-from kipcheck.conformance.protocols.client.premises import Premise, occurring
+from kipcheck.conformance.protocols.client.premises import Kind, Premise, occurring
 from kipcheck.conformance.protocols.client.trace import TracedEvent, is_proven, was_late
 from kipcheck.conformance.protocols.declare.invariant import Search, invariant
 
 SURVIVES_GROUPS: Final = "client/groups"
 
 
-def law(id: str, *requirements: str, premise: tuple[str, ...] | Premise, **more: Any) -> Callable[[Search], Search]:
+def law(id: str, *requirements: str, premise: tuple[Kind, ...] | Premise, **more: Any) -> Callable[[Search], Search]:
     """Declares a law. ``premise``: the kinds of events without which it is not judged, in their order; or whether a
     history has what it is about. ``more``: as ``invariant`` has it."""
     found = occurring(*premise) if isinstance(premise, tuple) else premise

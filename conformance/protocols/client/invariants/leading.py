@@ -22,6 +22,7 @@ from kipcheck.conformance.protocols.client.trace import (
     was_late,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.group.request_rules import shares
 
 PLACE = 40
 
@@ -182,14 +183,14 @@ def assigns_to_everybody(history: History) -> Iterator[Violation]:
                 yield breach(traced, "a follower sends assignments", "none", str(number), "follower")
     for round in led(history):
         members = round.subscriptions
-        assigned = [id for id, _ in round.assignments]
-        for id in sorted(members.keys() - {*assigned}):
+        wrong = shares([id for id, _ in round.assignments], members)
+        for id in wrong.missing:
             found = members[id]
             kind = ("unreadable",) if found is None else () if found.topics else ("no topics",)
             yield breach(round.synced, f"{id} is a member, and gets no assignment", id, "none", "member missing", *kind)
-        for id in sorted({*assigned} - members.keys()):
+        for id in wrong.strangers:
             yield breach(round.synced, f"{id} gets an assignment, and is no member", "none", id, "stranger")
-        for id in sorted({id for id in assigned if assigned.count(id) > 1}):
+        for id in wrong.twice:
             yield breach(round.synced, f"{id} gets two assignments", "one", "two", "member twice")
 
 

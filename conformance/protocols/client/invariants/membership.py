@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
@@ -129,7 +130,7 @@ def beats(history: History) -> Iterator[Violation]:
             unanswered.append(traced.event)
         elif is_answer(traced, *terms.GROUP_REQUESTS):
             request = taken(unanswered, traced.event)
-            if request is not None and traced.error != terms.NOT_COORDINATOR:
+            if request is not None and traced.error != KafkaError.NOT_COORDINATOR:
                 last = max(last, request.ms)
 
 
@@ -173,7 +174,7 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
             interval_ms = traced.event.heartbeat_ms
         if is_answer(traced, terms.HEARTBEAT) and not traced.error:
             interval_ms = traced.event.interval_ms
-        is_new = is_answer(traced) and (traced.error or traced.event.partitions is not None)
+        is_new = traced.error or traced.gives_other_partitions
         if is_new or is_request(traced, "JoinGroup", "SyncGroup"):
             times.clear()  # a heartbeat that failed is repeated earlier, and so is one that reports an assignment
         if interval_ms is None or not is_request(traced, "Heartbeat", terms.HEARTBEAT):
@@ -328,7 +329,7 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if (
             is_answer(traced, *terms.GROUP_REQUESTS, "JoinGroup", terms.HEARTBEAT)
-            and traced.error == terms.NOT_COORDINATOR
+            and traced.error == KafkaError.NOT_COORDINATOR
         ):
             lost = lost or (None if traced.in_doubt else traced.event)
         elif is_request(traced, "FindCoordinator") or isinstance(traced.event, OVER):
@@ -389,7 +390,7 @@ def stays_fenced(history: History) -> Iterator[Violation]:
                 why = f"{traced.ms - since} ms after FENCED_INSTANCE_ID the client sends {api} as {instance}"
                 yield breach(traced, why, "no further request", api, api, "fenced instance", since_ms=since)
                 return
-        elif is_answer(traced) and traced.error == terms.FENCED_INSTANCE_ID and instance and not traced.in_doubt:
+        elif is_answer(traced) and traced.error == KafkaError.FENCED_INSTANCE_ID and instance and not traced.in_doubt:
             fenced.setdefault(instance, traced.ms)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError, error_name
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION
 from kipcheck.conformance.protocols.client import premises, terms
@@ -88,7 +89,7 @@ def _strange(
 ) -> Violation:
     how = "taken away" if ever.issuperset(strange) else "never assigned"
     last = traced.memberships[-1]
-    by = (f"{last.ended_by} {terms.FENCING[last.error]}",) if last.ended_by else ()
+    by = (f"{last.ended_by} {error_name(last.error)}",) if last.ended_by else ()
     why = f"the client {does} {listed(strange)}, {how}"
     ended_ms = [
         membership.until_ms
@@ -176,7 +177,11 @@ def _owned(traced: TracedEvent[Event]) -> list[frozenset[str]]:
     nothing = frozenset[str]()
     if traced.now is None:
         last = traced.memberships[-1] if traced.memberships else None
-        return [nothing, last.partitions] if last is not None and last.error == terms.ILLEGAL_GENERATION else [nothing]
+        return (
+            [nothing, last.partitions]
+            if last is not None and last.error == KafkaError.ILLEGAL_GENERATION
+            else [nothing]
+        )
     right = [
         traced.now.partitions,
         *(membership.partitions for membership in traced.memberships[:-1] if membership.until_ms is None),

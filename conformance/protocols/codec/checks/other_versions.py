@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.protocols.codec.checks.example_values import present, utmost
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.complete import is_default
@@ -15,7 +16,6 @@ Value = dict[str, Any]
 
 LATER = (1, 2, 1000)
 """How far above the newest version of Streams metadata."""
-UNSUPPORTED_VERSION = 35
 API_VERSIONS = 18
 
 
@@ -96,4 +96,4 @@ def answer_in_v0(layout: Layout, random: Random) -> bytes:
     shorter = spec(edition(layout.edition), layout.message).at(0)
     (keys,) = (slot.item for slot in shorter.slots if slot.item is not None)
     known = dict(zip(keys.names, (API_VERSIONS, 0, highest), strict=True))  # the key's name differs by release
-    return shorter.encode({"errorCode": UNSUPPORTED_VERSION, "apiKeys": [known]})
+    return shorter.encode({"errorCode": KafkaError.UNSUPPORTED_VERSION, "apiKeys": [known]})

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.history import History, Op, Refused as Refusal, Replied
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Disagreement, Grade, Violation
 from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.two_decoders import (
@@ -35,7 +36,7 @@ PLACE = 10
 BOUND = frozenset({"truncated", "length", "varint"})
 """The kinds of damage that no reader may accept; Kafka's own readers accept some of the others."""
 
-UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+UNSUPPORTED_VERSION = KafkaError.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 LAYOUTS: ByMessage = {
     ("apache", "ApiVersionsResponse"): ("584-04",),

@@ -8,6 +8,7 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group.model import messages as group
 from kipcheck.conformance.protocols.group.ops import Elapse
+from kipcheck.conformance.protocols.group.request_rules import shares
 from kipcheck.conformance.protocols.member import ops
 from kipcheck.conformance.protocols.member.invariants import member_invariant
 from kipcheck.conformance.protocols.member.invariants.callbacks import every, on, violation
@@ -70,14 +71,14 @@ def leads(history: History) -> Iterator[Violation]:
             continue
         leader = joined.leader == joined.member and not joined.skip_assignment
         role = "the leader" if leader else "to skip the assignment" if joined.leader == joined.member else "no leader"
-        wanted = {id for id, _, _ in joined.members} if leader else set()
+        wanted = {id for id, _, _ in joined.members} if leader else set[str]()
         for action in each.actions:
             if not isinstance(action, group.Sync):
                 continue
             named = [id for id, _ in action.assignments]
-            if sorted(named) != sorted(wanted):
-                what = "too few" if wanted - {*named} else "too many"
-                if leader and wanted - {*named} == {joined.member}:
+            if any(wrong := shares(named, wanted)):
+                what = "too few" if wrong.missing else "too many"
+                if leader and wrong.missing == (joined.member,):
                     what = "not to itself"
                 why = f"it is {role}, and assigns to {', '.join(named) or 'no member'}"
                 yield violation(each, why, ", ".join(sorted(wanted)) or "no assignments", role, what)

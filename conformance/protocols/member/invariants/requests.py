@@ -10,11 +10,19 @@ from kipcheck.conformance.protocols.assignment.model.assignment import partition
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.group.request_rules import (
+    CONSUMER,
+    NO_IDENTITY,
+    PROTOCOL_SINCE,
+    Identity,
+    chosen_protocol,
+    unequal,
+    way,
+)
 from kipcheck.conformance.protocols.member import ops
 from kipcheck.conformance.protocols.member.invariants import REQUESTS, member_invariant
 from kipcheck.conformance.protocols.member.invariants.callbacks import every, joins, on, outcome, promptly, violation
 from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
-from kipcheck.conformance.protocols.member.invariants.view import NO_IDENTITY, Identity
 from kipcheck.conformance.protocols.member.model.client import POLL_MS, SESSION_MS
 
 PLACE = 20
@@ -23,7 +31,6 @@ of_errors = partial(member_invariant, checks=("member/errors",))
 of_requests = partial(member_invariant, checks=(REQUESTS,))
 
 ANSWERED = "member-told"
-CONSUMER = "consumer"
 
 
 # Member id and generation
@@ -60,23 +67,12 @@ def uses_its_identity(history: History) -> Iterator[Violation]:
             if carried not in right:
                 kind, wanted = type(action).__name__, _wanted(action, view.who)
                 why = f"{kind} carries {describe_identity(carried)}, and {describe_identity(wanted)} is right since "
-                shape = (kind, _difference(carried, wanted), f"since {view.who_since}")
+                shape = (kind, carried.differs(wanted), f"since {view.who_since}")
                 yield violation(each, f"{why}{view.who_since}", describe_identity(wanted), *shape)
 
 
 def _wanted(action: object, who: Identity) -> Identity:
     return Identity(who.member) if isinstance(action, group.Join | group.Leave) else who
-
-
-def _difference(carried: Identity, wanted: Identity) -> str:
-    """In shapes: which part is wrong, and how, without ids and numbers."""
-    if carried.member != wanted.member:
-        return "no id" if not carried.member else "an id" if not wanted.member else "another id"
-    if carried.generation == group.NO_GENERATION:
-        return "no generation"
-    if wanted.generation == group.NO_GENERATION:
-        return "a generation"
-    return "an older generation" if carried.generation < wanted.generation else "a later generation"
 
 
 def describe_identity(identity: Identity) -> str:
@@ -149,7 +145,7 @@ def _untrue(step: MemberStep, assignor: str, subscription: Subscription) -> Iter
     generations = {each.generation for each in view.identities}
     if subscription.version >= 2 and not view.loose and subscription.generation not in generations:
         why = f"its generation is {view.who.generation}, and its subscription names {subscription.generation}"
-        what = _difference(Identity("", subscription.generation), Identity("", view.who.generation))
+        what = Identity("", subscription.generation).differs(Identity("", view.who.generation))
         yield violation(step, why, f"generation {view.who.generation}", "generation", what, f"since {view.who_since}")
 
 
@@ -183,10 +179,9 @@ def names_its_timeouts(history: History) -> Iterator[Violation]:
     for each in member_steps(history):
         for join in _sent(each, "join"):
             wanted = {"session_ms": SESSION_MS, **({"rebalance_ms": POLL_MS} if join["version"] >= 1 else {})}
-            for key, ms in wanted.items():
-                if join.get(key, ms) != ms:
-                    name = "session timeout" if key == "session_ms" else "rebalance timeout"
-                    yield violation(each, f"JoinGroup has a {name} of {join[key]} ms", f"{ms} ms", name)
+            for key, carried_ms, ms in unequal({**wanted, **join}, wanted):
+                name = "session timeout" if key == "session_ms" else "rebalance timeout"
+                yield violation(each, f"JoinGroup has a {name} of {carried_ms} ms", f"{ms} ms", name)
 
 
 @impact(
@@ -208,8 +203,7 @@ def names_its_instance(history: History) -> Iterator[Violation]:
             if action.instance != wanted:
                 kind = type(action).__name__
                 why = f"{kind} of a {'static' if wanted else 'dynamic'} member has the instance id {action.instance}"
-                what = "absent" if action.instance is None else "present" if wanted is None else "another"
-                yield violation(each, why, str(wanted), kind, what)
+                yield violation(each, why, str(wanted), kind, way(action.instance, wanted))
 
 
 @impact("A member's SyncGroup is refused", "stuck group", "versions", "stuck-group", links=("KIP-559",))
@@ -219,13 +213,13 @@ def syncs_as_chosen(history: History) -> Iterator[Violation]:
     for each in member_steps(history):
         joined = each.received.joined
         for sync in _sent(each, "sync"):
-            if sync["version"] < 5 or joined is None:
+            if sync["version"] < PROTOCOL_SINCE or joined is None:
                 continue
-            for key, wanted in (("protocol_type", CONSUMER), ("protocol", joined.protocol)):
-                if sync.get(key) != wanted:
-                    why = f"SyncGroup has the {key.replace('_', ' ')} {sync.get(key)}"
-                    what = "absent" if sync.get(key) is None else "another"
-                    yield violation(each, why, str(wanted), key.replace("_", " "), what)
+            sent = {"type": sync.get("protocol_type"), "protocol": sync.get("protocol")}
+            for name, carried, wanted in unequal(sent, chosen_protocol(joined.protocol)):
+                named = "protocol type" if name == "type" else name
+                why = f"SyncGroup has the {named} {carried}"
+                yield violation(each, why, str(wanted), named, "absent" if carried is None else "another")
 
 
 @impact("A group uses another assignor than the configured one", "wrong data", "answers", "stuck-upgrade")

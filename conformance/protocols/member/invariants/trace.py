@@ -16,11 +16,10 @@ from kipcheck.conformance.protocols.assignment.model.membership import Assigned
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 from kipcheck.conformance.protocols.group.model import messages as group
 from kipcheck.conformance.protocols.group.ops import Elapse
+from kipcheck.conformance.protocols.group.request_rules import CONSUMER, NO_IDENTITY, Identity
 from kipcheck.conformance.protocols.member import ops
 from kipcheck.conformance.protocols.member.invariants.view import (
     LATEST_MS,
-    NO_IDENTITY,
-    Identity,
     Owned,
     Round,
     Sent,
@@ -32,7 +31,6 @@ from kipcheck.conformance.protocols.member.model.client import POLL_MS, SESSION_
 from kipcheck.conformance.protocols.member.model.messages import UserEvent
 from kipcheck.conformance.protocols.member.model.rules import Rules, rules_of
 
-CONSUMER: Final = "consumer"
 SEARCHED: Final = frozenset({group.Error.COORDINATOR_NOT_AVAILABLE, group.Error.NOT_COORDINATOR})
 REQUEST_MS: Final = 30_000
 """request.timeout.ms: a client may give up a request that is this old."""

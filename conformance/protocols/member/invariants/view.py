@@ -9,7 +9,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned
-from kipcheck.conformance.protocols.group.model.messages import NO_GENERATION, Blob, Joined
+from kipcheck.conformance.protocols.group.model.messages import Blob, Joined
+from kipcheck.conformance.protocols.group.request_rules import NO_IDENTITY, Identity
 from kipcheck.conformance.protocols.member.model.client import BACKOFF_MS, OFFERED
 from kipcheck.conformance.protocols.member.model.rules import Rules
 from kipcheck.conformance.protocols.member.ops import Open, Request
@@ -19,20 +20,6 @@ LATEST_MS: Final = BACKOFF_MS * 12 // 10
 """The bounds of a back-off: newer consumers draw it at random around the configured value."""
 START: Final = "the beginning"
 Owned: TypeAlias = frozenset[Partition]
-
-
-class Identity(NamedTuple):
-    """The member id and generation that requests have to carry."""
-
-    member: str = ""
-    generation: int = NO_GENERATION
-
-    @property
-    def is_out(self) -> bool:
-        return self.generation == NO_GENERATION or not self.member
-
-
-NO_IDENTITY: Final = Identity()
 
 
 class Round(Enum):

@@ -71,7 +71,7 @@ def test_rows_come_back_as_they_went(tmp_path: Path, form: str) -> None:
 
 
 def test_a_row_is_plain_data_and_its_digest_the_same_in_every_process() -> None:
-    assert row(1).plain == asdict(row(1))
+    assert row(1).plain == json.loads(json.dumps(asdict(row(1))))
     assert Row.of(json.loads(json.dumps(row(1).plain))) == row(1)
     assert row(1).digest == "9d1d1db381da94e1"
 
@@ -269,7 +269,8 @@ def test_columns_of_another_day_are_no_rows(tmp_path: Path) -> None:
     path = row_files.write(tmp_path, 0, 0, [row(0)])
     pq.write_table(pq.ParquetFile(path).read().rename_columns(["x", *arrow.SCHEMA.names[1:]]), path)
     result = row_files.read(tmp_path)
-    assert (result.rows, [each.why for each in result.set_aside]) == ({}, ["invalid row: unknown fields of a row: x"])
+    assert not result.rows and len(result.set_aside) == 1
+    assert result.set_aside[0].why.startswith("invalid row: unknown field x: the fields are campaign, round, ")
 
 
 @pytest.mark.parametrize("form", FORMS)

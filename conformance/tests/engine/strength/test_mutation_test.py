@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kipcheck.conformance.cli import main
+from kipcheck.conformance.core.values.plain import plain
 from kipcheck.conformance.engine.strength import mutation_test
 from kipcheck.conformance.engine.strength.mutation_test import MutationResult, run_mutant, run_mutants, selected
 from kipcheck.conformance.protocols.declare.mutant import Mutant
@@ -82,7 +83,7 @@ def test_as_json(harmless: str, capsys: pytest.CaptureFixture[str]) -> None:
         "id": "forgets-the-sign", "caught_by": ["wire/two-readings"], "cases": 5, "cpu_s": caught["cpu_s"],
         "least_steps": 1, "reference_breaks": "", "declared_steps": None, "equivalent": "",
     }  # fmt: skip
-    assert MutationResult("a", (), None, 0.5, None).plain.keys() == caught.keys()
+    assert plain(MutationResult("a", (), None, 0.5, None)).keys() == caught.keys()
 
 
 def test_nothing_meant_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

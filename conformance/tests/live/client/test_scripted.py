@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -213,26 +213,47 @@ def test_a_client_is_awaited_until_it_shows_that_it_does_not_return_or_for_the_b
 
 
 class Sent:
-    """A broker without sockets. Answers to requests come at once."""
+    """A broker without sockets, whose time passes only while a request or the script is carried out."""
 
     def __init__(self) -> None:
         self.broker = ScriptedBroker(served("apache"))
         self.nodes = [("127.0.0.1", 1), ("127.0.0.1", 2)]
+        self.runner = asyncio.Runner()
 
     def __call__(self, api: str, version: int, node: int = 0, **body: Any) -> Mapping[str, Any]:
-        found: list[Mapping[str, Any]] = []
+        async def send() -> Mapping[str, Any]:
+            answered = asyncio.get_running_loop().create_future()
+            self.broker.handlers[request.message](request, answered.set_result)
+            found: Mapping[str, Any] = await asyncio.wait_for(answered, 5)
+            return found
+
+        body = {"groupId": "g", **body}
         request = Received(f"{api}Request", version, 1, "c", body, 1, "127.0.0.1", 0.0, self.nodes[node])
-        self.broker.handlers[request.message](request, found.append)
-        (answer,) = found
-        return answer
+        return self.runner.run(send())
+
+    def script(self, step: str, *given: Any, **more: Any) -> None:
+        """Calls a method of the broker."""
+
+        async def call() -> None:
+            getattr(self.broker, step)(*given, **more)
+
+        self.runner.run(call())
 
     def join(self, id: str = "", version: int = 9, **more: Any) -> Mapping[str, Any]:
-        protocols = [{"name": more.pop("name", "range"), "metadata": SUBSCRIBED}]
-        return self("JoinGroup", version, memberId=id, groupInstanceId="i", protocols=protocols, **more)
+        protocols = [{"name": each, "metadata": SUBSCRIBED} for each in more.pop("assignors", ("range", "sticky"))]
+        times = {"sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 10_000}
+        about: dict[str, Any] = {
+            "memberId": id,
+            "groupInstanceId": "i",
+            "protocolType": "consumer",
+            "protocols": protocols,
+        }
+        return self("JoinGroup", version, **times, **about, **more)
 
     def sync(self, joined: Mapping[str, Any], given: Mapping[str, bytes] | None = None) -> Mapping[str, Any]:
         found = [{"memberId": each, "assignment": data} for each, data in (given or {}).items()]
-        return self("SyncGroup", 5, **names(joined), assignments=found)
+        about = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
+        return self("SyncGroup", 5, **names(joined), **about, assignments=found)
 
     def stable(self) -> Mapping[str, Any]:
         joined = self.join()
@@ -240,13 +261,20 @@ class Sent:
         return joined
 
 
+@pytest.fixture
+def send() -> Iterator[Sent]:
+    found = Sent()
+    with found.runner:
+        yield found
+        found.script("close")
+
+
 def names(joined: Mapping[str, Any]) -> dict[str, Any]:
     return {"memberId": joined["memberId"], "generationId": joined["generationId"], "groupInstanceId": "i"}
 
 
 @pytest.mark.parametrize("version", [5, 9])
-def test_a_static_member_returns_to_a_stable_group_and_its_old_id_is_fenced(version: int) -> None:
-    send = Sent()
+def test_a_static_member_returns_to_a_stable_group_and_its_old_id_is_fenced(send: Sent, version: int) -> None:
     before = send.stable()
     again = send.join(version=version)
     assert again["generationId"] == before["generationId"] and again["memberId"] != before["memberId"]
@@ -260,28 +288,25 @@ def test_a_static_member_returns_to_a_stable_group_and_its_old_id_is_fenced(vers
     assert send.join(before["memberId"])["errorCode"] == 82
 
 
-def test_a_static_member_with_other_protocols_rebalances_its_group() -> None:
-    send = Sent()
+def test_a_static_member_with_other_protocols_rebalances_its_group(send: Sent) -> None:
     before = send.stable()
-    assert send.join(name="sticky")["generationId"] == before["generationId"] + 1
+    assert send.join(assignors=("sticky", "range"))["generationId"] == before["generationId"] + 1
 
 
-def test_another_program_fences_a_static_member() -> None:
-    send = Sent()
+def test_another_program_fences_a_static_member(send: Sent) -> None:
     joined = send.stable()
-    send.broker.fence()
+    send.script("fence")
     assert send("Heartbeat", 4, **names(joined))["errorCode"] == 82
     assert send("Heartbeat", 4, **{**names(joined), "groupInstanceId": None})["errorCode"] == 25
 
 
-def test_other_members_of_a_cooperative_group_give_up_before_another_gets_it() -> None:
-    send = Sent()
-    send.broker.add_other(Member(topics=("t",)))
-    joined = send.join(name="cooperative-sticky")
+def test_other_members_of_a_cooperative_group_give_up_before_another_gets_it(send: Sent) -> None:
+    send.script("add_other", Member(topics=("t",)))
+    joined = send.join(assignors=("cooperative-sticky",))
     send.sync(joined, {joined["memberId"]: assignment({"t": (0,)}), "other-0": assignment({"t": (1, 2)})})
     assert not send.broker.rebalancing
-    send.broker.rebalance()
-    joined = send.join(joined["memberId"], name="cooperative-sticky")
+    send.script("rebalance")
+    joined = send.join(joined["memberId"], assignors=("cooperative-sticky",))
     send.sync(joined, {joined["memberId"]: assignment({"t": (0,)}), "other-0": assignment({"t": (1,)})})
     assert send.broker.rebalancing and not send.broker.stable
     assert send("Heartbeat", 4, **names(joined))["errorCode"] == 27
@@ -301,9 +326,8 @@ def commit(send: Sent, joined: Mapping[str, Any], offset: int) -> list[int]:
     return [each["errorCode"] for each in topic["partitions"]]
 
 
-def test_offsets_that_the_client_and_the_other_members_committed_are_kept() -> None:
-    send = Sent()
-    send.broker.place_others(1, leads=False)
+def test_offsets_that_the_client_and_the_other_members_committed_are_kept(send: Sent) -> None:
+    send.script("place_others", 1, leads=False)
     joined = send.join()
     send.sync(joined)
     assert committed(send) == {0: 7, 1: -1, 2: -1, 3: -1}  # others had all partitions, and were given three
@@ -312,30 +336,28 @@ def test_offsets_that_the_client_and_the_other_members_committed_are_kept() -> N
     assert committed(send, 5) == {0: 9, 1: -1, 2: -1, 3: -1}
     for given in ((1,), (0, 1)):
         send.broker.given = {"t": given}
-        send.broker.rebalance()
+        send.script("rebalance")
         send.broker.topics.grow("t")
         joined = send.join(joined["memberId"])
         send.sync(joined)
     assert committed(send) == {0: 9, 1: 8, 2: -1, 3: -1}  # of 12 records
 
 
-def test_other_members_commit_what_a_client_that_leads_gives_them() -> None:
-    send = Sent()
-    send.broker.place_others(1, leads=True)
+def test_other_members_commit_what_a_client_that_leads_gives_them(send: Sent) -> None:
+    send.script("place_others", 1, leads=True)
     joined = send.join()
     for given in ({"t": (1, 2)}, {}):
         send.sync(joined, {joined["memberId"]: assignment({"t": (0,)} if given else {"t": (0, 1)}),
                            "other-0": assignment(given)})  # fmt: skip
-        send.broker.rebalance()
+        send.script("rebalance")
         joined = send.join(joined["memberId"])
-    assert committed(send) == {0: 7, 1: 7, 2: -1, 3: -1}
+    assert committed(send) == dict.fromkeys(range(4), 7)  # also what the client leaves to no member
 
 
-def test_only_the_coordinator_answers() -> None:
-    send = Sent()
+def test_only_the_coordinator_answers(send: Sent) -> None:
     joined = send.stable()
     send.broker.nodes = send.nodes
-    send.broker.move()
+    send.script("move")
     assert send("Heartbeat", 4, **names(joined))["errorCode"] == 16
     assert send("Heartbeat", 4, 1, **names(joined))["errorCode"] == 0
     (found,) = send("FindCoordinator", 4, key="g", coordinatorKeys=["g"])["coordinators"]
@@ -344,19 +366,22 @@ def test_only_the_coordinator_answers() -> None:
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(-1, 0), (0, 74)])
-def test_only_a_client_that_names_an_epoch_is_fenced_for_it(epoch: int, error: int) -> None:
-    send = Sent()
-    send.broker.fail_next("ListOffsets", "FENCED_LEADER_EPOCH")
+def test_only_a_client_that_names_an_epoch_is_fenced_for_it(send: Sent, epoch: int, error: int) -> None:
+    send.script("fail_next", "ListOffsets", "FENCED_LEADER_EPOCH")
     part = {"partitionIndex": 0, "currentLeaderEpoch": epoch, "timestamp": -1}
     found = send("ListOffsets", 5, topics=[{"name": "t", "partitions": [part]}])
     assert found["topics"][0]["partitions"][0]["errorCode"] == error
 
 
-class Consumed(Sent):
-    def beat(self, member: str, epoch: int, *owned: int) -> Mapping[str, Any]:
-        topic = self.broker.topics.by_name["t"].id
-        has = [{"topicId": topic, "partitions": list(owned)}]
-        return self("ConsumerGroupHeartbeat", 1, memberId=member, memberEpoch=epoch, topicPartitions=has)
+def beat(send: Sent, member: str, epoch: int, *owned: int) -> Mapping[str, Any]:
+    has = [{"topicId": send.broker.topics.by_name["t"].id, "partitions": list(owned)}]
+    about: dict[str, Any] = {
+        "instanceId": None,
+        "rebalanceTimeoutMs": 5000,
+        "subscribedTopicNames": ["t"],
+        "serverAssignor": None,
+    }
+    return send("ConsumerGroupHeartbeat", 1, memberId=member, memberEpoch=epoch, topicPartitions=has, **about)
 
 
 def shares(answer: Mapping[str, Any]) -> list[int] | None:
@@ -364,39 +389,40 @@ def shares(answer: Mapping[str, Any]) -> list[int] | None:
     return None if found is None else [part for each in found["topicPartitions"] for part in each["partitions"]]
 
 
-def test_a_consumer_group_gives_the_rest_when_all_else_is_given_up() -> None:
-    send, member = Consumed(), str(uuid.uuid4())
+def test_a_consumer_group_gives_the_rest_when_all_else_is_given_up(send: Sent) -> None:
+    member = str(uuid.uuid4())
     send.broker.given = {"t": (0, 1)}
-    joined = send.beat(member, 0)
-    assert (joined["memberEpoch"], shares(joined)) == (1, [0, 1])
-    assert shares(send.beat(member, 1, 0, 1)) is None and send.broker.stable
+    joined = beat(send, member, 0)
+    first = joined["memberEpoch"]
+    assert shares(joined) == [0, 1]
+    assert shares(beat(send, member, first, 0, 1)) == [0, 1] and send.broker.stable
     send.broker.given = {"t": (1, 2)}
-    send.broker.rebalance()
-    less = send.beat(member, 1, 0, 1)
-    assert (less["memberEpoch"], shares(less)) == (1, [1])
-    assert shares(send.beat(member, 1, 0, 1)) is None and not send.broker.stable
-    more = send.beat(member, 1, 1)
-    assert (more["memberEpoch"], shares(more)) == (2, [1, 2])
-    assert shares(send.beat(member, 2, 1, 2)) is None and send.broker.stable
+    send.script("rebalance")
+    less = beat(send, member, first, 0, 1)
+    assert (less["memberEpoch"], shares(less)) == (first, [1])
+    assert shares(beat(send, member, first, 0, 1)) == [1] and not send.broker.stable
+    more = beat(send, member, first, 1)
+    assert more["memberEpoch"] > first and shares(more) == [1, 2]
+    assert shares(beat(send, member, more["memberEpoch"], 1, 2)) == [1, 2] and send.broker.stable
 
 
-def test_a_consumer_group_fences_unknown_members_and_epochs() -> None:
-    send, member = Consumed(), str(uuid.uuid4())
-    send.beat(member, 0)
-    assert send.beat("another", 1)["errorCode"] == 25
-    assert send.beat(member, 7)["errorCode"] == 110
+def test_a_consumer_group_fences_unknown_members_and_epochs(send: Sent) -> None:
+    member = str(uuid.uuid4())
+    first = beat(send, member, 0)["memberEpoch"]
+    assert beat(send, "another", 1)["errorCode"] == 25
+    assert beat(send, member, first + 6)["errorCode"] == 110
     commit: dict[str, Any] = {
         "memberId": member,
         "topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "committedOffset": 1, "committedMetadata": ""}]}],
     }
-    for epoch, error in ((1, 0), (2, 113)):
+    for epoch, error in ((first, 0), (first + 1, 113)):
         found = send("OffsetCommit", 9, **commit, generationIdOrMemberEpoch=epoch)
         assert found["topics"][0]["partitions"][0]["errorCode"] == error
-    send.broker.fail_next("ConsumerGroupHeartbeat", "FENCED_MEMBER_EPOCH")
-    assert send.beat(member, 1)["errorCode"] == 110
-    assert send.beat(member, 1)["errorCode"] == 25
-    assert send.beat(member, 0)["memberEpoch"] == 1
-    assert send.beat(member, -1)["memberEpoch"] == -1 and not send.broker.is_member
+    send.script("fail_next", "ConsumerGroupHeartbeat", "FENCED_MEMBER_EPOCH")
+    assert beat(send, member, first)["errorCode"] == 110
+    assert beat(send, member, first)["errorCode"] == 25
+    assert beat(send, member, 0)["memberEpoch"] > first
+    assert beat(send, member, -1)["memberEpoch"] == -1 and not send.broker.is_member
 
 
 class JoinsInVersionZero(Consumer):

@@ -9,12 +9,17 @@ from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.client.events import AnswerSeen
 
 
+def answered(api: str, version: int, asked: dict[str, Any], answer: dict[str, Any], partitions: int = 1) -> AnswerSeen:
+    request = Received(f"{api}Request", version, 1, "c", asked, 1, "127.0.0.1", 0.0)
+    contents = Contents(APACHE, Topics.of((("t", partitions),)))
+    return contents.answered(0.0, request, answer, contents.sent(request), contents.reply(request, answer))
+
+
 def to(api: str, version: int, **body: Any) -> Any:
     """The member id and generation of the request that an answer is to."""
-    request = Received(f"{api}Request", version, 1, "c", body, 1, "127.0.0.1", 0.0)
     joined = {"generationId": -1, "leader": "", "protocolName": "", "members": []}
     answer = {"errorCode": 25, "memberId": "", **joined, "assignment": b"", "topics": []}
-    return Contents(APACHE, Topics.of((("t", 1),))).answered(0.0, request, answer).to
+    return answered(api, version, body, answer).to
 
 
 def test_the_answer_to_each_request_of_a_member_names_it() -> None:
@@ -32,8 +37,7 @@ PARTITIONS = "0000000100017400000001" + "00000000"
 
 
 def synced(assignment: bytes) -> AnswerSeen:
-    request = Received("SyncGroupRequest", 0, 1, "c", {"memberId": "m", "generationId": 1}, 1, "127.0.0.1", 0.0)
-    return Contents(APACHE, Topics.of((("t", 1),))).answered(0.0, request, {"errorCode": 0, "assignment": assignment})
+    return answered("SyncGroup", 0, {"memberId": "m", "generationId": 1}, {"errorCode": 0, "assignment": assignment})
 
 
 def test_an_assignment_without_user_data_has_partitions() -> None:
@@ -50,11 +54,9 @@ def test_an_assignment_that_nobody_can_read_is_unread() -> None:
 
 
 def test_list_offsets_0_has_the_latest_offset_first() -> None:
-    request = Received("ListOffsetsRequest", 0, 1, "c", {}, 1, "127.0.0.1", 0.0)
     parts = [
         {"partitionIndex": 0, "errorCode": 0, "oldStyleOffsets": [10, 0]},
         {"partitionIndex": 1, "errorCode": 0, "oldStyleOffsets": []},
     ]
-    body = {"topics": [{"name": "t", "partitions": parts}]}
-    found = Contents(APACHE, Topics.of((("t", 2),))).answered(0.0, request, body)
+    found = answered("ListOffsets", 0, {}, {"topics": [{"name": "t", "partitions": parts}]}, 2)
     assert found.offsets == {"t-0": 10}

@@ -134,9 +134,11 @@ def edition_id() -> object:
     return Topics.of([("nowhere", 1)]).by_name["nowhere"].id
 
 
-async def synced(client: Client, found: dict[str, Any], assignments: dict[str, bytes]) -> dict[str, Any]:
+async def synced(
+    client: Client, found: dict[str, Any], assignments: dict[str, bytes], group: str = "g"
+) -> dict[str, Any]:
     given = [{"memberId": id, "assignment": data} for id, data in assignments.items()]
-    body = {"groupId": "g", "generationId": found["generationId"], "memberId": found["memberId"]}
+    body = {"groupId": group, "generationId": found["generationId"], "memberId": found["memberId"]}
     return await client.ask("SyncGroup", 5, {**body, "protocolType": "consumer", "protocolName": "range",
                                              "assignments": given})  # fmt: skip
 
@@ -323,6 +325,22 @@ def test_consumer_groups_reconcile_and_fence_who_is_silent() -> None:
                 await asyncio.sleep(0.02)
         assert sorted(given(again)) == [0, 1, 2]
         assert (await beaten(client, "b", -1))["memberEpoch"] == -1
+
+    run(test)
+
+
+def test_a_group_keeps_its_offsets_when_its_members_use_the_classic_protocol_again() -> None:
+    async def test(world: World) -> None:
+        client = await world.connect()
+        first = await beaten(client, "a", 0, [])
+        about = {"memberId": "a", "generationIdOrMemberEpoch": first["memberEpoch"]}
+        assert await committed(client, "c", 4, **about) == [0, 3]
+        await beaten(client, "a", -1)
+        member = await joined(client, groupId="c")
+        assert await fetched(client, "c") == [("t", 0, 4, "note")]
+        await synced(client, member, {member["memberId"]: b"x"}, "c")
+        about = {"memberId": member["memberId"], "generationIdOrMemberEpoch": member["generationId"]}
+        assert await committed(client, "c", 5, **about) == [0, 3]
 
     run(test)
 

@@ -9,7 +9,8 @@ import pytest
 from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.history import History, Op
-from kipcheck.conformance.live.server.answered_errors import CODES, with_error
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.live.server.answered_errors import with_error
 from kipcheck.conformance.protocols.client.checks import FIRST
 from kipcheck.conformance.protocols.client.invariants.membership import ends_when_stopped
 from kipcheck.conformance.protocols.client.model import (
@@ -126,9 +127,9 @@ def test_first_scripts_are_possible() -> None:
 
 def test_each_error_of_a_script_has_a_code_and_versions_that_exist() -> None:
     every = {kind: {*ERRORS[kind], *REFUSALS[kind]} for kind in ERRORS}
-    assert frozenset[str]().union(*every.values()) == set(CODES) and ERRORS.keys() == REFUSALS.keys()
-    assert {CODES[error] for errors in REFUSALS.values() for error in errors} <= FATAL
-    assert not {CODES[error] for errors in ERRORS.values() for error in errors} & FATAL
+    assert frozenset[str]().union(*every.values()) <= {*KafkaError.__members__} and ERRORS.keys() == REFUSALS.keys()
+    assert {KafkaError[error] for errors in REFUSALS.values() for error in errors} <= FATAL
+    assert not {KafkaError[error] for errors in ERRORS.values() for error in errors} & FATAL
     for (kind, error), version in SINCE.items():
         highest = spec(APACHE, f"{kind}Request").versions.high
         assert error in every[kind] and highest is not None and 0 < version <= highest
@@ -150,7 +151,7 @@ BODIES = {
 def test_an_answer_has_exactly_the_error_of_the_script(api: str) -> None:
     for error in (*ERRORS[api], *REFUSALS[api]):  # type: ignore[index]
         for version, body in enumerate(BODIES[api], start=7):
-            assert codes(with_error(api, version, body, error)) == {CODES[error]}
+            assert codes(with_error(api, version, body, error)) == {KafkaError[error]}
 
 
 def codes(value: object) -> set[int]:

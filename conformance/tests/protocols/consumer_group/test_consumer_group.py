@@ -11,11 +11,12 @@ from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.checks import AT_REST, GROUPS
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.mutants import RebalancesForSuccessors
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Beat, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.machine_targets import machine_adapters
 from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.protocol import Adapter, operation
 from kipcheck.conformance.tests.support.loops import for_each

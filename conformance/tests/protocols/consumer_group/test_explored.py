@@ -10,9 +10,9 @@ from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.protocols.consumer_group import mutants
 from kipcheck.conformance.protocols.consumer_group.laws import LAWS
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
-from kipcheck.conformance.protocols.consumer_group.ops import Partitions
 from kipcheck.conformance.protocols.consumer_group.play import product
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 from kipcheck.conformance.tests.support.loops import for_each
 
 

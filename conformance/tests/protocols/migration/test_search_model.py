@@ -8,12 +8,12 @@ import pytest
 
 from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import Partitions
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, Rules
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
 from kipcheck.conformance.protocols.migration.play import product
 from kipcheck.conformance.protocols.migration.search_model import ReleasedGroup, untimed
+from kipcheck.conformance.protocols.reconciled.terms import Partitions
 from kipcheck.conformance.tests.support.loops import for_each
 
 

@@ -10,9 +10,9 @@ from kipcheck.conformance.explore.exploration import explored
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.streams_group import mutants, play
 from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
-from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, Tasks
+from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
 from kipcheck.conformance.protocols.streams_group.rules import Rules
-from kipcheck.conformance.protocols.streams_group.state import Member, State
+from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
 
 LAWS = {each.id.removeprefix("streams-group/"): each for each in all_invariants(Role.COORDINATOR)}
 FENCED, UNKNOWN, INVALID, NO_GROUP, BAD_TOPOLOGY = (
@@ -126,15 +126,15 @@ def test_either_error_is_right_for_another_topology() -> None:
 class ForgetsWhoHasToWait(StreamsGroup):
     """A member that waits for tasks counts as settled."""
 
-    def computed(self, state: State, member: Member, owned: Tasks | None, standby: Tasks | None, epoch: int) -> Member:
-        return super().computed(state, member, owned, standby, epoch)._replace(waiting=False)
+    def computed(self, state: State, member: Member, owned: Owned, epoch: int) -> Member:
+        return super().computed(state, member, owned, epoch)._replace(waiting=False)
 
 
 class StepsBack(StreamsGroup):
     """The epoch of a member falls while it revokes."""
 
-    def computed(self, state: State, member: Member, owned: Tasks | None, standby: Tasks | None, epoch: int) -> Member:
-        found = super().computed(state, member, owned, standby, epoch)
+    def computed(self, state: State, member: Member, owned: Owned, epoch: int) -> Member:
+        found = super().computed(state, member, owned, epoch)
         return found._replace(epoch=epoch - 1) if found.pending else found
 
 
@@ -150,11 +150,10 @@ class StepsBack(StreamsGroup):
         (mutants.ForgetsItsEpoch(), "group-epoch-rises"),
     ],
 )
-def test_all_orders_are_explored(machine: StreamsGroup, broken: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_orders_are_explored(machine: StreamsGroup, broken: str | None) -> None:
     (model,) = play.PLAYABLES
-    monkeypatch.setattr(play, "machine_of", lambda release: machine)
     at = edition("apache")
     scope = model.scope("members=2,epochs=4", at)
-    search = explored(model, at, scope, model.world(at, scope), 100_000, None).search
+    search = explored(model, at, scope, play.product(machine, scope), 100_000, None).search
     assert search.complete is (broken is None)
     assert (search.breach and search.breach.law) == (broken and f"streams-group/{broken}")

@@ -6,7 +6,7 @@ import java.security.SecureRandomSpi;
 import java.security.Security;
 
 /** The random numbers of this process, which are the same at every start, so that a conversation can be repeated. */
-public final class Luck extends SecureRandomSpi {
+public final class SeededRandom extends SecureRandomSpi {
     private static final long serialVersionUID = 1L;
     private static final long STEP = 0x9e3779b97f4a7c15L;
     private static long drawn;
@@ -17,14 +17,15 @@ public final class Luck extends SecureRandomSpi {
     }
 
     /** Restarts from the first number. Returns a function that restores the previous position ({@link #on}). */
-    static synchronized long again() {
-        long place = drawn;
-        drawn = 0;
-        return place;
+    static long again() {
+        return on(0);
     }
 
-    static synchronized void on(long place) {
+    /** Continues from a position. Returns the previous one. */
+    static synchronized long on(long place) {
+        long before = drawn;
         drawn = place;
+        return before;
     }
 
     private static synchronized long next() {
@@ -59,7 +60,7 @@ public final class Luck extends SecureRandomSpi {
 
         Given() {
             super("kipcheck", "1", "the same random numbers at every start");
-            put("SecureRandom.Given", Luck.class.getName());
+            put("SecureRandom.Given", SeededRandom.class.getName());
         }
     }
 }

@@ -12,14 +12,14 @@ import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 
 /** Messages in a stream: lines, or frames with a length. */
-final class Talk {
+final class MessageStream {
     private static final int MOST = 16 << 20;
 
     private final DataInputStream in;
     private final DataOutputStream out;
     private boolean framed;
 
-    Talk(InputStream in, OutputStream out) {
+    MessageStream(InputStream in, OutputStream out) {
         this.in = new DataInputStream(new BufferedInputStream(in, 1 << 16));
         this.out = new DataOutputStream(new BufferedOutputStream(out, 1 << 16));
     }
@@ -30,11 +30,11 @@ final class Talk {
     }
 
     /** Null at the end. */
-    String hear() throws IOException {
+    String receive() throws IOException {
         return framed ? frame() : line();
     }
 
-    void say(String text) throws IOException {
+    void send(String text) throws IOException {
         byte[] bytes = text.getBytes(StandardCharsets.US_ASCII);
         if (framed) {
             out.writeInt(bytes.length);

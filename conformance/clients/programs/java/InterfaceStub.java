@@ -7,7 +7,7 @@ import java.util.HashMap;
 import java.util.Map;
 
 /** Implements an interface of a release: methods without an implementation return zero, false or null. */
-final class StandIn implements InvocationHandler {
+final class InterfaceStub implements InvocationHandler {
     private final Map<String, Played> played = new HashMap<>();
 
     /** The implementation of a method. */
@@ -15,7 +15,7 @@ final class StandIn implements InvocationHandler {
         Object with(Object[] arguments) throws Throwable;
     }
 
-    StandIn plays(String method, Played how) {
+    InterfaceStub plays(String method, Played how) {
         played.put(method, how);
         return this;
     }
@@ -40,7 +40,7 @@ final class StandIn implements InvocationHandler {
                 case "hashCode":
                     return System.identityHashCode(self);
                 default:
-                    return "a stand-in";
+                    return "a stub";
             }
         }
         Class<?> given = method.getReturnType();

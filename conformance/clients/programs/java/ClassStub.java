@@ -17,17 +17,17 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Replaces a class of a release, as {@link StandIn} replaces an interface.
+ * Replaces a class of a release, as {@link InterfaceStub} replaces an interface.
  *
  * <p>The replacement is a subclass, in the class's package and loader, so that package-private methods are overridden
- * too. Every method that can be overridden calls the stand-in; no constructor runs, and fields are zero until they are
+ * too. Every method that can be overridden calls the stub; no constructor runs, and fields are zero until they are
  * set. The bytecode is written here: nothing is compiled or kept.
  */
-final class Understudy {
+final class ClassStub {
     private final Release release;
     private final Map<List<Object>, Class<?>> made = new HashMap<>();
 
-    Understudy(Release release) {
+    ClassStub(Release release) {
         this.release = release;
     }
 
@@ -37,9 +37,9 @@ final class Understudy {
      *
      * @param className the full name, as {@link Release#need} takes it; not final
      */
-    Object of(String className, StandIn how) throws Throwable {
+    Object of(String className, InterfaceStub how) throws Throwable {
         Object one = bare(below(release.need(className), null));
-        Understudy.set(one, ClassFile.PLAYED, (InvocationHandler) (self, method, arguments) -> {
+        ClassStub.set(one, ClassFile.PLAYED, (InvocationHandler) (self, method, arguments) -> {
             Object given = how.invoke(self, method, arguments);
             return given == null ? nothing(method.getReturnType()) : given;
         });
@@ -47,7 +47,7 @@ final class Understudy {
     }
 
     /** A copy of an object, field by field, as a subclass of its class; only these methods are replaced. */
-    Object over(Object real, StandIn how, String... methods) throws Throwable {
+    Object over(Object real, InterfaceStub how, String... methods) throws Throwable {
         Object one = bare(below(real.getClass(), Set.of(methods)));
         for (Class<?> type = real.getClass(); type != Object.class; type = type.getSuperclass()) {
             for (Field each : type.getDeclaredFields()) {
@@ -57,7 +57,7 @@ final class Understudy {
                 }
             }
         }
-        Understudy.set(one, ClassFile.PLAYED, how);
+        ClassStub.set(one, ClassFile.PLAYED, how);
         return one;
     }
 

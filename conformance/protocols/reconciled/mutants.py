@@ -1,0 +1,38 @@
+"""Defects that a coordinator of any reconciled group can have: a mutant of a protocol inherits from one of them."""
+
+from typing import Any, TypeAlias
+
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition
+from kipcheck.conformance.protocols.reconciled.model import Member, ReconciledGroup
+
+AnyGroup: TypeAlias = ReconciledGroup[Any, Any, Any, Any]
+
+
+class FreesWhatIsAssigned(AnyGroup):
+    def is_free(self, state: Any, member: Any, partition: Partition) -> bool:
+        return True
+
+
+class FreesWhatIsPending(AnyGroup):
+    def is_free(self, state: Any, member: Any, partition: Partition) -> bool:
+        return not any(partition in each.assigned for each in state.members if each.id != member.id)
+
+
+class TakesNewerEpochs(AnyGroup):
+    def is_stale(self, member: Member, epoch: int, owned: Any) -> bool:
+        return epoch < member.epoch and super().is_stale(member, epoch, owned)
+
+
+class FencesTheCurrentEpoch(AnyGroup):
+    def is_stale(self, member: Member, epoch: int, owned: Any) -> bool:
+        return epoch == member.epoch > 0 or super().is_stale(member, epoch, owned)
+
+
+class ReleasesEveryInstance(AnyGroup):
+    def is_released(self, holder: Any) -> bool:
+        return True
+
+
+class EndsNoSession(AnyGroup):
+    def is_late(self, member: Any) -> bool:
+        return super().is_late(member._replace(silent_ms=0))

@@ -1,0 +1,104 @@
+"""What is common to the heartbeats of reconciled groups: epochs, errors, and what a client remembers of answers."""
+
+from enum import Enum
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, assert_never
+
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition
+
+LEAVING: Final = -1
+"""The member epoch of a leaving member, and of the answer to it."""
+AWAY: Final = -2
+"""The same of a static member that leaves for a while."""
+LEFT: Final = (LEAVING, AWAY)
+
+INVALID_REQUEST: Final = "INVALID_REQUEST"
+GROUP_ID_NOT_FOUND: Final = "GROUP_ID_NOT_FOUND"
+UNKNOWN_MEMBER_ID: Final = "UNKNOWN_MEMBER_ID"
+FENCED_MEMBER_EPOCH: Final = "FENCED_MEMBER_EPOCH"
+FENCED_INSTANCE_ID: Final = "FENCED_INSTANCE_ID"
+UNRELEASED_INSTANCE_ID: Final = "UNRELEASED_INSTANCE_ID"
+UNAVAILABLE: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+"""Errors of a coordinator that cannot answer yet, or no longer: they refuse any request."""
+
+Partitions: TypeAlias = tuple[Partition, ...]
+"""What is assigned: partitions of topics, or tasks, which are partitions of subtopologies. Sorted."""
+Owns: TypeAlias = Literal["none", "told", "before"] | None
+"""Owned partitions in a heartbeat: none, those of the last assignment, those of the last two; None: omitted."""
+
+
+class Says(Enum):
+    JOIN = "join"
+    """Epoch 0."""
+    STAY = "stay"
+    """The last epoch that it received, minus ``behind``, which may make it equal to one of the other two."""
+    LEAVE = "leave"
+    AWAY = "away"
+    """Epoch -2: a static member leaves for a while."""
+
+
+class Heartbeat(Protocol):
+    """A heartbeat of a client, whose name is its member id."""
+
+    @property
+    def client(self) -> str: ...
+    @property
+    def says(self) -> Says: ...
+    @property
+    def behind(self) -> int: ...
+    @property
+    def owned(self) -> Owns: ...
+    @property
+    def instance(self) -> str | None: ...
+
+
+class Memory(NamedTuple):
+    """What a client knows from earlier answers."""
+
+    client: str
+    epoch: int = 0
+    given: Partitions = ()
+    before: Partitions = ()
+
+    def after(self, epoch: int, assignment: Partitions | None) -> "Memory":
+        """After an answer; ``assignment``: None if it is unchanged."""
+        if epoch in LEFT:
+            return Memory(self.client)
+        if assignment is None:
+            return self._replace(epoch=epoch)
+        return Memory(self.client, epoch, assignment, self.given)
+
+    def claimed(self, owned: Owns) -> Partitions | None:
+        """The partitions that ``owned`` stands for."""
+        match owned:
+            case None:
+                return None
+            case "none":
+                return ()
+            case "told":
+                return self.given
+            case "before":
+                return tuple(sorted({*self.given, *self.before}))
+            case _:
+                assert_never(owned)
+
+    def epoch_in(self, heartbeat: Heartbeat) -> int:
+        """The epoch in a heartbeat of the client."""
+        match heartbeat.says:
+            case Says.JOIN:
+                return 0
+            case Says.LEAVE:
+                return LEAVING
+            case Says.AWAY:
+                return AWAY
+            case Says.STAY:
+                return self.epoch - heartbeat.behind
+            case _:
+                assert_never(heartbeat.says)
+
+
+def memory_of(clients: tuple[Memory, ...], client: str) -> Memory:
+    return next((each for each in clients if each.client == client), Memory(client))
+
+
+def with_memory(clients: tuple[Memory, ...], memory: Memory) -> tuple[Memory, ...]:
+    return tuple(sorted((*(each for each in clients if each.client != memory.client), memory)))

@@ -1,0 +1,109 @@
+"""A conversation has the same answers through messages as without them: the player's door is a machine here."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any, Final, cast
+from uuid import UUID
+
+from kipcheck.conformance.core.operations import wire_form
+from kipcheck.conformance.core.operations.field_annotations import fields_of
+from kipcheck.conformance.core.values.case import Step
+from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.live.connections.connections import Connections
+from kipcheck.conformance.live.coordinator.heartbeat_play import HeartbeatConversation
+from kipcheck.conformance.live.coordinator.settings import Scale, Setting, Topics
+from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
+from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer
+from kipcheck.conformance.protocols.consumer_group.model import TOPICS, ConsumerGroup
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Answered, Beat, Rejected
+from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
+from kipcheck.conformance.protocols.consumer_group.target import MACHINE
+from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
+from kipcheck.conformance.protocols.group.model import answers
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.wire.bodies import body_of, layout_of, read_body
+
+GROUP: Final = "g"
+IDS: Final = {name: UUID(int=number) for number, name in enumerate(TOPICS, 1)}
+SETTING: Final = Setting(
+    Rules.of("4.3.1"), answers.DEFAULT, Topics({name: name for name in TOPICS}, TOPICS, IDS), Scale(1, 0), {68: (0, 1)},
+    0.0, 0, 0, consumers=DEFAULT,
+)  # fmt: skip
+CONVERSATIONS: Final = 150
+
+
+class MachineDoor:
+    """A coordinator in this process, which reads and writes messages."""
+
+    def __init__(self) -> None:
+        self.machine: ConsumerGroup = MACHINE.of(APACHE)
+        self.state = self.machine.initial()
+
+    async def ask(self, api: str, version: int, client: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        data = layout_of(Heartbeat, version).encode(body)
+        context, decoded = SETTING.context_by_ids(GROUP), layout_of(Heartbeat, version).decode(data)
+        request = read_body(Heartbeat, version, decoded, context)
+        group = wire_form.named(Heartbeat, layout_of(Heartbeat, version), decoded)["group"]
+        empty = {"group": group, "member": request.member, "instance": request.instance, "rack": request.rack}
+        lacks = next((name for name, value in empty.items() if value == ""), None)
+        beat = Beat(
+            request.member, Says.STAY, 0, request.topics, None, request.instance or None, request.regex,
+            request.assignor, cast(Any, lacks or ("timeout" if request.rebalance_ms < 0 else None)),
+        )  # fmt: skip
+        self.state, (answer,) = self.machine.heartbeat(self.state, beat, request.epoch, request.owned)
+        return body_of(self.answered(answer), version, context)
+
+    def answered(self, answer: Answered | Rejected) -> HeartbeatAnswer:
+        if isinstance(answer, Rejected):
+            return HeartbeatAnswer(KafkaError[answer.error])
+        return HeartbeatAnswer(0, None, answer.client, answer.epoch, 0, answer.assignment)
+
+
+def drawn(random: Random) -> tuple[Step, ...]:
+    """Heartbeats of three clients, most of which join first."""
+    names = [each for each in fields_of(Beat) if each.typical]
+    beats = []
+    for number in range(12):
+        values = {
+            each.name: random.choice(each.typical if number > 3 and random.random() < 0.3 else each.typical[:1])
+            for each in names
+        }
+        beat = replace(Beat("a", Says.STAY), **{**values, "says": Says(values["says"]), "behind": 0})
+        beat = replace(beat, client=random.choice("abc"))
+        beats.append(replace(beat, says=Says.JOIN, topics=("t",), owned="none") if number < 3 else beat)
+    return tuple(map(OPERATIONS.step_of, beats))
+
+
+def without_messages(steps: tuple[Step, ...]) -> list[tuple[str, Any]]:
+    adapter = adapter_of(OPERATIONS, MACHINE.of(APACHE))
+    found = [adapter.answer({"op": step.verb, "case": 1, **step.body}) for step in steps]
+    return [
+        ("refused", each["class"]) if each["status"] == "rejected" else ("replied", (each["epoch"], each["assignment"]))
+        for each in found
+    ]
+
+
+def shown(observation: Observation) -> tuple[str, Any]:
+    if isinstance(observation, Refused):
+        return "refused", observation.error
+    assert isinstance(observation, Replied)
+    answer = dict(observation.payload)
+    return "replied", (answer["epoch"], answer["assignment"])
+
+
+def test_heartbeats_have_the_same_answers_through_messages() -> None:
+    accepted = refused = 0
+    for number in range(CONVERSATIONS):
+        steps = drawn(Random(number))
+        door = cast(Connections, MachineDoor())
+        conversation = HeartbeatConversation(SETTING, GROUP, door, ConsumerClients(DEFAULT))
+        observed = [shown(each) for each in asyncio.run(conversation.play(steps))]
+        assert observed == without_messages(steps), OPERATIONS.shorthand(steps)
+        accepted += sum(kind == "replied" for kind, _ in observed)
+        refused += sum(kind == "refused" for kind, _ in observed)
+    assert accepted > 500 and refused > 100
