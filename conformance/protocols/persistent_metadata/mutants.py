@@ -1,11 +1,9 @@
 """Clusters with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.persistent_metadata.invariants import CONFIGURATION, FORMATS, GATED, ROLLS
 from kipcheck.conformance.protocols.persistent_metadata.model import NEW, OLD, PersistentCluster, State
 from kipcheck.conformance.protocols.persistent_metadata.ops import (
@@ -42,21 +40,9 @@ class MutantCluster(MachineMutant, PersistentCluster):
     operations = OPERATIONS
 
 
-Made = TypeVar("Made", bound=type[MutantCluster])
-
-
-def configuration(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(CONFIGURATION, f"persistent-metadata/{invariant}", OPERATIONS.machine, None, least)
-
-
-def formats(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(FORMATS, f"persistent-metadata/{invariant}", OPERATIONS.machine, None, least)
-
-
-def rolls(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(ROLLS, f"persistent-metadata/{invariant}", OPERATIONS.machine, None, least)
-
-
+configuration = mutants_of(CONFIGURATION, OPERATIONS.machine)
+formats = mutants_of(FORMATS, OPERATIONS.machine)
+rolls = mutants_of(ROLLS, OPERATIONS.machine)
 # The configuration
 
 

@@ -1,11 +1,10 @@
 """Applications whose upgrades of stores have one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.store_upgrade.invariants.group import GROUP
 from kipcheck.conformance.protocols.store_upgrade.invariants.stores import CHANGELOG, STORES
 from kipcheck.conformance.protocols.store_upgrade.model import Result, Shares, StoreUpgrade
@@ -40,21 +39,9 @@ class Upgrading(MachineMutant, StoreUpgrade):
     operations = OPERATIONS
 
 
-Made = TypeVar("Made", bound=type[Upgrading])
-
-
-def changelog(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(CHANGELOG, f"store-upgrade/{invariant}", OPERATIONS.machine, None, least)
-
-
-def stores(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(STORES, f"store-upgrade/{invariant}", OPERATIONS.machine, None, least)
-
-
-def group(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(GROUP, f"store-upgrade/{invariant}", OPERATIONS.machine, None, least)
-
-
+changelog = mutants_of(CHANGELOG, OPERATIONS.machine)
+stores = mutants_of(STORES, OPERATIONS.machine)
+group = mutants_of(GROUP, OPERATIONS.machine)
 NEW_STORE = "start a timestamped; rebalance"
 LOGGED = "append 0 61=31 at 5 version 1"
 WAITS = "start a plain; rebalance; start a builder; rebalance"

@@ -1,11 +1,10 @@
 """Stores with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.stores.invariants import CONTENTS, UPGRADES
 from kipcheck.conformance.protocols.stores.model import Contents, State, Stored, TimestampedStore, Values, known_to
 from kipcheck.conformance.protocols.stores.ops import (
@@ -29,17 +28,8 @@ class Storing(MachineMutant, TimestampedStore):
     has_headers = True
 
 
-Made = TypeVar("Made", bound=type[Storing])
-
-
-def contents(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(CONTENTS, f"stores/{invariant}", OPERATIONS.machine, None, least)
-
-
-def upgrades(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(UPGRADES, f"stores/{invariant}", OPERATIONS.machine, None, least)
-
-
+contents = mutants_of(CONTENTS, OPERATIONS.machine)
+upgrades = mutants_of(UPGRADES, OPERATIONS.machine)
 OLD = "open plain; put 61=31 at 5; close; open timestamped"
 
 

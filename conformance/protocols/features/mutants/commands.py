@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final
 
 from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant, mutants_of
 from kipcheck.conformance.protocols.features.invariants.commands import COMMANDS
 from kipcheck.conformance.protocols.features.model.commands import FeatureCommands
 from kipcheck.conformance.protocols.features.model.kraft import State
@@ -35,12 +35,7 @@ class Commands(MachineMutant, FeatureCommands):
         return Transition(changed.state, tuple(actions))
 
 
-Made = TypeVar("Made", bound=type[Commands])
-
-
-def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
-    edition = f"apache@{RELEASE}"
-    return mutant(COMMANDS, f"feature-commands/{invariant}", ops.OPERATIONS.machine, None, least, edition=edition)
+_mutant = mutants_of(COMMANDS, ops.OPERATIONS.machine, edition=f"apache@{RELEASE}")
 
 
 @_mutant("exit-code", "command disable kip.check")

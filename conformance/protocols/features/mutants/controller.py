@@ -1,11 +1,10 @@
 """Controllers of feature updates with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.features.model.controller import (
     FEATURE_UPDATE_FAILED,
     INVALID_REQUEST,
@@ -24,21 +23,9 @@ class MutantController(MachineMutant, FeatureController):
     operations = ops.OPERATIONS
 
 
-Made = TypeVar("Made", bound=type[MutantController])
-
-
-def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("features/epochs", f"features/{invariant}", ops.OPERATIONS.machine, None, least)
-
-
-def gating(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("features/gating", f"features/{invariant}", ops.OPERATIONS.machine, None, least)
-
-
-def brokers(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("features/brokers", f"features/{invariant}", ops.OPERATIONS.machine, None, least)
-
-
+epochs = mutants_of("features/epochs", ops.OPERATIONS.machine)
+gating = mutants_of("features/gating", ops.OPERATIONS.machine)
+brokers = mutants_of("features/brokers", ops.OPERATIONS.machine)
 # The epoch
 
 

@@ -1,11 +1,10 @@
 """KRaft controllers of feature versions with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.ops import kraft as ops
@@ -23,11 +22,7 @@ class Controller(MachineMutant, KraftController):
         MachineMutant.__init__(self)
 
 
-Made = TypeVar("Made", bound=type[Controller])
-
-
-def kraft_mutant(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("kraft-features/updates", f"kraft-features/{invariant}", ops.OPERATIONS.machine, None, least)
+kraft_mutant = mutants_of("kraft-features/updates", ops.OPERATIONS.machine)
 
 
 @kraft_mutant("validate-changes-nothing", "levels; kraft-update v1 group.version:1 validate; levels")
