@@ -1,6 +1,7 @@
 """The coordinator of one KIP-932 share group, released with 4.2.0: members share partitions, and revoke none.
 
-Source: ``GroupMetadataManager``, ``ShareGroupAssignmentBuilder`` and ``SimpleAssignor`` of the releases.
+Source: ``GroupMetadataManager``, ``ShareGroupAssignmentBuilder`` and ``SimpleAssignor`` of the releases. Epochs and errors
+are those of 4.3.1 and 4.4.0; the coordinator of 4.2.0 raises the epoch once more some time after a new topic.
 """
 
 from collections.abc import Iterator
@@ -94,7 +95,8 @@ class ShareGroup(ReconciledGroup[State, Member, ops.Beat, None]):
         before = member_of(state.members, beat.client)
         assert before is not None
         after = self.reconciled(state, before, None)._replace(silent_ms=0)
-        given = after.assigned if epoch == 0 or after.assigned != before.assigned else None
+        full = epoch == 0 or beat.topics is not None
+        given = after.assigned if full or after.assigned != before.assigned else None
         answer = Answered(beat.client, after.epoch, given)
         return Transition(remembered(with_member(state, after), memory, answer), (answer,))
 
