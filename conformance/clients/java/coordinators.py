@@ -24,6 +24,9 @@ from kipcheck.conformance.protocols.group import ops as group
 from kipcheck.conformance.protocols.group.clients import GroupClients
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.migration.clients import ClassicClients, blobs
+from kipcheck.conformance.protocols.share_group import heartbeat as share_messages, ops as share_group
+from kipcheck.conformance.protocols.share_group.clients import ShareClients
+from kipcheck.conformance.protocols.share_group.rules import DEFAULT as SHARE_DEFAULT
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams_messages, ops as streams_group
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT as STREAMS_DEFAULT
@@ -37,7 +40,10 @@ GROUP: Final = "group"
 FIELDS: Final = "fields"
 VERSIONS: Final = "versions"
 """The limits of a request that its version cannot express, and of one in a version that no release has."""
-USED: Final = {consumer_messages.Heartbeat: 1, streams_messages.Heartbeat: 0, streams_messages.Describe: 0}
+USED: Final = {
+    consumer_messages.Heartbeat: 1, streams_messages.Heartbeat: 0, streams_messages.Describe: 0,
+    share_messages.Heartbeat: 1,
+}  # fmt: skip
 """The versions of requests whose operations have none."""
 IDS: Final = {topic: uuid.UUID(int=(1 << 64) + ord(topic)) for topic in TOPICS}
 """Of topics, as ``KnownTopics`` of the program in the JVM has them."""
@@ -196,7 +202,7 @@ class ClassicGroup:
 class ReconciledGroup:
     topics: ClassVar[Mapping[str, int]] = TOPICS
 
-    def __init__(self, clients: ConsumerClients | StreamsClients) -> None:
+    def __init__(self, clients: ConsumerClients | ShareClients | StreamsClients) -> None:
         self._clients = clients
 
     def step(self, index: int, step: Step, door: Door, /) -> Playing:
@@ -251,6 +257,7 @@ PLAYERS: Final[Mapping[str, Callable[[], Player]]] = {
         (group.OPERATIONS, ClassicGroup),
         (consumer_group.OPERATIONS, lambda: ReconciledGroup(ConsumerClients(DEFAULT))),
         (streams_group.OPERATIONS, lambda: ReconciledGroup(StreamsClients(STREAMS_DEFAULT))),
+        (share_group.OPERATIONS, lambda: ReconciledGroup(ShareClients(SHARE_DEFAULT))),
         (migration.OPERATIONS, MixedGroup),
     )
     for verb in operations.verbs

@@ -59,7 +59,7 @@ class Other:
         version = max(wants.version, 1) if protocol == COOPERATIVE else wants.version
         if wants.damage == "future":
             version = NEWEST  # a later version has all fields of this one first
-        owned = tuple(pairs(claimed)) if protocol == COOPERATIVE or wants.owned else ()
+        owned = tuple(sorted(claimed)) if protocol == COOPERATIVE or wants.owned else ()
         rack = "r" if version >= NEWEST else None
         data = self._user_data(protocol, claimed, at)
         return self._damaged(Subscription(version, wants.topics, owned, at, rack, data).written)
@@ -72,7 +72,7 @@ class Other:
                 return bytes(HUGE)
             case "none" if protocol != STICKY or not claimed:
                 return b""
-        return user_data(pairs(claimed), generation)
+        return user_data(claimed, generation)
 
     def _damaged(self, data: bytes) -> bytes:
         match self.wants.damage:
