@@ -34,11 +34,11 @@ class Bodies:
         topic = self.topics.by_id.get(id)
         return self._unknown(id) if topic is None else topic.name
 
-    def read(self, made: type[T], request: Received, **others: Any) -> tuple[str, T]:
-        """The id of the group, and the request. ``others``: the fields that no message has."""
+    def read(self, made: type[T], request: Received) -> tuple[str, T]:
+        """The id of the group, and the request."""
         layout = layout_of(made, request.version, form(self.edition, request.message))
         group: str = wire_form.named(made, layout, request.body)["group"]
-        return group, wire_form.read(made, layout, request.body, Context(self._values), **others)
+        return group, wire_form.read(made, layout, request.body, Context(self._values))
 
     def written(
         self, answer: Any, version: int, group: str = "", asked: Mapping[str, Any] | None = None
