@@ -1,7 +1,7 @@
 """The coordinator of one KIP-932 share group, released with 4.2.0: members share partitions, and revoke none.
 
-Source: ``GroupMetadataManager``, ``ShareGroupAssignmentBuilder`` and ``SimpleAssignor`` of the releases. Epochs and errors
-are those of 4.3.1 and 4.4.0; the coordinator of 4.2.0 raises the epoch once more some time after a new topic.
+Source: ``GroupMetadataManager``, ``ShareGroupAssignmentBuilder`` and ``SimpleAssignor`` of the releases. Epochs and
+errors are those of 4.3.1 and 4.4.0; the coordinator of 4.2.0 raises the epoch once more some time after a new topic.
 """
 
 from collections.abc import Iterator
