@@ -1,8 +1,6 @@
 """Coordinators of KIP-848 groups with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
@@ -10,7 +8,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
-from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
@@ -22,15 +20,8 @@ class Playing(MachineMutant, ConsumerGroup):
     rules = Rules.of(since("kip-848"))
 
 
-Made = TypeVar("Made", bound=type[Playing])
-
-
-def ownership(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant("consumer-group/ownership", f"consumer-group/{invariant}", OPERATIONS.machine, None, least)
-
-
-def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("consumer-group/epochs", f"consumer-group/{invariant}", OPERATIONS.machine, None, least)
+ownership = mutants_of("consumer-group/ownership", OPERATIONS.machine)
+epochs = mutants_of("consumer-group/epochs", OPERATIONS.machine)
 
 
 AFTER_ROUNDS = f"join a on t none; join b on t none; pass 1000; {4 * 'beat a told; beat b told; '}beat a told"

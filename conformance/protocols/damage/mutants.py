@@ -7,7 +7,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.damage.invariants import REQUESTS
 from kipcheck.conformance.protocols.damage.ops import DAMAGE
-from kipcheck.conformance.protocols.declare.mutant import mutant
+from kipcheck.conformance.protocols.declare.mutant import mutants_of
 from kipcheck.conformance.targets.protocol import Claims
 
 ODD: Final = "kipcheck.conformance.live.damage.defective_brokers"
@@ -50,8 +50,7 @@ class OddBroker:
             self._played = None
 
 
-def broken(invariant: str, least: str) -> Any:
-    return mutant(REQUESTS, f"damage/{invariant}", DAMAGE, None, least)
+broken = mutants_of(REQUESTS, DAMAGE)
 
 
 @broken("serves-others", "send ApiVersions 0 frame size-negative 0 0 waits; others")

@@ -67,6 +67,12 @@ def mutant(
     return declare
 
 
+def mutants_of(check: str, machine: str, edition: str = "") -> Callable[[str, Least], Callable[[Made], Made]]:
+    """Registers mutants of a machine for one check, by the name of the invariant in the family of the check."""
+    family = check.partition("/")[0]
+    return lambda invariant, least: mutant(check, f"{family}/{invariant}", machine, None, least, edition=edition)
+
+
 class MachineMutant:
     """An adapter of the machine that it is: a mutant inherits from this and from the reference machine."""
 

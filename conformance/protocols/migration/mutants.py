@@ -1,15 +1,12 @@
 """Coordinators of groups with members of both protocols with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.consumer_group import model as consumer
 from kipcheck.conformance.protocols.consumer_group.ops import Beat, Rejected
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
-from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.migration.invariants import MEMBERS
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Action, ClassicJoin, ClassicRemove, Received
@@ -27,11 +24,7 @@ class Playing(MachineMutant, MixedGroup):
         MachineMutant.__init__(self)
 
 
-Made = TypeVar("Made", bound=type[Playing])
-
-
-def defect(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(MEMBERS, f"migration/{invariant}", OPERATIONS.machine, None, least)
+defect = mutants_of(MEMBERS, OPERATIONS.machine)
 
 
 @defect("upgrades", ...)

@@ -1,13 +1,12 @@
 """Coordinators of streams groups with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import Rejected
-from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
 from kipcheck.conformance.protocols.reconciled.model import with_member
 from kipcheck.conformance.protocols.streams_group import model, ops
@@ -26,19 +25,9 @@ class Playing(MachineMutant, model.StreamsGroup):
         MachineMutant.__init__(self)
 
 
-Made = TypeVar("Made", bound=type[Playing])
-
-
-def tasks(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(TASKS, f"streams-group/{invariant}", ops.OPERATIONS.machine, None, least)
-
-
-def epochs(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(EPOCHS, f"streams-group/{invariant}", ops.OPERATIONS.machine, None, least)
-
-
-def described(invariant: str, least: Least) -> Callable[[Made], Made]:
-    return mutant(DESCRIBE, f"streams-group/{invariant}", ops.OPERATIONS.machine, None, least)
+tasks = mutants_of(TASKS, ops.OPERATIONS.machine)
+epochs = mutants_of(EPOCHS, ops.OPERATIONS.machine)
+described = mutants_of(DESCRIBE, ops.OPERATIONS.machine)
 
 
 # Tasks

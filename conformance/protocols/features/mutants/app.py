@@ -1,11 +1,10 @@
 """Kafka Streams groups that follow a feature, with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.features.invariants.app import UPGRADES
 from kipcheck.conformance.protocols.features.model.app import NEW, OLD, FeatureApp, State
 from kipcheck.conformance.protocols.features.ops.app import OPERATIONS, Action, Event, Poll, Polled, Rebalance, Wrote
@@ -25,11 +24,7 @@ class App(MachineMutant, FeatureApp):
         MachineMutant.__init__(self)
 
 
-Made = TypeVar("Made", bound=type[App])
-
-
-def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(UPGRADES, f"feature-app/{invariant}", OPERATIONS.machine, None, least, edition="kip-584")
+_mutant = mutants_of(UPGRADES, OPERATIONS.machine, edition="kip-584")
 
 
 @_mutant("asks-again", "begin a; ask 0")

@@ -1,12 +1,11 @@
 """KRaft controllers that register brokers, with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final
 
 from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant, mutants_of
 from kipcheck.conformance.protocols.features.invariants.kraft_brokers import BROKERS
 from kipcheck.conformance.protocols.features.model.kraft import State
 from kipcheck.conformance.protocols.features.model.kraft_brokers import SHOWS_ZERO, KraftBrokers
@@ -35,12 +34,7 @@ class Brokers(MachineMutant, KraftBrokers):
         MachineMutant.__init__(self)
 
 
-Made = TypeVar("Made", bound=type[Brokers])
-
-
-def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
-    edition = f"apache@{RELEASE}"
-    return mutant(BROKERS, f"kraft-brokers/{invariant}", OPERATIONS.machine, None, least, edition=edition)
+_mutant = mutants_of(BROKERS, OPERATIONS.machine, edition=f"apache@{RELEASE}")
 
 
 @_mutant("refuses-incompatible", "register 1 metadata.version:1-20")

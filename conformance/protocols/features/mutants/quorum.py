@@ -1,11 +1,9 @@
 """Quorums of KRaft controllers with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.features.invariants.quorum import QUORUM
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.quorum import MAJORITY, KraftQuorum, State
@@ -32,11 +30,7 @@ class Quorum(MachineMutant, KraftQuorum):
         MachineMutant.__init__(self)
 
 
-Made = TypeVar("Made", bound=type[Quorum])
-
-
-def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(QUORUM, f"kraft-quorum/{invariant}", OPERATIONS.machine, None, least)
+_mutant = mutants_of(QUORUM, OPERATIONS.machine)
 
 
 def _only_metadata(state: State) -> State:

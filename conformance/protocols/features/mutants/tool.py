@@ -1,12 +1,11 @@
 """Tools for operators with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant, mutants_of
 from kipcheck.conformance.protocols.features.invariants.tool import COMMANDS, RELEASED
 from kipcheck.conformance.protocols.features.model.draft_rules import FEATURE_UPDATE_FAILED
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
@@ -28,11 +27,7 @@ class Tool(MachineMutant, FeatureTool):
         MachineMutant.__init__(self)
 
 
-Made = TypeVar("Made", bound=type[Tool])
-
-
-def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant(COMMANDS, f"feature-tool/{invariant}", OPERATIONS.machine, None, least, edition="kip-584")
+_mutant = mutants_of(COMMANDS, OPERATIONS.machine, edition="kip-584")
 
 
 @_mutant("describes", "tool broker a:1-1; tool describe")
