@@ -72,7 +72,7 @@ class Other:
                 return bytes(HUGE)
             case "none" if protocol != STICKY or not claimed:
                 return b""
-        return user_data(claimed, generation)
+        return user_data(sorted(claimed), generation)
 
     def _damaged(self, data: bytes) -> bytes:
         match self.wants.damage:
