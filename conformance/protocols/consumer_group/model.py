@@ -35,7 +35,7 @@ GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
 
 
 class Member(NamedTuple):
-    """A ``reconciled.Member``."""
+    """A member of a reconciled group: partitions are assigned to it."""
 
     id: str
     topics: tuple[str, ...]
