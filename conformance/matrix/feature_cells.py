@@ -17,18 +17,7 @@ from kipcheck.conformance.core.values.history import Observation, Refused, Repli
 from kipcheck.conformance.matrix.scenario_names import FEATURES
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    OPERATIONS,
-    SAFE_DOWNGRADE,
-    UPGRADE,
-    Declared,
-    DeclareNode,
-    Event,
-    Format,
-    KraftUpdate,
-    Level,
-    TypedUpdate,
-)
+from kipcheck.conformance.protocols.features.ops import kraft as ops
 from kipcheck.conformance.targets.protocol import BATCH, Target, Unavailable, observed
 
 KINDS: Final[tuple[Literal["broker", "controller"], ...]] = ("broker", "controller")
@@ -88,7 +77,7 @@ def predicted(controller: str, neighbour: str) -> FeatureCell:
         state, answers = machine.initial(), list[Observation]()
         for each in talk:
             state, actions = machine.step(state, each)
-            answers.append(observed(OPERATIONS.answer_of(actions)))
+            answers.append(observed(ops.OPERATIONS.answer_of(actions)))
         found[kind] = _accepted(talk, answers)
     return FeatureCell(controller, neighbour, registers, level, found)
 
@@ -100,31 +89,31 @@ def _rules(release: str) -> Rules:
         raise LookupError(str(wrong)) from None
 
 
-def _new_cluster(rules: Rules) -> Format:
+def _new_cluster(rules: Rules) -> ops.Format:
     levels = rules.defaults()
-    others = tuple(Level(name, level) for name, level in levels.items() if name != METADATA and level)
-    return Format(levels[METADATA], others)
+    others = tuple(ops.Level(name, level) for name, level in levels.items() if name != METADATA and level)
+    return ops.Format(levels[METADATA], others)
 
 
-def script(own: Rules, other: Rules, level: int, kind: Literal["broker", "controller"]) -> tuple[Event, ...]:
+def script(own: Rules, other: Rules, level: int, kind: Literal["broker", "controller"]) -> tuple[ops.Event, ...]:
     """A cluster at this level with the neighbour, and a question for every level of every feature."""
     quorum = (NODE,) if kind == "controller" else ()
-    declared = tuple(Declared(name, *span) for name, span in other.declares())
-    return (Format(level, (), quorum), DeclareNode(kind, NODE, declared), *_questions(own, level))
+    declared = tuple(ops.Declared(name, *span) for name, span in other.declares())
+    return (ops.Format(level, (), quorum), ops.DeclareNode(kind, NODE, declared), *_questions(own, level))
 
 
-def _questions(own: Rules, level: int) -> Iterator[Event]:
+def _questions(own: Rules, level: int) -> Iterator[ops.Event]:
     for name, span in own.declares():
         for wanted in range(span.low, span.high + 1):
             falls = name == METADATA and wanted < level
-            update = TypedUpdate(name, wanted, SAFE_DOWNGRADE if falls else UPGRADE)
-            yield KraftUpdate(1, (update,), validate_only=True)
+            update = ops.TypedUpdate(name, wanted, ops.SAFE_DOWNGRADE if falls else ops.UPGRADE)
+            yield ops.KraftUpdate(1, (update,), validate_only=True)
 
 
-def _accepted(talk: Sequence[Event], answers: Sequence[Observation]) -> Accepted:
+def _accepted(talk: Sequence[ops.Event], answers: Sequence[Observation]) -> Accepted:
     found: dict[str, list[int]] = {}
     for event, answer in zip(talk, answers, strict=True):
-        if isinstance(event, KraftUpdate):
+        if isinstance(event, ops.KraftUpdate):
             (update,) = event.updates
             levels = found.setdefault(update.feature, [])
             if _well(answer):
@@ -174,8 +163,8 @@ def played_where_possible(cells: Sequence[FeatureCell], opened: Opened) -> tuple
     return found, skipped
 
 
-def _steps(talk: Sequence[Event]) -> tuple[Step, ...]:
-    return tuple(map(OPERATIONS.step_of, talk))
+def _steps(talk: Sequence[ops.Event]) -> tuple[Step, ...]:
+    return tuple(map(ops.OPERATIONS.step_of, talk))
 
 
 def _with(cell: FeatureCell, found: Mapping[str, Accepted]) -> FeatureCell:

@@ -19,7 +19,7 @@ EAGER = (RANGE, ROUNDROBIN, STICKY)
 def advice(inspected: Inspected) -> Iterator[str]:
     group = inspected.group
     if isinstance(group, ConsumerGroup | StreamsGroup):
-        classic = [each.id for each in group.members if each.is_classic]
+        classic = [member.id for member in group.members if member.is_classic]
         protocol = "consumer (KIP-848)" if isinstance(group, ConsumerGroup) else "streams (KIP-1071)"
         if classic:
             yield f"to be finished: {', '.join(classic)} still use the classic protocol; restart them with " \
@@ -45,9 +45,9 @@ def advice(inspected: Inspected) -> Iterator[str]:
 
 def _to_cooperative(group: Group) -> Iterator[str]:
     old = [
-        each.id
-        for each in group.members
-        if isinstance(each.subscription, Subscription) and not each.subscription.version
+        member.id
+        for member in group.members
+        if isinstance(member.subscription, Subscription) and not member.subscription.version
     ]
     if old:
         yield (
@@ -61,31 +61,31 @@ def _to_cooperative(group: Group) -> Iterator[str]:
 
 
 def _of_streams(group: Group) -> Iterator[str]:
-    found = [streams_subscription(group, each) for each in group.members]
-    infos = [each for each in found if isinstance(each, SubscriptionInfo)]
-    newest = {newest_of(each) for each in infos}
+    subscriptions = [streams_subscription(group, member) for member in group.members]
+    infos = [info for info in subscriptions if isinstance(info, SubscriptionInfo)]
+    newest = {newest_of(info) for info in infos}
     common = min(newest)
-    held = [each for each in infos if each.used < common]
+    behind = [info for info in infos if info.used < common]
     if len(newest) > 1:
-        spans = "; ".join(f"{each} of {release_span(each)}" for each in sorted(newest))
+        spans = "; ".join(f"{version} of {release_span(version)}" for version in sorted(newest))
         yield f"an upgrade is under way: the members' latest metadata versions are {spans}. Finish it first"
-    elif held:
-        yield f"{len(held)} of {len(infos)} members use a metadata version below {common}, which all support: " \
+    elif behind:
+        yield f"{len(behind)} of {len(infos)} members use a metadata version below {common}, which all support: " \
               "finish the upgrade by a rolling bounce without upgrade.from (KIP-268)"  # fmt: skip
     ways = [*routes(common)]
     if not ways:
         yield f"the matrix has no release with metadata version {common} as its latest ({release_span(common)}): " \
               "kipcheck matrix --from RELEASE --to RELEASE --scenario bounce"  # fmt: skip
-    for old, by_release in groupby(ways, lambda each: each.old):
-        for _, some in groupby(by_release, lambda each: (each.way, each.broken, each.fragile)):
-            yield f"from {old.name}: {_way([*some])}"
+    for old, by_release in groupby(ways, lambda route: route.old):
+        for _, alike in groupby(by_release, lambda route: (route.way, route.broken, route.fragile)):
+            yield f"from {old.name}: {_way([*alike])}"
     if ways:
         yield "these ways are predictions: kipcheck matrix --from RELEASE --to RELEASE runs them"
 
 
 def _way(ways: Sequence[Route]) -> str:
     way, broken, fragile = ways[0].way, ways[0].broken, ways[0].fragile
-    old, to = ways[0].old, ", ".join(each.new.name for each in ways)
+    old, to = ways[0].old, ", ".join(route.new.name for route in ways)
     text = {
         BOUNCE: f"one rolling bounce to {to}",
         TWO_BOUNCE: f"two rolling bounces to {to}, the first with upgrade.from={line_of(old.patch)}",

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.plain import kind_of
 from kipcheck.conformance.matrix.play import JudgedScript
+from kipcheck.conformance.protocols.streams import ops
 from kipcheck.conformance.protocols.streams.blobs import (
     ASSIGNMENT,
     SUBSCRIPTION,
@@ -16,19 +17,6 @@ from kipcheck.conformance.protocols.streams.blobs import (
     read_subscription,
 )
 from kipcheck.conformance.protocols.streams.model.members import Blob, Fatal
-from kipcheck.conformance.protocols.streams.ops import (
-    OBSERVED,
-    OPERATIONS,
-    Applied,
-    Began,
-    Died,
-    Formed,
-    ObservedEvent,
-    Refused,
-    Rests,
-    Sent,
-    Start,
-)
 from kipcheck.conformance.wire.explain import Row, explain
 from kipcheck.conformance.wire.schema import spec
 
@@ -44,7 +32,7 @@ def history_json(judged: JudgedScript) -> Plain:
         "edition": case.edition,
         "target": judged.history.target,
         "rounds": judged.rounds,
-        "script": OPERATIONS.shorthand(case.steps),
+        "script": ops.OPERATIONS.shorthand(case.steps),
         "plain": case.plain,
         "members": members(judged),
         "broken": [
@@ -59,8 +47,8 @@ def history_json(judged: JudgedScript) -> Plain:
         ],
         "steps": [
             {
-                "step": OPERATIONS.shorthand([step]),
-                "rounds": sum(isinstance(each, Formed) for each in happenings),
+                "step": ops.OPERATIONS.shorthand([step]),
+                "rounds": sum(isinstance(each, ops.Formed) for each in happenings),
                 "seen": [observed_json(each) for each in happenings],
             }
             for step, happenings in zip(case.steps, judged.seen, strict=True)
@@ -71,8 +59,8 @@ def history_json(judged: JudgedScript) -> Plain:
 def members(judged: JudgedScript) -> list[Plain]:
     """The started members, with their instances and their releases in order."""
     found: dict[str, Plain] = {}
-    for each in map(OPERATIONS.event_of, judged.history.case.steps):
-        if isinstance(each, Start):
+    for each in map(ops.OPERATIONS.event_of, judged.history.case.steps):
+        if isinstance(each, ops.Start):
             member = found.setdefault(each.member, {"name": each.member, "instance": each.instance, "releases": []})
             setting = "" if each.upgrade_from is None else f" (upgrade.from={each.upgrade_from})"
             member["releases"].append(f"{each.release}{setting}")
@@ -80,28 +68,28 @@ def members(judged: JudgedScript) -> list[Plain]:
 
 
 @lru_cache(maxsize=1 << 14)
-def observed_json(event: ObservedEvent) -> Plain:
+def observed_json(event: ops.ObservedEvent) -> Plain:
     found = {
         "what": kind_of(event),
-        "text": OBSERVED.describe(event),
+        "text": ops.OBSERVED.describe(event),
         "member": getattr(event, "member", None),
         "used": dict(used_versions(event)),
         "blobs": [*blobs(event)],
     }
-    return found | ({"guilty": True} if isinstance(event, Died | Refused) else {})
+    return found | ({"guilty": True} if isinstance(event, ops.Died | ops.Refused) else {})
 
 
-def used_versions(event: ObservedEvent) -> Iterator[tuple[str, int]]:
+def used_versions(event: ops.ObservedEvent) -> Iterator[tuple[str, int]]:
     """Metadata versions, by member."""
     match event:
-        case Formed(_, _, members):
+        case ops.Formed(_, _, members):
             for each in members:
                 yield from ((each.member, version) for version in _version(SUBSCRIPTION, each.data))
-        case Sent():
+        case ops.Sent():
             yield from ((event.member, version) for version in _version(ASSIGNMENT, event.data))
-        case Began() | Applied():
+        case ops.Began() | ops.Applied():
             yield event.member, event.used
-        case Rests(_, present):
+        case ops.Rests(_, present):
             yield from ((each.member, each.used) for each in present)
 
 
@@ -113,11 +101,11 @@ def _version(message: str, data: Blob) -> Iterator[int]:
         return
 
 
-def blobs(event: ObservedEvent) -> Iterator[Plain]:
+def blobs(event: ops.ObservedEvent) -> Iterator[Plain]:
     match event:
-        case Formed(_, _, members):
+        case ops.Formed(_, _, members):
             yield from (_blob(each.member, SUBSCRIPTION, each.data) for each in members)
-        case Sent():
+        case ops.Sent():
             yield _blob(event.member, ASSIGNMENT, event.data)
 
 

@@ -53,25 +53,22 @@ def assign_lines(lines: Iterable[str], target: Target, edition: str) -> Iterator
 
 
 def _group(text: str) -> Application:
-    found = application(text)
-    found.joining()  # raises if a member has no user data
-    return found
+    streams_app = application(text)
+    streams_app.joining()  # raises if a member has no user data
+    return streams_app
 
 
 def _answers(
-    found: Iterable[Application | Unreadable], target: Target, edition: str, compute: Computation
+    applications: Iterable[Application | Unreadable], target: Target, edition: str, compute: Computation
 ) -> Iterator[Line]:
     try:
         with binaries(target.name, edition) as made:
-            for each in found:
-                yield error_line(each.kind, str(each)) if isinstance(each, Unreadable) else _answer(each, made, compute)
+            for read in applications:
+                yield error_line(read.kind, str(read)) if isinstance(read, Unreadable) else _answer(read, made, compute)
     except NoStreamsMembers as none:
-        for each in found:
-            yield (
-                error_line(each.kind, str(each))
-                if isinstance(each, Unreadable)
-                else error_line("Unsupported", str(none))
-            )
+        for read in applications:
+            kind, why = (read.kind, str(read)) if isinstance(read, Unreadable) else ("Unsupported", str(none))
+            yield error_line(kind, why)
 
 
 def _answer(streams_app: Application, made: BinaryFactory, compute: Computation) -> Line:
@@ -113,10 +110,10 @@ def _assignments(streams_app: Application, made: BinaryFactory) -> dict[str, Any
     """The first member is the leader."""
     binary, memory = _started(streams_app.members[0], streams_app, made)
     _, shares = binary.lead(memory, streams_app.topics, streams_app.joining())
-    sent: dict[str, Any] = {each.id: {"partitions": [], "userData": None} for each in streams_app.members}
+    sent: dict[str, Any] = {member.id: {"partitions": [], "userData": None} for member in streams_app.members}
     for id, share in shares.items():
         assert isinstance(share.data, bytes)
-        partitions = [list(each) for each in sorted(share.partitions)]
+        partitions = [list(member) for member in sorted(share.partitions)]
         sent[id] = {"partitions": partitions, "userData": share.data.hex()}
     return dict(sorted(sent.items()))
 

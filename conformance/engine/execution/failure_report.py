@@ -58,10 +58,10 @@ class FailureReport:
         """Writes each distinct failure; with the least case if there are workers to search for it."""
         if self.unreported is None:
             return
-        info, found = self.unreported
-        if found and workers is not None:
-            found = self._without_flaky(workers.worker, found)
-        least = self.searches.least(info.name, workers, by_kind(found), self.account, self._unsteady)
+        info, findings = self.unreported
+        if findings and workers is not None:
+            findings = self._without_flaky(workers.worker, findings)
+        least = self.searches.least(info.name, workers, by_kind(findings), self.account, self._unsteady)
         every = distinct(least, _traits, also_unshrunk=True)
         lines = [failure_records.failure(info, group.members, self.options.out) for group in every]
         judged = self.account.match_failures(lines, in_full=workers is not None)
@@ -85,15 +85,15 @@ class FailureReport:
             self.tally.count_held_back(name, held)
         self.waiting.clear()
 
-    def _without_flaky(self, worker: Worker, found: list[Finding]) -> list[Finding]:
+    def _without_flaky(self, worker: Worker, findings: list[Finding]) -> list[Finding]:
         """The findings without those that are listed as flaky and do not fail every time, for which it writes lines."""
-        listed = [each for each in found if self.account.flaky(each) is not None]
+        listed = [finding for finding in findings if self.account.flaky(finding) is not None]
         gone: set[int] = set()
         for group in grouped(listed, _kind):
             if (flaky := self.account.flaky_line(worker, group.first)) is not None:
                 self.tally.writer.write(flaky)
                 gone.update(map(id, group.members))
-        return [each for each in found if id(each) not in gone]
+        return [finding for finding in findings if id(finding) not in gone]
 
     def _unsteady(self, finding: Finding) -> None:
         assert self.unreported is not None
@@ -107,9 +107,9 @@ class FailureReport:
         self.tally.exits.add(UNSTABLE)
 
 
-def _kind(found: Finding) -> Kind:
-    unit = found.unit
-    return Kind.of(unit.check, found.invariant, unit.subject, found.violation.shape, CHECKS[unit.check].shrinks)
+def _kind(finding: Finding) -> Kind:
+    unit = finding.unit
+    return Kind.of(unit.check, finding.invariant, unit.subject, finding.violation.shape, CHECKS[unit.check].shrinks)
 
 
 def _traits(group: FailureGroup[Finding]) -> Traits:

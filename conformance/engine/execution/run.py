@@ -135,15 +135,15 @@ def _planned(options: Options) -> Outcome:
 
 
 def _targets(options: Options, find: Find) -> dict[str, Target | Unavailable]:
-    found: dict[str, Target | Unavailable] = {}
+    targets: dict[str, Target | Unavailable] = {}
     for name in options.targets:
         try:
-            found[name] = find(name)
+            targets[name] = find(name)
         except LookupError as unknown:
             raise InvalidOptions(str(unknown)) from None
         except Unavailable as missing:
-            found[name] = missing
-    return found
+            targets[name] = missing
+    return targets
 
 
 @dataclass(slots=True)
@@ -260,7 +260,7 @@ class _Run:
             check: list(selection.units(info.opened, info, check)) if check.role in info.roles else []
             for check in selection.checks
         }
-        mine = {check: [each for each in units if self.options.takes(each.subject)] for check, units in plan.items()}
+        mine = {check: [unit for unit in units if self.options.takes(unit.subject)] for check, units in plan.items()}
         if any(units and check.role is Role.CLIENT for check, units in mine.items()):
             client = worker.info(str(selection.edition), Role.CLIENT)
             info = replace(info, played=client.played, unserved=client.unserved)
@@ -271,11 +271,11 @@ class _Run:
         self.writer.write(line)
         self.failures.begin(info)
         self.progress.plan(
-            f"{info.name} {info.version}", {each.id: len(units) for each, units in mine.items() if units}
+            f"{info.name} {info.version}", {check.id: len(units) for check, units in mine.items() if units}
         )
         with workers_of(worker, self.options.workers) as workers:
             # All checks are one stream: the last units of a check run beside the first ones of the next.
-            stream = workers.results((each for units in mine.values() for each in units), self._left)
+            stream = workers.results((unit for units in mine.values() for unit in units), self._left)
             for check, units in plan.items():
                 if not units:
                     why = _why_nothing(info, check, str(selection.edition))

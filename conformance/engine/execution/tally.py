@@ -99,7 +99,7 @@ class Tally:
 
     def conclude(self, stopped: str | None) -> None:
         """Names checks without a verdict. A part of a run proves nothing alone: the merged parts are judged."""
-        held_back = {key: each[Result.SKIP.name] for key, each in self.held_back.items()}
+        held_back = {key: by_result[Result.SKIP.name] for key, by_result in self.held_back.items()}
         conclusion = Conclusion(self.counts, held_back, self.by_invariant)
         for skip in conclusion.skipped_checks():
             self.writer.write(skip)
@@ -119,14 +119,18 @@ class Tally:
     def footer(self, stopped: str | None, known: Mapping[str, int] | None, seconds: float, least: Any) -> int:
         """Writes the last line. Returns the exit code."""
         code = exits.first(self.exits)
-        undecided = any(each[Result.UNKNOWN.name] for by in self.counts.values() for each in by.values())
+        undecided = any(
+            by_result[Result.UNKNOWN.name] for checks in self.counts.values() for by_result in checks.values()
+        )
         footer = Footer(
             complete=stopped is None and not undecided,
             stopped_by=stopped,
             exit=code,
             exits=tuple(sorted(self.exits)),
             meaning=exits.meaning(code, self.known),
-            counts={name: {check: dict(c) for check, c in by.items()} for name, by in self.counts.items()},
+            counts={
+                name: {check: dict(count) for check, count in checks.items()} for name, checks in self.counts.items()
+            },
             known=None if known is None else {**known, "failures": self.known},
             seconds=round(seconds, 1),
             least=least,

@@ -47,16 +47,15 @@ def lines(inspected: Inspected, advice: Sequence[str] = ()) -> Iterator[str]:
     yield from _members(group)
     if isinstance(group, Group) and group.leader_unknown:
         yield f"  leader: not known: {group.leader_unknown}"
-    found = inspected.judged
-    if found.unjudged:
-        yield f"  not judged: {found.unjudged}"
+    judged = inspected.judged
+    if judged.unjudged:
+        yield f"  not judged: {judged.unjudged}"
     elif group.members:
-        yield f"  judged by {', '.join(each.id for each in found.laws)}"
-    for each in found.broken:
-        yield from _broken(each)
-    yield from (f"  note: {each}" for each in found.notes)
-    yield from (f"  upgrade {each}" if each.startswith(("to", "from")) else f"  upgrade: {each}"
-                for each in advice)  # fmt: skip
+        yield f"  judged by {', '.join(law.id for law in judged.laws)}"
+    for broken in judged.broken:
+        yield from _broken(broken)
+    yield from (f"  note: {note}" for note in judged.notes)
+    yield from (f"  upgrade{'' if sentence.startswith(('to', 'from')) else ':'} {sentence}" for sentence in advice)
 
 
 def _members(group: Inspectable) -> Iterator[str]:
@@ -90,12 +89,13 @@ def _member(group: Group, member: Member) -> Iterator[str]:
     instance = f", instance {member.instance}" if member.instance is not None else ""
     yield f"  member {member.id}{instance} (client id {member.client_id}, {member.host}){leads}"
     match member.subscription:
-        case Subscription() as found:
-            owned, generation = claims(group, found)
-            owns = f"; owned {partition_names(owned)}" if found.version or owned else ""
+        case Subscription() as subscription:
+            owned, generation = claims(group, subscription)
+            owns = f"; owned {partition_names(owned)}" if subscription.version or owned else ""
             owns += f" in generation {generation}" if generation != NO_GENERATION else ""
-            rack = f"; rack {found.rack}" if found.rack else ""
-            yield f"    subscription v{found.version}: {', '.join(found.topics) or 'no topics'}{owns}{rack}"
+            rack = f"; rack {subscription.rack}" if subscription.rack else ""
+            topics = ", ".join(subscription.topics) or "no topics"
+            yield f"    subscription v{subscription.version}: {topics}{owns}{rack}"
         case Unreadable(data, why):
             yield f"    subscription cannot be read: {why}; {data.hex()}"
     match streams_subscription(group, member):
@@ -106,13 +106,13 @@ def _member(group: Group, member: Member) -> Iterator[str]:
         case None if isinstance(member.subscription, Subscription) and member.subscription.user_data:
             yield f"    user data {member.subscription.user_data.hex()}"
     match member.assignment:
-        case Assignment() as given:
-            yield f"    assignment v{given.version}: {partition_names(given.partitions)}"
+        case Assignment() as assignment:
+            yield f"    assignment v{assignment.version}: {partition_names(assignment.partitions)}"
         case Unreadable(data, why):
             yield f"    assignment cannot be read: {why}; {data.hex()}"
     match streams_assignment(group, member):
-        case AssignmentInfo() as told:
-            yield f"    gets {_streams_assignment(told)}"
+        case AssignmentInfo() as assigned:
+            yield f"    gets {_streams_assignment(assigned)}"
         case Unreadable(data, why):
             yield f"    user data cannot be read: {why}; {data.hex()}"
         case None if isinstance(member.assignment, Assignment) and member.assignment.user_data:
@@ -137,8 +137,8 @@ def newest_of(info: SubscriptionInfo) -> int:
 
 def release_span(version: int) -> str:
     """The releases whose latest metadata version this is."""
-    found = releases_with_latest(version)
-    return "a release that kipcheck does not know" if not found else " to ".join(dict.fromkeys((found[0], found[-1])))
+    named = releases_with_latest(version)
+    return "a release that kipcheck does not know" if not named else " to ".join(dict.fromkeys((named[0], named[-1])))
 
 
 def _streams_assignment(info: AssignmentInfo) -> str:
@@ -153,8 +153,8 @@ def _streams_assignment(info: AssignmentInfo) -> str:
     return ", ".join(parts)
 
 
-def _tasks(some: Tasks) -> str:
-    return " ".join(map(str, some)) or "none"
+def _tasks(tasks: Tasks) -> str:
+    return " ".join(map(str, tasks)) or "none"
 
 
 def _consumer_member(member: ConsumerMember) -> Iterator[str]:
@@ -169,10 +169,13 @@ def _broken(broken: Broken) -> Iterator[str]:
     law, violation = broken.law, broken.violation
     yield f"  {law.grade.word} {law.id} ({law.grade.value}): {violation.why}"
     yield f"    broken: {law.statement}"
-    yield from (f"    {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements))
+    yield from (
+        f"    {requirement.id}: {requirement.clause}"
+        for requirement in map(requirements().__getitem__, law.requirements)
+    )
     yield f"    expected {violation.expected or '-'}, observed {violation.observed or '-'}"
     if broken.damage is not None and broken.damage.hex:
-        yield from (f"    {each}" for each in damaged(broken.damage).text().splitlines())
+        yield from (f"    {requirement}" for requirement in damaged(broken.damage).text().splitlines())
 
 
 # JSON
@@ -180,14 +183,14 @@ def _broken(broken: Broken) -> Iterator[str]:
 
 def plain(inspected: Inspected, advice: Sequence[str] = ()) -> dict[str, Any]:
     """One group, as ``docs/inspect.md`` describes it."""
-    group, found = inspected.group, inspected.judged
-    shown: dict[str, Any] = {"group": group.id, "unjudged": found.unjudged or None}
+    group, judged = inspected.group, inspected.judged
+    shown: dict[str, Any] = {"group": group.id, "unjudged": judged.unjudged or None}
     if not isinstance(group, OtherGroup):
         shown |= _plain_group(group)
     return shown | {
-        "laws": [each.id for each in found.laws],
-        "broken": [_plain_broken(each) for each in found.broken],
-        "notes": [*found.notes],
+        "laws": [law.id for law in judged.laws],
+        "broken": [_plain_broken(broken) for broken in judged.broken],
+        "notes": [*judged.notes],
         "upgrade": [*advice],
     }
 
@@ -200,12 +203,12 @@ def _plain_group(group: Inspectable) -> dict[str, Any]:
     if isinstance(group, ConsumerGroup):
         return shown | {
             "type": "consumer", "epoch": group.epoch, "assignmentEpoch": group.assignment_epoch,
-            "assignor": group.assignor, "members": [_plain_consumer_member(each) for each in group.members],
+            "assignor": group.assignor, "members": [_plain_consumer_member(member) for member in group.members],
         }  # fmt: skip
     return shown | {
         "type": "classic", "protocolType": group.protocol_type, "protocol": group.protocol,
         "generation": group.generation, "leader": group.leader, "leaderUnknown": group.leader_unknown or None,
-        "members": [_plain_member(group, each) for each in group.members],
+        "members": [_plain_member(group, member) for member in group.members],
     }  # fmt: skip
 
 
@@ -215,20 +218,20 @@ def _plain_member(group: Group, member: Member) -> dict[str, Any]:
         "subscription": None, "assignment": None,
     }  # fmt: skip
     match member.subscription:
-        case Subscription() as found:
-            owned, generation = claims(group, found)
+        case Subscription() as subscription:
+            owned, generation = claims(group, subscription)
             shown["subscription"] = {
-                "version": found.version, "topics": [*found.topics], "owned": _plain_partitions(owned),
-                "generation": generation, "rack": found.rack, "userData": found.user_data.hex(),
+                "version": subscription.version, "topics": [*subscription.topics], "owned": _plain_partitions(owned),
+                "generation": generation, "rack": subscription.rack, "userData": subscription.user_data.hex(),
                 "streams": _plain_info(streams_subscription(group, member)),
             }  # fmt: skip
         case Unreadable(data, why):
             shown["subscription"] = {"unreadable": why, "bytes": data.hex()}
     match member.assignment:
-        case Assignment() as given:
+        case Assignment() as assignment:
             shown["assignment"] = {
-                "version": given.version, "partitions": _plain_partitions(given.partitions),
-                "userData": given.user_data.hex(), "streams": _plain_info(streams_assignment(group, member)),
+                "version": assignment.version, "partitions": _plain_partitions(assignment.partitions),
+                "userData": assignment.user_data.hex(), "streams": _plain_info(streams_assignment(group, member)),
             }  # fmt: skip
         case Unreadable(data, why):
             shown["assignment"] = {"unreadable": why, "bytes": data.hex()}
@@ -266,8 +269,8 @@ def _plain_consumer_member(member: ConsumerMember) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plain_partitions(some: Partitions) -> list[list[Any]]:
-    return [[*each] for each in some]
+def _plain_partitions(partitions: Partitions) -> list[list[Any]]:
+    return [[*partition] for partition in partitions]
 
 
 def _plain_broken(broken: Broken) -> dict[str, Any]:

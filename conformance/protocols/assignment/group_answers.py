@@ -74,27 +74,27 @@ def _lines(
             why = f"{target.name} does not support the assignor {assignor}; it supports {', '.join(known)}"
     except NotPlayed:
         why = f"{target.name} has no assignors"
-    for each in groups:
-        yield error_line(each.kind, str(each)) if isinstance(each, Unreadable) else error_line("Unsupported", why)
+    for read in groups:
+        yield error_line(read.kind, str(read)) if isinstance(read, Unreadable) else error_line("Unsupported", why)
 
 
 def _answers(
     session: Session, groups: Iterator[Group | Unreadable], assignor: str, edition: str
 ) -> Iterator[tuple[str, bool]]:
-    while some := list(islice(groups, BATCH)):
-        readable = [each for each in some if not isinstance(each, Unreadable)]
-        steps = [step("leader", "assign", assignor=assignor, **each) for each in readable]
+    while batch := list(islice(groups, BATCH)):
+        readable = [read for read in batch if not isinstance(read, Unreadable)]
+        steps = [step("leader", "assign", assignor=assignor, **read) for read in readable]
         try:
-            results = session.run([Case("assign", edition, Role.LEADER, (each,)) for each in steps])
+            results = session.run([Case("assign", edition, Role.LEADER, (assign,)) for assign in steps])
         except Unstable as why:
             results = [(Lost(str(why)),) for _ in readable]
         answers = iter(results)
-        for each in some:
-            if isinstance(each, Unreadable):
-                yield error_line(each.kind, str(each))
+        for read in batch:
+            if isinstance(read, Unreadable):
+                yield error_line(read.kind, str(read))
             else:
                 (observation,) = next(answers)
-                yield _shown(observation, each["members"])
+                yield _shown(observation, read["members"])
 
 
 def _shown(observation: Observation, members: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
@@ -116,8 +116,8 @@ def _shown(observation: Observation, members: Sequence[Mapping[str, Any]]) -> tu
 def _shares(answer: Replied, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """By member, sorted. A member that the answer leaves out gets nothing; ids that are not members are kept."""
     shares = {
-        each["id"]: {"partitions": sorted(each["partitions"]), "userData": each.get("userData") or None}
-        for each in answer["assignment"]
+        share["id"]: {"partitions": sorted(share["partitions"]), "userData": share.get("userData") or None}
+        for share in answer["assignment"]
     }
     for member in members:
         shares.setdefault(member["id"], {"partitions": [], "userData": None})
@@ -127,52 +127,55 @@ def _shares(answer: Replied, members: Sequence[Mapping[str, Any]]) -> dict[str, 
 # ---- reading a group
 
 
-def _group(given: Mapping[str, Any]) -> Group:
-    keys_of((), given, ("topics", "members"))
-    topics = object_at(("topics",), given.get("topics", {}))
-    members = object_at(("members",), given.get("members", {}))
-    found = [_member(("members", id), id, each) for id, each in members.items()]
+def _group(content: Mapping[str, Any]) -> Group:
+    keys_of((), content, ("topics", "members"))
+    topics = object_at(("topics",), content.get("topics", {}))
+    members = object_at(("members",), content.get("members", {}))
+    group_members = [_member(("members", id), id, value) for id, value in members.items()]
     static: dict[str, str] = {}
-    for each in found:
-        if each["instance"] is not None:
-            other = static.setdefault(each["instance"], each["id"])
-            if other != each["id"]:
-                refuse(("members", each["id"], "instance"), f"{each['instance']!r} is the instance of {other!r} too")
-    return {"topics": [_topic(("topics", name), name, each) for name, each in topics.items()], "members": found}
+    for member in group_members:
+        if member["instance"] is not None:
+            other = static.setdefault(member["instance"], member["id"])
+            if other != member["id"]:
+                refuse(
+                    ("members", member["id"], "instance"), f"{member['instance']!r} is the instance of {other!r} too"
+                )
+    group_topics = [_topic(("topics", name), name, value) for name, value in topics.items()]
+    return {"topics": group_topics, "members": group_members}
 
 
-def _topic(path: Path, name: str, given: Any) -> dict[str, Any]:
+def _topic(path: Path, name: str, value: Any) -> dict[str, Any]:
     text_at(path, name)
-    if type(given) is int:
-        return {"name": name, "partitions": number_at(path, given, 0), "racks": None}
-    if not isinstance(given, dict):
-        refuse(path, f'must be a number of partitions or {{"partitions": 3, "racks": [...]}}, got {shown(given)}')
-    keys_of(path, given, ("partitions", "racks"))
-    racks = given.get("racks")
+    if type(value) is int:
+        return {"name": name, "partitions": number_at(path, value, 0), "racks": None}
+    if not isinstance(value, dict):
+        refuse(path, f'must be a number of partitions or {{"partitions": 3, "racks": [...]}}, got {shown(value)}')
+    keys_of(path, value, ("partitions", "racks"))
+    racks = value.get("racks")
     if racks is not None:
         racks = [
-            [text_at((*path, "racks", n, m), rack) for m, rack in enumerate(list_at((*path, "racks", n), each))]
-            for n, each in enumerate(list_at((*path, "racks"), racks))
+            [text_at((*path, "racks", n, m), rack) for m, rack in enumerate(list_at((*path, "racks", n), some))]
+            for n, some in enumerate(list_at((*path, "racks"), racks))
         ]
-    elif "partitions" not in given:
+    elif "partitions" not in value:
         refuse(path, "'partitions' is missing: give the number of partitions")
-    count = number_at((*path, "partitions"), given.get("partitions", len(racks or ())), 0)
+    count = number_at((*path, "partitions"), value.get("partitions", len(racks or ())), 0)
     if racks is not None and len(racks) != count:
         refuse((*path, "racks"), f"must have one list for each of the {count} partitions, got {len(racks)}")
     return {"name": name, "partitions": count, "racks": racks}
 
 
-def _member(path: Path, id: str, given: Any) -> dict[str, Any]:
+def _member(path: Path, id: str, content: Any) -> dict[str, Any]:
     text_at(path, id)
-    keys_of(path, object_at(path, given), ("subscription", "owned", "generation", "instance", "rack", "userData"))
-    subscription = each_once((*path, "subscription"), given.get("subscription", []), text_at)
-    owned = each_once((*path, "owned"), given.get("owned", []), partition_at)
-    instance, rack, user_data = (given.get(key) for key in ("instance", "rack", "userData"))
+    keys_of(path, object_at(path, content), ("subscription", "owned", "generation", "instance", "rack", "userData"))
+    subscription = each_once((*path, "subscription"), content.get("subscription", []), text_at)
+    owned = each_once((*path, "owned"), content.get("owned", []), partition_at)
+    instance, rack, user_data = (content.get(key) for key in ("instance", "rack", "userData"))
     return {
         "id": id,
         "subscription": subscription,
-        "owned": [list(each) for each in owned],
-        "generation": number_at((*path, "generation"), given.get("generation", -1), -LARGEST - 1),
+        "owned": [list(partition) for partition in owned],
+        "generation": number_at((*path, "generation"), content.get("generation", -1), -LARGEST - 1),
         "instance": None if instance is None else text_at((*path, "instance"), instance),
         "rack": None if rack is None else text_at((*path, "rack"), rack),
         "userData": None if user_data is None else hex_at((*path, "userData"), user_data),

@@ -7,30 +7,19 @@ from typing import Any, Final, get_args
 
 from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.damage.ops import (
-    FRAMES,
-    HEADERS,
-    OPERATIONS,
-    PLACES_OF_A_KIND,
-    Api,
-    End,
-    Event,
-    Kind,
-    Others,
-    Send,
-)
+from kipcheck.conformance.protocols.damage import ops
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.strategies.events import Conversations, Swarm
 from kipcheck.strategies.operations import nodes
 
 MOST: Final = 6
-APIS: Final[tuple[Api, ...]] = get_args(Api)
-ENDS: Final[tuple[End, ...]] = get_args(End)
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-OF_VALUES: Final = tuple(each for each in KINDS if each not in (*FRAMES, *HEADERS))
+APIS: Final[tuple[ops.Api, ...]] = get_args(ops.Api)
+ENDS: Final[tuple[ops.End, ...]] = get_args(ops.End)
+KINDS: Final[tuple[ops.Kind, ...]] = get_args(ops.Kind)
+OF_VALUES: Final = tuple(each for each in KINDS if each not in (*ops.FRAMES, *ops.HEADERS))
 PLACES: Final = (
-    *(("frame", each) for each in FRAMES), *(("header", each) for each in (*HEADERS, *OF_VALUES)),
+    *(("frame", each) for each in ops.FRAMES), *(("header", each) for each in (*ops.HEADERS, *OF_VALUES)),
     *(("body", each) for each in OF_VALUES),
 )  # fmt: skip
 """Where each kind of damage can be."""
@@ -42,21 +31,21 @@ class Damages:
     def initial(self) -> None:
         return None
 
-    def step(self, state: None, event: Event, /) -> Transition[None, Any]:
+    def step(self, state: None, event: ops.Event, /) -> Transition[None, Any]:
         return Transition(state)
 
 
 def likely(state: None, swarm: Swarm, random: Random) -> Step:
     place, kind = random.choice(PLACES)
-    fields = random.choice(APIS), random.randrange(10), place, kind, random.randrange(PLACES_OF_A_KIND)
-    return OPERATIONS.step_of(Send(*fields, random.choice((0, 0, 1, 5)), random.choice(ENDS)))  # type: ignore[arg-type]
+    fields = random.choice(APIS), random.randrange(10), place, kind, random.randrange(ops.PLACES_OF_A_KIND)
+    return ops.OPERATIONS.step_of(ops.Send(*fields, random.choice((0, 0, 1, 5)), random.choice(ENDS)))  # type: ignore[arg-type]
 
 
-DRAWN: Final = nodes(Send)
-SENT: Final[Conversations[None, Event]] = Conversations(
+DRAWN: Final = nodes(ops.Send)
+SENT: Final[Conversations[None, ops.Event]] = Conversations(
     Damages(),
-    OPERATIONS.step_of,
-    OPERATIONS.event_of,
+    ops.OPERATIONS.step_of,
+    ops.OPERATIONS.event_of,
     events=DRAWN,
     progress=frozenset(DRAWN),
     max_steps=MOST,
@@ -65,14 +54,14 @@ SENT: Final[Conversations[None, Event]] = Conversations(
     near_shares=(0.0,),
 )
 CONVERSATIONS: Final = {"damage": lambda edition: SENT}
-OTHERS: Final[Step] = OPERATIONS.step_of(Others())
+OTHERS: Final[Step] = ops.OPERATIONS.step_of(ops.Others())
 
 
 def systematic() -> Iterator[Value]:
     """Each kind at each place once, a few in each value, of the newest versions and with all ends."""
     ends, apis = cycle(ENDS), cycle(APIS)
     steps = [
-        OPERATIONS.step_of(Send(next(apis), 9, place, kind, number, number % 3, next(ends)))  # type: ignore[arg-type]
+        ops.OPERATIONS.step_of(ops.Send(next(apis), 9, place, kind, number, number % 3, next(ends)))  # type: ignore[arg-type]
         for number, (place, kind) in enumerate(PLACES)
     ]
     for at in range(0, len(steps), MOST):

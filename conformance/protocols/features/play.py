@@ -42,20 +42,6 @@ from kipcheck.conformance.protocols.features.ops import (
     zookeeper,
 )
 from kipcheck.conformance.protocols.features.ops.client import BrokerAnswers, StartClient, Wait
-from kipcheck.conformance.protocols.features.ops.cluster import (
-    Elect,
-    Finalized,
-    HandleRegistration,
-    LoseUpdate,
-    Requested,
-    StartBroker,
-    StopBroker,
-    Supported,
-    UpdateFeatures,
-    ValidateFeatures,
-    Watch,
-    Write,
-)
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.protocols.features.ops.kraft import (
     SAFE_DOWNGRADE,
@@ -111,17 +97,24 @@ def cluster_events(brokers: int, names: str, levels: int) -> tuple[cluster.Event
     spans = [(1, levels), (1, levels - 1), (2, levels)]
     found: list[cluster.Event] = []
     for number in range(brokers):
-        binaries = ([Supported(name, *span) for name in names] for span in spans)
-        found += (StartBroker(number, tuple(each)) for each in binaries)
-        found += (made(number) for made in (StopBroker, Elect, HandleRegistration, Watch, Write))
-    found.append(StartBroker(0, tuple(Supported(name, 1, levels) for name in names), before_migration=True))
+        binaries = ([cluster.Supported(name, *span) for name in names] for span in spans)
+        found += (cluster.StartBroker(number, tuple(each)) for each in binaries)
+        found += (
+            made(number)
+            for made in (cluster.StopBroker, cluster.Elect, cluster.HandleRegistration, cluster.Watch, cluster.Write)
+        )
+    found.append(
+        cluster.StartBroker(0, tuple(cluster.Supported(name, 1, levels) for name in names), before_migration=True)
+    )
     for name in names:
-        requests = [Requested(name, level) for level in range(2, levels + 1)]
-        requests += [Requested(name, level, True) for level in range(levels)]
-        found += (made((each,)) for each in requests for made in (UpdateFeatures, ValidateFeatures))
-        found += (LoseUpdate((each,), arrives) for each in requests for arrives in (False, True))
+        requests = [cluster.Requested(name, level) for level in range(2, levels + 1)]
+        requests += [cluster.Requested(name, level, True) for level in range(levels)]
+        found += (made((each,)) for each in requests for made in (cluster.UpdateFeatures, cluster.ValidateFeatures))
+        found += (cluster.LoseUpdate((each,), arrives) for each in requests for arrives in (False, True))
     if len(names) > 1:
-        found.append(UpdateFeatures((Requested(names[0], levels), Requested(names[1], 0, True))))
+        found.append(
+            cluster.UpdateFeatures((cluster.Requested(names[0], levels), cluster.Requested(names[1], 0, True)))
+        )
     return tuple(found)
 
 
@@ -186,7 +179,9 @@ def _zookeeper(edition: Edition, scope: Scope) -> Product:
 
 def _client(edition: Edition, scope: Scope) -> Product:
     answers = [
-        BrokerAnswers(epoch, (Finalized("a", 1, level),)) for epoch in range(scope["epochs"]) for level in (1, 2)
+        BrokerAnswers(epoch, (cluster.Finalized("a", 1, level),))
+        for epoch in range(scope["epochs"])
+        for level in (1, 2)
     ]
     events: list[client.Event] = [StartClient((Level("a", 2),)), BrokerAnswers(-1), Wait(60), *answers]
     return SingleMachine(
@@ -218,7 +213,7 @@ def _tool(edition: Edition, scope: Scope) -> Product:
         *(ToolKnows(tuple(Level("a", level) for level in levels)) for levels in ((), (1,), (2,))),
         *(command(dry) for command in (ToolUpgradeAll, ToolDowngradeAll) for dry in (False, True)),
     ]
-    starts = [ToolBroker((Supported("a", 1, high),)) for high in (1, 2)]
+    starts = [ToolBroker((cluster.Supported("a", 1, high),)) for high in (1, 2)]
 
     def tried(state: ToolState) -> list[tool.Event]:
         return [*commands, *(starts if len(state.brokers) < scope["brokers"] else ())]

@@ -47,51 +47,51 @@ def read_state(path: Path) -> FeatureState:
         raise Unreadable(wrong.kind, f"{path}: {wrong}") from None
 
 
-def state_of(found: dict[str, Any]) -> FeatureState:
+def state_of(content: dict[str, Any]) -> FeatureState:
     """Errors: ``Unreadable``."""
-    keys_of((), found, KEYS)
+    keys_of((), content, KEYS)
     for key in ("brokers", "node"):
-        if key not in found:
+        if key not in content:
             refuse((key,), "the key is missing")
     brokers = tuple(
-        _supported(("brokers", at), each) for at, each in enumerate(list_at(("brokers",), found["brokers"]))
+        _supported(("brokers", at), value) for at, value in enumerate(list_at(("brokers",), content["brokers"]))
     )
-    known = object_at(("known",), found.get("known", {}))
+    known = object_at(("known",), content.get("known", {}))
     return FeatureState(
-        brokers, _node(found), {release: _levels(("known", release), each) for release, each in known.items()}
+        brokers, _node(content), {release: _levels(("known", release), value) for release, value in known.items()}
     )
 
 
-def _supported(path: JsonPath, given: Any) -> Ranges:
-    found = {}
-    for name, span in object_at(path, given).items():
+def _supported(path: JsonPath, value: Any) -> Ranges:
+    spans = {}
+    for name, span in object_at(path, value).items():
         at = (*path, name)
         if not name:
             refuse(path, "a feature has no name")
         if not isinstance(span, list) or len(span) != 2:
             refuse(at, f"must be [lowest, highest level], got {shown(span)}")
-        low, high = (number_at((*at, n), each, 1, HIGHEST) for n, each in enumerate(span))
+        low, high = (number_at((*at, n), level, 1, HIGHEST) for n, level in enumerate(span))
         if low > high:
             refuse(at, f"the lowest level, {low}, is above the highest, {high}")
-        found[name] = (low, high)
-    return ranges(found)
+        spans[name] = (low, high)
+    return ranges(spans)
 
 
-def _levels(path: JsonPath, given: Any) -> dict[str, int]:
-    return {name: number_at((*path, name), each, 1, HIGHEST) for name, each in object_at(path, given).items()}
+def _levels(path: JsonPath, value: Any) -> dict[str, int]:
+    return {name: number_at((*path, name), level, 1, HIGHEST) for name, level in object_at(path, value).items()}
 
 
-def _node(found: Mapping[str, Any]) -> Node | None:
-    if found["node"] is None:
-        if "epoch" in found:
+def _node(content: Mapping[str, Any]) -> Node | None:
+    if content["node"] is None:
+        if "epoch" in content:
             refuse(("epoch",), "there is no epoch where node is null")
         return None
     try:
-        node = NODE.codec.decode(json.dumps(object_at(("node",), found["node"])).encode())
+        node = NODE.codec.decode(json.dumps(object_at(("node",), content["node"])).encode())
     except Refused as wrong:
         refuse(("node", *([wrong.path] if wrong.path else [])), wrong.why)
-    epoch = number_at(("epoch",), found.get("epoch", 0), 0)
-    features = {name: (each[LOWEST], each[MOST]) for name, each in node["features"].items()}
+    epoch = number_at(("epoch",), content.get("epoch", 0), 0)
+    features = {name: (level[LOWEST], level[MOST]) for name, level in node["features"].items()}
     return Node(epoch, node["status"] == 1, ranges(features))
 
 
@@ -114,9 +114,9 @@ def write_state(path: Path, state: FeatureState) -> None:
 
 
 def _plain(state: FeatureState) -> dict[str, Any]:
-    node, found = state.node, {"brokers": [{name: [*span] for name, span in each} for each in state.brokers]}
+    node, brokers = state.node, {"brokers": [{name: [*span] for name, span in each} for each in state.brokers]}
     if node is None:
-        return {**found, "node": None, "known": state.known}
+        return {**brokers, "node": None, "known": state.known}
     features = {name: {LOWEST: span.low, MOST: span.high} for name, span in node.features}
     written = {"version": 0, "status": int(node.enabled), "features": features}
-    return {**found, "node": written, "epoch": node.epoch, "known": state.known}
+    return {**brokers, "node": written, "epoch": node.epoch, "known": state.known}

@@ -27,7 +27,7 @@ class Done:
 
 def named_changes(state: FeatureState, upgrade: str, downgrade: str, delete: str) -> list[Change]:
     """The three lists of ``update``. Errors: ``Unreadable``."""
-    known = {name: level for each in state.known.values() for name, level in each.items()}
+    known = {name: level for levels in state.known.values() for name, level in levels.items()}
     raised, lowered = [*_levels("--upgrade", upgrade)], [*_levels("--downgrade", downgrade)]
     try:
         return tool.named_changes(state, known, raised, lowered, _names("--delete", delete))
@@ -36,17 +36,17 @@ def named_changes(state: FeatureState, upgrade: str, downgrade: str, delete: str
 
 
 def _names(option: str, text: str) -> list[str]:
-    found = [each.strip() for each in text.split(",")] if text else []
-    if not all(found):
+    names = [name.strip() for name in text.split(",")] if text else []
+    if not all(names):
         raise Unreadable("options", f"invalid {option} {text!r}: use names of features, separated by commas")
-    return found
+    return names
 
 
 def _levels(option: str, text: str) -> Iterator[tuple[str, int]]:
-    for each in _names(option, text):
-        name, _, level = each.rpartition(":")
+    for change in _names(option, text):
+        name, _, level = change.rpartition(":")
         if not name or not level.isascii() or not level.isdigit() or not 1 <= int(level) <= HIGHEST:
-            raise Unreadable("options", f"invalid {option} {each!r}: use FEATURE:LEVEL, a level from 1 to {HIGHEST}")
+            raise Unreadable("options", f"invalid {option} {change!r}: use FEATURE:LEVEL, a level from 1 to {HIGHEST}")
         yield name, int(level)
 
 
@@ -66,7 +66,7 @@ def known_levels(state: FeatureState, release: str | None) -> Mapping[str, int]:
 
 
 def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(int(each) for each in release.split("."))
+    return tuple(int(number) for number in release.split("."))
 
 
 # What is done, and the lines about it
@@ -76,8 +76,8 @@ def described(state: FeatureState) -> Iterator[str]:
     """The features that the first broker supports, and those that are finalized."""
     for row in tool.rows(state):
         low, high, least, most, epoch = (
-            ABSENT if each is None else each
-            for each in (row.low, row.high, row.finalized_low, row.finalized_high, row.epoch)
+            ABSENT if value is None else value
+            for value in (row.low, row.high, row.finalized_low, row.finalized_high, row.epoch)
         )
         yield (
             f"Feature: {row.feature}  SupportedMinVersion: {low}  SupportedMaxVersion: {high}  "
@@ -87,22 +87,22 @@ def described(state: FeatureState) -> Iterator[str]:
 
 def updated(state: FeatureState, changes: Sequence[Change]) -> Done:
     """One request with all changes, as the draft's controller answers it."""
-    after, errors = tool.applied(state, [each.requested for each in changes])
+    after, errors = tool.applied(state, [change.requested for change in changes])
     results = [
-        "OK" if error == NONE else f"{error}: {_why(state, each, error)}"
-        for each, error in zip(changes, errors, strict=True)
+        "OK" if error == NONE else f"{error}: {_why(state, change, error)}"
+        for change, error in zip(changes, errors, strict=True)
     ]
     return Done(tuple(lines(state, changes, results)), after, all(error == NONE for error in errors))
 
 
 def lines(state: FeatureState, changes: Sequence[Change], results: Sequence[str]) -> Iterator[str]:
     """A line for each change and its result."""
-    width = max((len(each.kind) for each in changes), default=0) + 2
-    for each in tool.lines(state, changes, results):
-        before, level = (ABSENT if number is None else number for number in (each.existing, each.new))
+    width = max((len(change.kind) for change in changes), default=0) + 2
+    for change in tool.lines(state, changes, results):
+        before, level = (ABSENT if number is None else number for number in (change.existing, change.new))
         yield (
-            f"{f'[{each.change}]':>{width}} Feature: {each.feature}  ExistingFinalizedMaxVersion: {before}  "
-            f"NewFinalizedMaxVersion: {level}  Result: {each.error}"
+            f"{f'[{change.change}]':>{width}} Feature: {change.feature}  ExistingFinalizedMaxVersion: {before}  "
+            f"NewFinalizedMaxVersion: {level}  Result: {change.error}"
         )
 
 
@@ -111,7 +111,7 @@ def _why(state: FeatureState, change: Change, error: str) -> str:
     span = state.finalized().get(change.feature)
     if error == FEATURE_UPDATE_FAILED:
         return _obstacle(state, change, span)
-    if not any(change.feature in dict(each) for each in state.brokers) and change.kind != DELETE:
+    if not any(change.feature in dict(supported) for supported in state.brokers) and change.kind != DELETE:
         return "no broker supports the feature"
     if span is None:
         return "the feature is not finalized"
@@ -123,8 +123,8 @@ def _why(state: FeatureState, change: Change, error: str) -> str:
 def _obstacle(state: FeatureState, change: Change, span: Range | None) -> str:
     if state.node is not None and not state.node.enabled:
         return "feature versioning is disabled"
-    for number, each in enumerate(state.brokers):
-        own = dict(each).get(change.feature)
+    for number, supported in enumerate(state.brokers):
+        own = dict(supported).get(change.feature)
         if own is None:
             return f"broker {number} does not know the feature"
         if not own.holds(change.level):

@@ -4,21 +4,9 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
+from kipcheck.conformance.protocols.persistent_metadata import ops
 from kipcheck.conformance.protocols.persistent_metadata.invariants import CONFIGURATION, FORMATS, GATED, ROLLS
 from kipcheck.conformance.protocols.persistent_metadata.model import NEW, OLD, PersistentCluster, State
-from kipcheck.conformance.protocols.persistent_metadata.ops import (
-    INVALID_CONFIG,
-    OPERATIONS,
-    REPLICATED,
-    UNREADABLE,
-    Action,
-    Rejected,
-    Start,
-    Started,
-    Store,
-    Write,
-    Written,
-)
 from kipcheck.conformance.protocols.persistent_metadata.settings import (
     LINES,
     NEW_FORMAT,
@@ -37,12 +25,12 @@ from kipcheck.conformance.protocols.persistent_metadata.tables import STORES
 class MutantCluster(MachineMutant, PersistentCluster):
     """The reference machine as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
 
 
-configuration = mutants_of(CONFIGURATION, OPERATIONS.machine)
-formats = mutants_of(FORMATS, OPERATIONS.machine)
-rolls = mutants_of(ROLLS, OPERATIONS.machine)
+configuration = mutants_of(CONFIGURATION, ops.OPERATIONS.machine)
+formats = mutants_of(FORMATS, ops.OPERATIONS.machine)
+rolls = mutants_of(ROLLS, ops.OPERATIONS.machine)
 # The configuration
 
 
@@ -50,7 +38,7 @@ rolls = mutants_of(ROLLS, OPERATIONS.machine)
 class TakesUnknownNames(MutantCluster):
     """A name that the binary does not know stands for its newest version."""
 
-    def settings(self, event: Start) -> Settings | None:
+    def settings(self, event: ops.Start) -> Settings | None:
         return super().settings(event) or resolved(event.binary, event.inter_broker, None, event.format)
 
 
@@ -58,7 +46,7 @@ class TakesUnknownNames(MutantCluster):
 class DefaultsToTheBinary(MutantCluster):
     """Without a value persistent.metadata.version is the newest that the binary knows."""
 
-    def settings(self, event: Start) -> Settings | None:
+    def settings(self, event: ops.Start) -> Settings | None:
         found = super().settings(event)
         if found is None or found.persistent is None or event.persistent is not None:
             return found
@@ -69,7 +57,7 @@ class DefaultsToTheBinary(MutantCluster):
 class TakesTheStepAfterTheLast(MutantCluster):
     """The step after the last one of a line stands for the line."""
 
-    def settings(self, event: Start) -> Settings | None:
+    def settings(self, event: ops.Start) -> Settings | None:
         given = (event.inter_broker, event.persistent, event.format)
         return resolved(event.binary, *(None if each is None else self.line(each) for each in given))
 
@@ -82,7 +70,7 @@ class TakesTheStepAfterTheLast(MutantCluster):
 class FollowsTheLower(MutantCluster):
     """Without a value persistent.metadata.version is the lower of the two other settings."""
 
-    def settings(self, event: Start) -> Settings | None:
+    def settings(self, event: ops.Start) -> Settings | None:
         found = super().settings(event)
         if found is None or found.persistent is None or event.persistent is not None:
             return found
@@ -112,7 +100,7 @@ class BoundsBrokersOnly(MutantCluster):
 class IgnoresTheValue(MutantCluster):
     """The persistent metadata version is always that of the message format."""
 
-    def settings(self, event: Start) -> Settings | None:
+    def settings(self, event: ops.Start) -> Settings | None:
         return super().settings(replace(event, persistent=None) if super().settings(event) is not None else event)
 
 
@@ -120,7 +108,7 @@ class IgnoresTheValue(MutantCluster):
 class BoundsByAnyBroker(MutantCluster):
     """The message format of a topic may be what one of the live brokers allows."""
 
-    def set_topic_format(self, state: State, text: str | None) -> Transition[State, Action]:
+    def set_topic_format(self, state: State, text: str | None) -> Transition[State, ops.Action]:
         wanted = None if text is None else rank(text, "2.2")
         if wanted is not None and any(self.bounded(settings, wanted) for _, settings in state.live()):
             return Transition(replace(state, topic_format=wanted))
@@ -131,7 +119,7 @@ class BoundsByAnyBroker(MutantCluster):
 class NeedsTheSetting(MutantCluster):
     """A configuration of an earlier release, which lacks the setting, is refused."""
 
-    def settings(self, event: Start) -> Settings | None:
+    def settings(self, event: ops.Start) -> Settings | None:
         return None if event.persistent is None and knows_setting(event.binary) else super().settings(event)
 
 
@@ -139,7 +127,7 @@ class NeedsTheSetting(MutantCluster):
 class TakesLinesOnly(MutantCluster):
     """A step of a line is no name of a version."""
 
-    def settings(self, event: Start) -> Settings | None:
+    def settings(self, event: ops.Start) -> Settings | None:
         return None if "-IV" in (event.persistent or "") else super().settings(event)
 
 
@@ -155,8 +143,8 @@ class BoundsBelow(MutantCluster):
 class TakesNoOverride(MutantCluster):
     """No topic may override the message format, as if that were a second setting of the same thing."""
 
-    def set_topic_format(self, state: State, text: str | None) -> Transition[State, Action]:
-        return Transition(state, () if text is None else (Rejected(INVALID_CONFIG),))
+    def set_topic_format(self, state: State, text: str | None) -> Transition[State, ops.Action]:
+        return Transition(state, () if text is None else (ops.Rejected(ops.INVALID_CONFIG),))
 
 
 @configuration("nothing-else-refused", "start 0 2.1 ibp 2.0")
@@ -175,7 +163,7 @@ class BoundsByTheInterBrokerVersion(MutantCluster):
 class GatesByTheInterBrokerVersion(MutantCluster):
     """The new setting is read, and the inter-broker version decides, as in every release."""
 
-    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+    def gate(self, settings: Settings, event: ops.Write, topic_format: Rank | None) -> Rank | None:
         return settings.inter_broker
 
 
@@ -183,7 +171,7 @@ class GatesByTheInterBrokerVersion(MutantCluster):
 class GatesTopicsOnly(MutantCluster):
     """The files of a broker follow the inter-broker version."""
 
-    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+    def gate(self, settings: Settings, event: ops.Write, topic_format: Rank | None) -> Rank | None:
         if event.store in ("index", "snapshot", "epochs", "replication", "cleaner"):
             return settings.inter_broker
         return super().gate(settings, event, topic_format)
@@ -209,11 +197,11 @@ class GatesOneStepEarly(MutantCluster):
 class GatesByTheHighest(MutantCluster):
     """One broker with the new setting lets every leader write the new format."""
 
-    def write(self, state: State, event: Write) -> Transition[State, Action]:
+    def write(self, state: State, event: ops.Write) -> Transition[State, ops.Action]:
         self.others = [each.persistent for _, each in state.live() if each.persistent is not None]
         return super().write(state, event)
 
-    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+    def gate(self, settings: Settings, event: ops.Write, topic_format: Rank | None) -> Rank | None:
         own = super().gate(settings, event, topic_format)
         return own if event.compatible or event.store == "messages" else self.chosen(own)
 
@@ -233,7 +221,7 @@ class GatesByTheLowest(GatesByTheHighest):
 class HoldsBackByTheInterBrokerVersion(MutantCluster):
     """An incompatible change waits for the inter-broker version, too."""
 
-    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+    def gate(self, settings: Settings, event: ops.Write, topic_format: Rank | None) -> Rank | None:
         own = super().gate(settings, event, topic_format)
         return None if own is None else min(own, settings.inter_broker)
 
@@ -242,13 +230,13 @@ class HoldsBackByTheInterBrokerVersion(MutantCluster):
 class GatesMessagesByTheSetting(MutantCluster):
     """Messages follow the persistent metadata version."""
 
-    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+    def gate(self, settings: Settings, event: ops.Write, topic_format: Rank | None) -> Rank | None:
         return super().gate(settings, replace(event, store="offsets"), topic_format)
 
 
-def _upgrades_early(store: Store) -> type[MutantCluster]:
+def _upgrades_early(store: ops.Store) -> type[MutantCluster]:
     class Early(MutantCluster):
-        def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+        def gate(self, settings: Settings, event: ops.Write, topic_format: Rank | None) -> Rank | None:
             own = super().gate(settings, event, topic_format)
             return settings.inter_broker if event.store == store else own
 
@@ -257,9 +245,9 @@ def _upgrades_early(store: Store) -> type[MutantCluster]:
     return Early
 
 
-def _never_upgrades(store: Store) -> type[MutantCluster]:
+def _never_upgrades(store: ops.Store) -> type[MutantCluster]:
     class Never(MutantCluster):
-        def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+        def gate(self, settings: Settings, event: ops.Write, topic_format: Rank | None) -> Rank | None:
             return super().gate(settings, event, topic_format) if event.store != store or event.compatible else None
 
     Never.__name__ = f"NeverUpgrades{store.title()}"
@@ -277,10 +265,10 @@ for _store in STORES:
 class ChangesFormatsWithTheSetting(MutantCluster):
     """The release with the setting writes offsets in a format of its own."""
 
-    def write(self, state: State, event: Write) -> Transition[State, Action]:
+    def write(self, state: State, event: ops.Write) -> Transition[State, ops.Action]:
         settings = state.broker(event.broker).settings
         if settings is not None and settings.binary == "2.1" and event.store == "offsets":
-            return Transition(state, (Written(NEW),))
+            return Transition(state, (ops.Written(NEW),))
         return super().write(state, event)
 
 
@@ -296,29 +284,29 @@ class ReadsByTheSetting(MutantCluster):
 class WritesNothing(MutantCluster):
     """A broker refuses each write."""
 
-    def write(self, state: State, event: Write) -> Transition[State, Action]:
-        return Transition(state, (Rejected(INVALID_CONFIG),))
+    def write(self, state: State, event: ops.Write) -> Transition[State, ops.Action]:
+        return Transition(state, (ops.Rejected(ops.INVALID_CONFIG),))
 
 
 @formats("serves", "start 0 2.2; start 1 2.2 format 2.1; write 1 offsets")
 class WritesNothingDuringTheRoll(MutantCluster):
     """A broker with the old setting writes nothing while another one has the new setting."""
 
-    def write(self, state: State, event: Write) -> Transition[State, Action]:
+    def write(self, state: State, event: ops.Write) -> Transition[State, ops.Action]:
         settings, live = state.broker(event.broker).settings, [each.persistent for _, each in state.live()]
         behind = (
             settings is not None
             and settings.persistent is not None
             and settings.persistent < max(each for each in live if each is not None)
         )
-        return Transition(state, (Rejected(INVALID_CONFIG),)) if behind else super().write(state, event)
+        return Transition(state, (ops.Rejected(ops.INVALID_CONFIG),)) if behind else super().write(state, event)
 
 
 @formats("serves", "start 0 2.2; write 0 offsets; start 0 2.2")
 class NeedsAnEmptyDirectory(MutantCluster):
     """No broker starts on a directory that contains the new format."""
 
-    def starts_on(self, settings: Settings, new: frozenset[Store]) -> bool:
+    def starts_on(self, settings: Settings, new: frozenset[ops.Store]) -> bool:
         return not new
 
 
@@ -326,7 +314,7 @@ class NeedsAnEmptyDirectory(MutantCluster):
 class WritesCompatibleChangesAnyway(MutantCluster):
     """A compatible change does not wait for the inter-broker version."""
 
-    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+    def gate(self, settings: Settings, event: ops.Write, topic_format: Rank | None) -> Rank | None:
         newest_known = newest(settings.binary)
         return newest_known if event.compatible else super().gate(settings, event, topic_format)
 
@@ -335,10 +323,10 @@ class WritesCompatibleChangesAnyway(MutantCluster):
 class ForgetsNewRecords(MutantCluster):
     """A broker drops the records of the new format when its setting is lowered."""
 
-    def opened(self, settings: Settings, new: frozenset[Store]) -> frozenset[Store]:
+    def opened(self, settings: Settings, new: frozenset[ops.Store]) -> frozenset[ops.Store]:
         return new if settings.persistent is None or self.allows(settings.persistent) else frozenset()
 
-    def fetched(self, state: State, number: int) -> frozenset[Store]:
+    def fetched(self, state: State, number: int) -> frozenset[ops.Store]:
         return frozenset()
 
 
@@ -346,7 +334,7 @@ class ForgetsNewRecords(MutantCluster):
 class HoldsBackCompatibleChanges(MutantCluster):
     """Compatible changes wait for the persistent metadata version, too."""
 
-    def gate(self, settings: Settings, event: Write, topic_format: Rank | None) -> Rank | None:
+    def gate(self, settings: Settings, event: ops.Write, topic_format: Rank | None) -> Rank | None:
         return super().gate(settings, replace(event, compatible=False), topic_format)
 
 
@@ -354,7 +342,7 @@ class HoldsBackCompatibleChanges(MutantCluster):
 class FollowersConvert(MutantCluster):
     """A follower rewrites the records of the leader in the format of its own setting."""
 
-    def takes(self, settings: Settings, store: Store) -> bool:
+    def takes(self, settings: Settings, store: ops.Store) -> bool:
         return settings.persistent is not None and settings.persistent[0] >= NEW_FORMAT
 
 
@@ -362,9 +350,9 @@ class FollowersConvert(MutantCluster):
 class FollowersUpgrade(MutantCluster):
     """A follower with the new setting stores the old records of its leader in the new format."""
 
-    def write(self, state: State, event: Write) -> Transition[State, Action]:
+    def write(self, state: State, event: ops.Write) -> Transition[State, ops.Action]:
         after, actions = super().write(state, event)
-        if event.store in REPLICATED and actions == (Written(OLD),) and not event.compatible:
+        if event.store in ops.REPLICATED and actions == (ops.Written(OLD),) and not event.compatible:
             for each, settings in state.live():
                 if each.number != event.broker and settings.persistent and self.allows(settings.persistent):
                     after = after.having(replace(each, new=each.new | {event.store}))
@@ -378,10 +366,10 @@ class FollowersUpgrade(MutantCluster):
 class StartsOnce(MutantCluster):
     """A directory that a broker has used is refused, as if every restart were a downgrade."""
 
-    def start(self, state: State, event: Start) -> Transition[State, Action]:
+    def start(self, state: State, event: ops.Start) -> Transition[State, ops.Action]:
         after, actions = super().start(state, event)
-        if any(each.number == event.broker for each in state.brokers) and isinstance(actions[0], Started):
-            return Transition(state.without(event.broker), (Rejected(UNREADABLE),))
+        if any(each.number == event.broker for each in state.brokers) and isinstance(actions[0], ops.Started):
+            return Transition(state.without(event.broker), (ops.Rejected(ops.UNREADABLE),))
         return Transition(after, actions)
 
 
@@ -389,7 +377,7 @@ class StartsOnce(MutantCluster):
 class ConvertsAtTheStart(MutantCluster):
     """The new binary writes its snapshots anew when it starts, in the format that it prefers."""
 
-    def opened(self, settings: Settings, new: frozenset[Store]) -> frozenset[Store]:
+    def opened(self, settings: Settings, new: frozenset[ops.Store]) -> frozenset[ops.Store]:
         return new | {"snapshot"} if settings.reads_new_format else new
 
 
@@ -397,7 +385,7 @@ class ConvertsAtTheStart(MutantCluster):
 class StartsOnAnything(MutantCluster):
     """A binary starts on a directory that it cannot read."""
 
-    def starts_on(self, settings: Settings, new: frozenset[Store]) -> bool:
+    def starts_on(self, settings: Settings, new: frozenset[ops.Store]) -> bool:
         return True
 
 

@@ -8,42 +8,34 @@ from kipcheck.conformance.core.values.edition import KIP_384, Edition
 from kipcheck.conformance.machines.symmetry import Renumbering, Symmetry
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.persistent_metadata import ops
 from kipcheck.conformance.protocols.persistent_metadata.laws import LAWS
 from kipcheck.conformance.protocols.persistent_metadata.model import Broker, PersistentCluster, State
-from kipcheck.conformance.protocols.persistent_metadata.ops import (
-    OPERATIONS,
-    Event,
-    Start,
-    Stop,
-    Store,
-    TopicFormat,
-    Write,
-)
 
 LINES = ("2.1", "2.2")
-STORES: tuple[Store, ...] = ("offsets", "snapshot", "zookeeper", "messages")
+STORES: tuple[ops.Store, ...] = ("offsets", "snapshot", "zookeeper", "messages")
 """A topic, a file of a broker, what all share, and messages: each kind of store once."""
 
 
-def _of_broker(broker: int, stores: int) -> Iterator[Event]:
+def _of_broker(broker: int, stores: int) -> Iterator[ops.Event]:
     """Every binary with all settings that it can have, pinned to one of both versions."""
-    yield Start(broker, "2.0")
-    yield Start(broker, "2.1", "2.1", "2.1", "2.1")
+    yield ops.Start(broker, "2.0")
+    yield ops.Start(broker, "2.1", "2.1", "2.1", "2.1")
     for between in LINES:
         for persistent in LINES:
             for format in LINES:
-                yield Start(broker, "2.2", between, persistent, format)
-    yield Stop(broker)
+                yield ops.Start(broker, "2.2", between, persistent, format)
+    yield ops.Stop(broker)
     for store in STORES[:stores]:
-        yield Write(broker, store)
+        yield ops.Write(broker, store)
 
 
 def _product(edition: Edition, scope: Scope) -> Product:
     brokers: int = scope["brokers"]
     of_broker = tuple(tuple(_of_broker(number, scope["stores"])) for number in range(brokers))
-    of_topic = tuple(map(TopicFormat, (None, *LINES) if scope["overrides"] else ()))
+    of_topic = tuple(map(ops.TopicFormat, (None, *LINES) if scope["overrides"] else ()))
 
-    def tried(state: State) -> Iterator[Event]:
+    def tried(state: State) -> Iterator[ops.Event]:
         """Of brokers that are alike, the events of the first one."""
         yield from of_topic
         seen = set()
@@ -58,8 +50,8 @@ def _product(edition: Edition, scope: Scope) -> Product:
         PersistentCluster(),
         within=lambda state: True,
         tried=tried,
-        step_of=OPERATIONS.step_of,
-        shorthand=OPERATIONS.shorthand,
+        step_of=ops.OPERATIONS.step_of,
+        shorthand=ops.OPERATIONS.shorthand,
         laws=LAWS,
         symmetry=Symmetry(partial(_canonical, brokers), _renumbered),
     )
@@ -80,8 +72,8 @@ def _order(broker: Broker) -> tuple[object, ...]:
     return settings, tuple(sorted(broker.new))
 
 
-def _renumbered(event: Event, numbers: Renumbering) -> Event:
-    return event if isinstance(event, TopicFormat) else replace(event, broker=numbers[event.broker])
+def _renumbered(event: ops.Event, numbers: Renumbering) -> ops.Event:
+    return event if isinstance(event, ops.TopicFormat) else replace(event, broker=numbers[event.broker])
 
 
 PLAYABLES = (
@@ -90,9 +82,9 @@ PLAYABLES = (
         about="a cluster with KIP-384's setting: brokers of three releases store in two formats, by three settings",
         editions=lambda edition: None if edition == KIP_384 else str(KIP_384),
         world=_product,
-        verbs=verbs(OPERATIONS),
+        verbs=verbs(ops.OPERATIONS),
         conversation=lambda edition: Conversation(
-            "cluster", PersistentCluster(), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+            "cluster", PersistentCluster(), ops.OPERATIONS.event_of, ops.OPERATIONS.parse_shorthand
         ),
         dials={
             "brokers": Bound(3, "number of brokers", (1, 2, 3)),

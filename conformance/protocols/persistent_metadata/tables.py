@@ -10,25 +10,15 @@ from itertools import product
 from typing import Any, Final, get_args
 
 from kipcheck.conformance.protocols.declare.check import Conversation
-from kipcheck.conformance.protocols.persistent_metadata.ops import (
-    OPERATIONS,
-    REPLICATED,
-    Event,
-    Read,
-    Start,
-    Stop,
-    Store,
-    TopicFormat,
-    Write,
-)
+from kipcheck.conformance.protocols.persistent_metadata import ops
 from kipcheck.conformance.protocols.persistent_metadata.settings import STEPS, Binary, admits, resolved
 from kipcheck.conformance.wire.stored_records import version_counts
 
 LAST_OLD, FIRST_NEW, LAST_NEW = "2.1-IV2", "2.2-IV0", "2.2-IV1"
 POINTS: Final = (LAST_OLD, FIRST_NEW, LAST_NEW)
 OLDEST: Final = next(iter(version_counts()))
-STORES: Final[tuple[Store, ...]] = get_args(Store)
-TOPICS: Final = tuple(each for each in STORES if each in REPLICATED)
+STORES: Final[tuple[ops.Store, ...]] = get_args(ops.Store)
+TOPICS: Final = tuple(each for each in STORES if each in ops.REPLICATED)
 OLDER: Final[tuple[Binary, ...]] = ("2.1", "2.0")
 NO_NAMES: Final = (
     "2.3",
@@ -55,8 +45,8 @@ def names() -> Iterator[str]:
     yield from NO_NAMES
 
 
-def _given(kind: str, lives: Iterable[Iterable[Event]]) -> tuple[Conversation, ...]:
-    return tuple(Conversation(tuple(map(OPERATIONS.step_of, each)), kind) for each in lives)
+def _given(kind: str, lives: Iterable[Iterable[ops.Event]]) -> tuple[Conversation, ...]:
+    return tuple(Conversation(tuple(map(ops.OPERATIONS.step_of, each)), kind) for each in lives)
 
 
 @cache
@@ -73,16 +63,16 @@ def configurations(subject: Any) -> Iterable[Conversation]:
     return _configurations()
 
 
-def _named(name: str) -> Iterator[Event]:
+def _named(name: str) -> Iterator[ops.Event]:
     for binary in ("2.2", *OLDER):
-        yield Start(0, binary, name, None, None)
-        yield Start(0, binary, None, name, OLDEST)
-        yield Start(0, binary, None, None, name)
-    yield Start(0, "2.2")
-    yield TopicFormat(name)
+        yield ops.Start(0, binary, name, None, None)
+        yield ops.Start(0, binary, None, name, OLDEST)
+        yield ops.Start(0, binary, None, None, name)
+    yield ops.Start(0, "2.2")
+    yield ops.TopicFormat(name)
 
 
-def _defaults() -> Iterator[tuple[Event, ...]]:
+def _defaults() -> Iterator[tuple[ops.Event, ...]]:
     binaries: tuple[tuple[Binary, tuple[str | None, ...]], ...] = (
         ("2.2", (None, *POINTS)),
         ("2.1", (None, "2.0-IV1", "2.1-IV0", LAST_OLD)),
@@ -90,18 +80,18 @@ def _defaults() -> Iterator[tuple[Event, ...]]:
     )
     for binary, points in binaries:
         for between, format in product(points, points):
-            yield tuple(Start(0, binary, between, persistent, format) for persistent in points)
+            yield tuple(ops.Start(0, binary, between, persistent, format) for persistent in points)
 
 
-def _bounds() -> Iterator[tuple[Event, ...]]:
+def _bounds() -> Iterator[tuple[ops.Event, ...]]:
     for one, other, topic in product(POINTS, POINTS, POINTS):
-        first, second = Start(0, "2.2", None, one, OLDEST), Start(1, "2.2", None, other, OLDEST)
-        yield first, second, TopicFormat(topic)
-        yield Start(0, "2.2"), TopicFormat(topic), second, Stop(0), first
+        first, second = ops.Start(0, "2.2", None, one, OLDEST), ops.Start(1, "2.2", None, other, OLDEST)
+        yield first, second, ops.TopicFormat(topic)
+        yield ops.Start(0, "2.2"), ops.TopicFormat(topic), second, ops.Stop(0), first
     for topic in (*POINTS, "2.0"):
         for older in OLDER:
-            yield Start(0, "2.2"), Start(1, older), TopicFormat(topic)
-            yield Start(0, "2.2"), TopicFormat(topic), Start(1, older)
+            yield ops.Start(0, "2.2"), ops.Start(1, older), ops.TopicFormat(topic)
+            yield ops.Start(0, "2.2"), ops.TopicFormat(topic), ops.Start(1, older)
 
 
 def _allowed(between: str, persistent: str, format: str) -> bool:
@@ -125,56 +115,83 @@ def formats(subject: Any) -> Iterable[Conversation]:
     return _formats()
 
 
-def _written(broker: int, stores: Iterable[Store] = STORES) -> Iterator[Event]:
+def _written(broker: int, stores: Iterable[ops.Store] = STORES) -> Iterator[ops.Event]:
     for store in stores:
-        yield Write(broker, store)
-        yield Write(broker, store, compatible=True)
-        yield Read(broker, store)
+        yield ops.Write(broker, store)
+        yield ops.Write(broker, store, compatible=True)
+        yield ops.Read(broker, store)
 
 
-def _gates() -> Iterator[tuple[Event, ...]]:
+def _gates() -> Iterator[tuple[ops.Event, ...]]:
     for between, persistent, format in product(POINTS, POINTS, POINTS):
         if _allowed(between, persistent, format):
-            yield Start(0, "2.2", between, persistent, format), *_written(0)
+            yield ops.Start(0, "2.2", between, persistent, format), *_written(0)
     for binary in OLDER:
-        yield Start(0, binary), *_written(0)
-        yield Start(0, binary, "1.1", "1.1", "1.1"), *_written(0)
+        yield ops.Start(0, binary), *_written(0)
+        yield ops.Start(0, binary, "1.1", "1.1", "1.1"), *_written(0)
 
 
-def _overrides() -> Iterator[tuple[Event, ...]]:
+def _overrides() -> Iterator[tuple[ops.Event, ...]]:
     for persistent, format, topic in product(POINTS, POINTS, POINTS):
         if _allowed(LAST_NEW, persistent, format) and topic <= persistent:
-            started = Start(0, "2.2", LAST_OLD, persistent, format)
-            yield started, TopicFormat(topic), Write(0, "messages"), Write(0, "offsets"), Read(0, "messages")
-            yield started, TopicFormat(topic), TopicFormat(None), Write(0, "messages")
+            started = ops.Start(0, "2.2", LAST_OLD, persistent, format)
+            yield (
+                started,
+                ops.TopicFormat(topic),
+                ops.Write(0, "messages"),
+                ops.Write(0, "offsets"),
+                ops.Read(0, "messages"),
+            )
+            yield started, ops.TopicFormat(topic), ops.TopicFormat(None), ops.Write(0, "messages")
 
 
-def _mixed_settings() -> Iterator[tuple[Event, ...]]:
+def _mixed_settings() -> Iterator[tuple[ops.Event, ...]]:
     """Each leader writes by its own settings."""
     for raised in (0, 1):
-        both = (Start(raised, "2.2"), Start(1 - raised, "2.2", None, LAST_OLD, LAST_OLD))
+        both = (ops.Start(raised, "2.2"), ops.Start(1 - raised, "2.2", None, LAST_OLD, LAST_OLD))
         for order in (both, both[::-1]):
             for store in STORES:
-                yield *order, Write(1 - raised, store), Write(raised, store), Read(raised, store)
+                yield *order, ops.Write(1 - raised, store), ops.Write(raised, store), ops.Read(raised, store)
 
 
-def _replicas() -> Iterator[tuple[Event, ...]]:
+def _replicas() -> Iterator[tuple[ops.Event, ...]]:
     """What a leader writes, every replica has: one that was there, one that comes later, and a new leader."""
-    follower = [Start(1, "2.2", between, persistent, LAST_OLD) for between, persistent in product(POINTS, POINTS)]
+    follower = [ops.Start(1, "2.2", between, persistent, LAST_OLD) for between, persistent in product(POINTS, POINTS)]
     for start, store in product(follower, TOPICS):
-        yield Start(0, "2.2"), start, Write(0, store), Read(1, store), Read(0, store)
-        yield Start(0, "2.2"), Write(0, store), start, Read(1, store), Write(1, store), Read(0, store)
-        yield Start(0, "2.2"), start, Write(0, store), Stop(0), Write(1, store), Read(1, store)
+        yield ops.Start(0, "2.2"), start, ops.Write(0, store), ops.Read(1, store), ops.Read(0, store)
+        yield (
+            ops.Start(0, "2.2"),
+            ops.Write(0, store),
+            start,
+            ops.Read(1, store),
+            ops.Write(1, store),
+            ops.Read(0, store),
+        )
+        yield ops.Start(0, "2.2"), start, ops.Write(0, store), ops.Stop(0), ops.Write(1, store), ops.Read(1, store)
     for store in TOPICS:
-        older = Start(0, "2.2", None, LAST_OLD, LAST_OLD)
-        yield older, Start(1, "2.2"), Write(0, store), Read(1, store), Read(0, store)
+        older = ops.Start(0, "2.2", None, LAST_OLD, LAST_OLD)
+        yield older, ops.Start(1, "2.2"), ops.Write(0, store), ops.Read(1, store), ops.Read(0, store)
 
 
-def _lowered() -> Iterator[tuple[Event, ...]]:
+def _lowered() -> Iterator[tuple[ops.Event, ...]]:
     for store in STORES:
-        lowered = Start(0, "2.2", LAST_OLD, LAST_OLD, LAST_OLD)
-        yield Start(0, "2.2"), Write(0, store), lowered, Read(0, store), Write(0, store), Read(0, store)
-        yield lowered, Write(0, store), Start(0, "2.2"), Read(0, store), Write(0, store), Read(0, store)
+        lowered = ops.Start(0, "2.2", LAST_OLD, LAST_OLD, LAST_OLD)
+        yield (
+            ops.Start(0, "2.2"),
+            ops.Write(0, store),
+            lowered,
+            ops.Read(0, store),
+            ops.Write(0, store),
+            ops.Read(0, store),
+        )
+        yield (
+            lowered,
+            ops.Write(0, store),
+            ops.Start(0, "2.2"),
+            ops.Read(0, store),
+            ops.Write(0, store),
+            ops.Read(0, store),
+        )
 
 
 @cache
@@ -191,25 +208,32 @@ def rolls(subject: Any) -> Iterable[Conversation]:
     return _rolls()
 
 
-def _ways_back() -> Iterator[tuple[Event, ...]]:
+def _ways_back() -> Iterator[tuple[ops.Event, ...]]:
     for store, between, older in product(STORES, (FIRST_NEW, LAST_NEW), OLDER):
         for format in (LAST_OLD, "2.0"):
-            newer = Start(0, "2.2", between, LAST_OLD, format)
-            yield newer, Write(0, store), Write(0, store, True), Start(0, older), Read(0, store), Write(0, store)
+            newer = ops.Start(0, "2.2", between, LAST_OLD, format)
+            yield (
+                newer,
+                ops.Write(0, store),
+                ops.Write(0, store, True),
+                ops.Start(0, older),
+                ops.Read(0, store),
+                ops.Write(0, store),
+            )
 
 
-def _no_ways_back() -> Iterator[tuple[Event, ...]]:
+def _no_ways_back() -> Iterator[tuple[ops.Event, ...]]:
     for store, persistent, older in product(STORES, (FIRST_NEW, LAST_NEW), OLDER):
-        raised = Start(0, "2.2", LAST_OLD, persistent, persistent)
-        yield raised, Write(0, store), Start(0, older), raised, Read(0, store), Write(0, store)
-        yield raised, Write(0, store, True), Start(0, "2.2", LAST_OLD, LAST_OLD, LAST_OLD), Write(0, store)
+        raised = ops.Start(0, "2.2", LAST_OLD, persistent, persistent)
+        yield raised, ops.Write(0, store), ops.Start(0, older), raised, ops.Read(0, store), ops.Write(0, store)
+        yield raised, ops.Write(0, store, True), ops.Start(0, "2.2", LAST_OLD, LAST_OLD, LAST_OLD), ops.Write(0, store)
 
 
-def _beside() -> Iterator[tuple[Event, ...]]:
+def _beside() -> Iterator[tuple[ops.Event, ...]]:
     """A broker with an older binary beside one that writes the new format."""
     for store, older in product(STORES, OLDER):
-        newer, other = Start(0, "2.2", None, None, "2.0"), Start(1, older, None, None, "2.0")
-        raised = Start(0, "2.2", LAST_OLD, LAST_NEW, LAST_NEW)
-        yield newer, other, Write(0, store), Read(1, store), Write(1, store)
-        yield raised, other, Write(0, store), Read(1, store), Write(1, store), Read(0, store)
-        yield raised, Write(0, store), other, Read(0, store)
+        newer, other = ops.Start(0, "2.2", None, None, "2.0"), ops.Start(1, older, None, None, "2.0")
+        raised = ops.Start(0, "2.2", LAST_OLD, LAST_NEW, LAST_NEW)
+        yield newer, other, ops.Write(0, store), ops.Read(1, store), ops.Write(1, store)
+        yield raised, other, ops.Write(0, store), ops.Read(1, store), ops.Write(1, store), ops.Read(0, store)
+        yield raised, ops.Write(0, store), other, ops.Read(0, store)

@@ -10,116 +10,78 @@ from itertools import chain
 from typing import TypeAlias, assert_never
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.store_upgrade.ops import (
-    DOWNGRADE,
-    IN_MEMORY,
-    INVALID_CONFIG,
-    MODES,
-    NEW,
-    NO_TIMESTAMP,
-    NOT_ASSIGNED,
-    NOT_READY,
-    NOT_RUNNING,
-    NOT_SERVING,
-    OLD,
-    TASKS,
-    UNKNOWN_VERSION,
-    Action,
-    Append,
-    Changelog,
-    Convert,
-    Converted,
-    Event,
-    Found,
-    Get,
-    Kill,
-    Logged,
-    Lose,
-    Place,
-    Processed,
-    Put,
-    PutIfAbsent,
-    ReadChangelog,
-    Rebalance,
-    Rebalanced,
-    Rejected,
-    Replay,
-    Replayed,
-    Share,
-    Start,
-    Stop,
-    Stopped,
-    Swap,
-)
+from kipcheck.conformance.protocols.store_upgrade import ops
 from kipcheck.conformance.protocols.store_upgrade.records import for_new_store, for_store, having, stamped, unstamped
 from kipcheck.conformance.protocols.store_upgrade.state import NO_TASKS, Directory, Instance, State, Store, TaskSet
 from kipcheck.conformance.protocols.store_upgrade.subscription import Subscription, written
 
-Result: TypeAlias = Transition[State, Action]
+Result: TypeAlias = Transition[State, ops.Action]
 Shares: TypeAlias = dict[str, tuple[TaskSet, TaskSet]]
 """Instance -> its active and its standby tasks."""
 
 
 def refused(state: State, error: str, offset: int | None = None) -> Result:
-    return Transition(state, (Rejected(error, offset),))
+    return Transition(state, (ops.Rejected(error, offset),))
 
 
 class StoreUpgrade:
     """``tasks``: those of the application."""
 
-    tasks: Sequence[int] = TASKS
+    tasks: Sequence[int] = ops.TASKS
 
-    def __init__(self, tasks: Sequence[int] = TASKS) -> None:
+    def __init__(self, tasks: Sequence[int] = ops.TASKS) -> None:
         self.tasks = tasks
 
     def initial(self) -> State:
         return State()
 
-    def step(self, state: State, event: Event, /) -> Result:
+    def step(self, state: State, event: ops.Event, /) -> Result:
         match event:
-            case Start():
+            case ops.Start():
                 return self.start(state, event)
-            case Stop(name) | Kill(name) | Lose(name):
+            case ops.Stop(name) | ops.Kill(name) | ops.Lose(name):
                 return self.ended(state, state.instance(name), event)
-            case Rebalance(leader):
+            case ops.Rebalance(leader):
                 return self.rebalance(state, leader)
-            case Append(task, key, value, timestamp, version):
-                return self.append(state, task, Logged(key, value, timestamp, version))
-            case Put(task, key, value, timestamp):
+            case ops.Append(task, key, value, timestamp, version):
+                return self.append(state, task, ops.Logged(key, value, timestamp, version))
+            case ops.Put(task, key, value, timestamp):
                 after, owner, store = self.owner(state, task)
                 if owner is None or store is None:
                     return self.unserved(after, task)
                 after = self.put(after, owner, event)
-                return Transition(after, (Processed(owner.name, store.place),))
-            case PutIfAbsent() | Get():
+                return Transition(after, (ops.Processed(owner.name, store.place),))
+            case ops.PutIfAbsent() | ops.Get():
                 return self.read(state, event)
-            case Replay():
+            case ops.Replay():
                 return self.replay(state, event)
-            case Swap(name, task):
+            case ops.Swap(name, task):
                 if not self.swappable(state, state.instance(name), task):
-                    return refused(state, NOT_READY)
+                    return refused(state, ops.NOT_READY)
                 return Transition(state.having(self.swapped(state.instance(name), task)))
-            case ReadChangelog(task):
-                return Transition(state, (Changelog(state.changelogs[task]),))
-            case Convert(value, timestamp, version):
+            case ops.ReadChangelog(task):
+                return Transition(state, (ops.Changelog(state.changelogs[task]),))
+            case ops.Convert(value, timestamp, version):
                 try:
-                    return Transition(state, (Converted(self.converted(Logged("", value, timestamp, version))),))
+                    return Transition(
+                        state, (ops.Converted(self.converted(ops.Logged("", value, timestamp, version))),)
+                    )
                 except (LookupError, ValueError):
-                    return refused(state, UNKNOWN_VERSION)
+                    return refused(state, ops.UNKNOWN_VERSION)
             case _:
                 assert_never(event)
 
     # Instances
 
-    def start(self, state: State, event: Start) -> Result:
+    def start(self, state: State, event: ops.Start) -> Result:
         had = state.instance(event.instance)
         if had.live:
             had = self.stopped(had)
             state = state.having(had)
         if event.code != "old" and not self.knows(event.mode):
-            return refused(state, INVALID_CONFIG)
-        if event.code == "old" and any(each.version == NEW for each in chain(*state.changelogs)):
-            return refused(state, DOWNGRADE)
+            return refused(state, ops.INVALID_CONFIG)
+        if event.code == "old" and any(each.version == ops.NEW for each in chain(*state.changelogs)):
+            return refused(state, ops.DOWNGRADE)
         made = replace(
             had, code=event.code, mode=event.mode, metadata=event.metadata, live=True, joined=False,
             active=NO_TASKS, standby=NO_TASKS, mirrored=NO_TASKS,
@@ -131,7 +93,7 @@ class StoreUpgrade:
 
     def knows(self, mode: str | None) -> bool:
         """Whether upgrade.mode takes this value."""
-        return mode in MODES
+        return mode in ops.MODES
 
     def recovered(self, directory: Directory) -> Directory:
         """The directory of a task whose swap was ended by a kill."""
@@ -143,17 +105,17 @@ class StoreUpgrade:
                 instance = instance.having(task, replace(each, active=each.active.saved()))
         return instance.ended()
 
-    def ended(self, state: State, instance: Instance, event: Stop | Kill | Lose) -> Result:
-        if instance.live is isinstance(event, Lose):
-            return refused(state, NOT_RUNNING)
+    def ended(self, state: State, instance: Instance, event: ops.Stop | ops.Kill | ops.Lose) -> Result:
+        if instance.live is isinstance(event, ops.Lose):
+            return refused(state, ops.NOT_RUNNING)
         match event:
-            case Stop():
-                return Transition(state.having(self.stopped(instance)), (Stopped(self.leaves(instance)),))
-            case Lose():
+            case ops.Stop():
+                return Transition(state.having(self.stopped(instance)), (ops.Stopped(self.leaves(instance)),))
+            case ops.Lose():
                 return Transition(state.having(replace(instance, directories=())))
         if event.swapping is not None:
             if not self.swappable(state, instance, event.swapping):
-                return refused(state, NOT_READY)
+                return refused(state, ops.NOT_READY)
             prepared = instance.directory(event.swapping).prepared
             instance = instance.having(event.swapping, Directory(None, prepared, swapping=True))
         for task, each in instance.directories:
@@ -174,7 +136,7 @@ class StoreUpgrade:
     def rebalance(self, state: State, named: str | None) -> Result:
         live = state.live
         if not live:
-            return refused(state, NOT_RUNNING)
+            return refused(state, ops.NOT_RUNNING)
         leader = next((each for each in live if each.name == named), live[0])
         subscriptions = {each.name: self.subscriptions(each, leader) for each in live}
         plain = [each for each in live if not self.reads_mark(subscriptions[each.name][-1], each)]
@@ -193,12 +155,12 @@ class StoreUpgrade:
             member = self.with_directories(member)
             after = after.having(member)
             shares.append(
-                Share(
+                ops.Share(
                     each.name, tuple(map(written, subscriptions[each.name])), tuple(sorted(member.active)),
                     tuple(sorted(member.standby)), tuple(sorted(self.upgrades(member))),
                 )
             )  # fmt: skip
-        return Transition(after, (Rebalanced(tuple(shares)),))
+        return Transition(after, (ops.Rebalanced(tuple(shares)),))
 
     def subscriptions(self, instance: Instance, leader: Instance) -> tuple[Subscription, ...]:
         """One for each round: a leader answers a version above its own with its own, which the member uses then."""
@@ -244,7 +206,7 @@ class StoreUpgrade:
 
     def prepares(self, instance: Instance, task: int) -> bool:
         directory = instance.directory(task)
-        if instance.code != "builder" or task == IN_MEMORY or _is_new(directory.active):
+        if instance.code != "builder" or task == ops.IN_MEMORY or _is_new(directory.active):
             return False
         if task in instance.mirrored or instance.mode == "in_place":
             return True
@@ -254,11 +216,11 @@ class StoreUpgrade:
         """Whether an upgrade has begun, or has to: then it is finished before the task is processed."""
         return not _is_new(directory.active) and (directory.active is not None or directory.prepared is not None)
 
-    def serves_from(self, instance: Instance, task: int) -> Place | None:
+    def serves_from(self, instance: Instance, task: int) -> ops.Place | None:
         """The kind of store from which an instance serves a task; None: it does not serve it yet."""
         if instance.code in ("old", "plain"):
             return "old"
-        if instance.code == "timestamped" or task == IN_MEMORY or _is_new(instance.directory(task).active):
+        if instance.code == "timestamped" or task == ops.IN_MEMORY or _is_new(instance.directory(task).active):
             return "new"
         if instance.mode == "in_place":
             return "old"
@@ -298,10 +260,12 @@ class StoreUpgrade:
         return state.having(owner), owner, store
 
     def unserved(self, state: State, task: int) -> Result:
-        bad = next((at for at, each in enumerate(state.changelogs[task]) if each.version not in (OLD, NEW)), None)
-        return refused(state, NOT_SERVING, bad)
+        bad = next(
+            (at for at, each in enumerate(state.changelogs[task]) if each.version not in (ops.OLD, ops.NEW)), None
+        )
+        return refused(state, ops.NOT_SERVING, bad)
 
-    def filled(self, store: Store, log: Sequence[Logged], most: int | None) -> Store:
+    def filled(self, store: Store, log: Sequence[ops.Logged], most: int | None) -> Store:
         """The store after so many records; before one that it cannot read."""
         contents, position = store.contents, store.position
         for record in log[position : None if most is None else position + most]:
@@ -312,21 +276,21 @@ class StoreUpgrade:
             contents, position = having(contents, record.key, value), position + 1
         return replace(store, contents=contents, position=position)
 
-    def restored(self, record: Logged, place: Place) -> str | None:
+    def restored(self, record: ops.Logged, place: ops.Place) -> str | None:
         """The bytes that a store gets of a record of its changelog."""
         return for_store(record, place)
 
-    def converted(self, record: Logged) -> str | None:
+    def converted(self, record: ops.Logged) -> str | None:
         return for_new_store(record)
 
-    def append(self, state: State, task: int, record: Logged) -> Result:
-        if record.version != OLD and any(each.code == "old" for each in state.live):
-            return refused(state, DOWNGRADE)
-        if record.version == NEW and record.value is not None:
+    def append(self, state: State, task: int, record: ops.Logged) -> Result:
+        if record.version != ops.OLD and any(each.code == "old" for each in state.live):
+            return refused(state, ops.DOWNGRADE)
+        if record.version == ops.NEW and record.value is not None:
             record = replace(record, value=stamped(record.value, record.timestamp))
         return Transition(state.appending(task, record))
 
-    def put(self, state: State, owner: Instance, event: Put) -> State:
+    def put(self, state: State, owner: Instance, event: ops.Put) -> State:
         """The record is in the store and in the changelog."""
         had = owner.directory(event.task)
         store = had.active
@@ -338,53 +302,53 @@ class StoreUpgrade:
         )  # fmt: skip
         return state.appending(event.task, record).having(owner.having(event.task, replace(had, active=after)))
 
-    def logged(self, state: State, store: Store, event: Put) -> Logged:
+    def logged(self, state: State, store: Store, event: ops.Put) -> ops.Logged:
         """The record of the changelog: in the new format if all members of the group can read it."""
         if store.place == "old" or not state.headers or event.value is None:
-            return Logged(event.key, event.value, event.timestamp, OLD)
-        return Logged(event.key, stamped(event.value, event.timestamp), event.timestamp, NEW)
+            return ops.Logged(event.key, event.value, event.timestamp, ops.OLD)
+        return ops.Logged(event.key, stamped(event.value, event.timestamp), event.timestamp, ops.NEW)
 
-    def stored(self, event: Put, place: Place) -> str | None:
+    def stored(self, event: ops.Put, place: ops.Place) -> str | None:
         if event.value is None or place == "old":
             return event.value
         return stamped(event.value, event.timestamp)
 
-    def read(self, state: State, event: PutIfAbsent | Get) -> Result:
+    def read(self, state: State, event: ops.PutIfAbsent | ops.Get) -> Result:
         after, owner, store = self.owner(state, event.task)
         if owner is None or store is None:
             return self.unserved(after, event.task)
         had = dict(store.contents).get(event.key)
         value, timestamp = (None, None) if had is None else self.shown(had, store.place)
-        if isinstance(event, PutIfAbsent) and self.absent(value):
-            after = self.put(after, owner, Put(event.task, event.key, event.value, event.timestamp))
-        return Transition(after, (Found(owner.name, store.place, value, timestamp),))
+        if isinstance(event, ops.PutIfAbsent) and self.absent(value):
+            after = self.put(after, owner, ops.Put(event.task, event.key, event.value, event.timestamp))
+        return Transition(after, (ops.Found(owner.name, store.place, value, timestamp),))
 
-    def shown(self, stored: str, place: Place) -> tuple[str, int]:
+    def shown(self, stored: str, place: ops.Place) -> tuple[str, int]:
         """Value and timestamp; the proxy of an old store fills in the timestamp."""
-        return unstamped(stored) if place == "new" else (stored, NO_TIMESTAMP)
+        return unstamped(stored) if place == "new" else (stored, ops.NO_TIMESTAMP)
 
     def absent(self, value: str | None) -> bool:
         return value is None
 
     # The upgrade
 
-    def replay(self, state: State, event: Replay) -> Result:
+    def replay(self, state: State, event: ops.Replay) -> Result:
         instance, task = state.instance(event.instance), event.task
         if not instance.live:
-            return refused(state, NOT_RUNNING)
+            return refused(state, ops.NOT_RUNNING)
         if task not in self.mine(instance):
-            return refused(state, NOT_ASSIGNED)
+            return refused(state, ops.NOT_ASSIGNED)
         had, log = instance.directory(task), state.changelogs[task]
         prepares = self.prepares(instance, task)
         store = had.prepared if prepares else had.active
         if store is None:
-            return refused(state, NOT_ASSIGNED)
+            return refused(state, ops.NOT_ASSIGNED)
         filled = self.filled(store, log, event.most)
         if filled.position < len(log) and filled.position < store.position + (event.most or len(log)):
-            return refused(state, UNKNOWN_VERSION, filled.position)
+            return refused(state, ops.UNKNOWN_VERSION, filled.position)
         after = replace(had, prepared=filled.saved()) if prepares else replace(had, active=filled)
         finished = self.finished(instance, task, filled, len(log)) if prepares else None
-        answer = Replayed(filled.position, len(log), finished)
+        answer = ops.Replayed(filled.position, len(log), finished)
         return Transition(self.replayed(state.having(instance.having(task, after)), task), (answer,))
 
     def replayed(self, state: State, task: int) -> State:
@@ -409,12 +373,12 @@ class StoreUpgrade:
     def swapped(self, instance: Instance, task: int) -> Instance:
         return instance.having(task, Directory(active=instance.directory(task).prepared))
 
-    def enabled(self, state: State, /) -> Iterable[Event]:
+    def enabled(self, state: State, /) -> Iterable[ops.Event]:
         return ()
 
-    def accepts(self, state: State, event: Event) -> bool:
+    def accepts(self, state: State, event: ops.Event) -> bool:
         """Whether ``step`` accepts the event."""
-        return not any(isinstance(each, Rejected) for each in self.step(state, event).actions)
+        return not any(isinstance(each, ops.Rejected) for each in self.step(state, event).actions)
 
 
 def _is_new(store: Store | None) -> bool:

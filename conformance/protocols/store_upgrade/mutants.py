@@ -5,29 +5,10 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
+from kipcheck.conformance.protocols.store_upgrade import ops
 from kipcheck.conformance.protocols.store_upgrade.invariants.group import GROUP
 from kipcheck.conformance.protocols.store_upgrade.invariants.stores import CHANGELOG, STORES
 from kipcheck.conformance.protocols.store_upgrade.model import Result, Shares, StoreUpgrade
-from kipcheck.conformance.protocols.store_upgrade.ops import (
-    IN_MEMORY,
-    NEW,
-    NOT_READY,
-    NOT_RUNNING,
-    OLD,
-    OPERATIONS,
-    Changelog,
-    Event,
-    Get,
-    Logged,
-    Place,
-    Put,
-    PutIfAbsent,
-    ReadChangelog,
-    Rejected,
-    Replay,
-    Replayed,
-    Stop,
-)
 from kipcheck.conformance.protocols.store_upgrade.records import having, stamped
 from kipcheck.conformance.protocols.store_upgrade.state import NO_TASKS, Directory, Instance, State, Store, TaskSet
 from kipcheck.conformance.protocols.store_upgrade.subscription import Subscription
@@ -36,12 +17,12 @@ from kipcheck.conformance.protocols.store_upgrade.subscription import Subscripti
 class Upgrading(MachineMutant, StoreUpgrade):
     """The reference machine as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
 
 
-changelog = mutants_of(CHANGELOG, OPERATIONS.machine)
-stores = mutants_of(STORES, OPERATIONS.machine)
-group = mutants_of(GROUP, OPERATIONS.machine)
+changelog = mutants_of(CHANGELOG, ops.OPERATIONS.machine)
+stores = mutants_of(STORES, ops.OPERATIONS.machine)
+group = mutants_of(GROUP, ops.OPERATIONS.machine)
 NEW_STORE = "start a timestamped; rebalance"
 LOGGED = "append 0 61=31 at 5 version 1"
 WAITS = "start a plain; rebalance; start a builder; rebalance"
@@ -54,23 +35,23 @@ WAITS = "start a plain; rebalance; start a builder; rebalance"
 class ConvertsTwice(Upgrading):
     """The converter does not read the header, and converts records of the new format again."""
 
-    def converted(self, record: Logged) -> str | None:
-        return super().converted(replace(record, version=OLD))
+    def converted(self, record: ops.Logged) -> str | None:
+        return super().converted(replace(record, version=ops.OLD))
 
 
 @changelog("converts", "convert =31 at 5 version 3")
 class ConvertsAnything(Upgrading):
     """A record of an unknown version is taken for one of the new format."""
 
-    def converted(self, record: Logged) -> str | None:
-        return record.value if record.version not in (OLD, NEW) else super().converted(record)
+    def converted(self, record: ops.Logged) -> str | None:
+        return record.value if record.version not in (ops.OLD, ops.NEW) else super().converted(record)
 
 
 @changelog("converts", "convert =31 at -1 version 1")
 class ConvertsNoTimestampToZero(Upgrading):
     """A record of the old format whose timestamp is -1 gets timestamp 0."""
 
-    def converted(self, record: Logged) -> str | None:
+    def converted(self, record: ops.Logged) -> str | None:
         return super().converted(replace(record, timestamp=0) if record.timestamp == -1 else record)
 
 
@@ -78,15 +59,15 @@ class ConvertsNoTimestampToZero(Upgrading):
 class ConvertsNothing(Upgrading):
     """A record of the old format stays as it is."""
 
-    def converted(self, record: Logged) -> str | None:
-        return record.value if record.version == OLD else super().converted(record)
+    def converted(self, record: ops.Logged) -> str | None:
+        return record.value if record.version == ops.OLD else super().converted(record)
 
 
 @changelog("converts", "convert =31 at -2 version 1")
 class RefusesTimestampsBelowZero(Upgrading):
     """A record whose timestamp is below zero is refused."""
 
-    def converted(self, record: Logged) -> str | None:
+    def converted(self, record: ops.Logged) -> str | None:
         if record.timestamp < -1:
             raise LookupError(record.timestamp)
         return super().converted(record)
@@ -96,8 +77,8 @@ class RefusesTimestampsBelowZero(Upgrading):
 class DecidesOnce(Upgrading):
     """A store takes all records of its changelog for records of the old format."""
 
-    def restored(self, record: Logged, place: Place) -> str | None:
-        return super().restored(replace(record, version=OLD), place)
+    def restored(self, record: ops.Logged, place: ops.Place) -> str | None:
+        return super().restored(replace(record, version=ops.OLD), place)
 
 
 @changelog(
@@ -107,7 +88,7 @@ class DecidesOnce(Upgrading):
 class SkipsTombstones(Upgrading):
     """A store that is filled from its changelog skips tombstones."""
 
-    def filled(self, store: Store, log: Sequence[Logged], most: int | None) -> Store:
+    def filled(self, store: Store, log: Sequence[ops.Logged], most: int | None) -> Store:
         whole = super().filled(store, log, most)
         contents = store.contents
         for record in log[store.position : whole.position]:
@@ -140,8 +121,10 @@ class EmptiesInTheSwap(Upgrading):
 class SkipsUnknownRecords(Upgrading):
     """A store that is filled from its changelog skips records of an unknown version."""
 
-    def filled(self, store: Store, log: Sequence[Logged], most: int | None) -> Store:
-        known = [each if each.version in (OLD, NEW) else replace(each, version=OLD, value=None) for each in log]
+    def filled(self, store: Store, log: Sequence[ops.Logged], most: int | None) -> Store:
+        known = [
+            each if each.version in (ops.OLD, ops.NEW) else replace(each, version=ops.OLD, value=None) for each in log
+        ]
         return super().filled(store, known, most)
 
 
@@ -149,8 +132,8 @@ class SkipsUnknownRecords(Upgrading):
 class ForgetsTimestampsInRestores(Upgrading):
     """A record of the old format is restored as if it had no timestamp."""
 
-    def restored(self, record: Logged, place: Place) -> str | None:
-        unknown = replace(record, timestamp=-1) if record.version == OLD else record
+    def restored(self, record: ops.Logged, place: ops.Place) -> str | None:
+        unknown = replace(record, timestamp=-1) if record.version == ops.OLD else record
         return super().restored(unknown, place)
 
 
@@ -158,7 +141,7 @@ class ForgetsTimestampsInRestores(Upgrading):
 class ForgetsTimestampsOfAggregations(Upgrading):
     """An aggregation writes its value without the timestamp of the record behind it."""
 
-    def stored(self, event: Put, place: Place) -> str | None:
+    def stored(self, event: ops.Put, place: ops.Place) -> str | None:
         return super().stored(replace(event, timestamp=-1) if event.operator == "aggregation" else event, place)
 
 
@@ -166,7 +149,7 @@ class ForgetsTimestampsOfAggregations(Upgrading):
 class InventsTimestamps(Upgrading):
     """The proxy of an old store returns timestamp 0 for each value."""
 
-    def shown(self, stored: str, place: Place) -> tuple[str, int]:
+    def shown(self, stored: str, place: ops.Place) -> tuple[str, int]:
         return super().shown(stored, place) if place == "new" else (stored, 0)
 
 
@@ -182,7 +165,7 @@ class PutsWhatIsThere(Upgrading):
 class TakesOldStoresForAbsent(Upgrading):
     """Through the proxy a put for an absent key does not look into the old store."""
 
-    def read(self, state: State, event: PutIfAbsent | Get) -> Result:
+    def read(self, state: State, event: ops.PutIfAbsent | ops.Get) -> Result:
         _, _, store = self.owner(state, event.task)
         self.is_old = store is not None and store.place == "old"
         return super().read(state, event)
@@ -203,9 +186,9 @@ class PutsNothingWhatIsAbsent(Upgrading):
 class LogsNothing(Upgrading):
     """A record is in the store, and not in its changelog."""
 
-    def step(self, state: State, event: Event, /) -> Result:
-        if isinstance(event, ReadChangelog):
-            return Transition(state, (Changelog(()),))
+    def step(self, state: State, event: ops.Event, /) -> Result:
+        if isinstance(event, ops.ReadChangelog):
+            return Transition(state, (ops.Changelog(()),))
         return super().step(state, event)
 
 
@@ -217,9 +200,9 @@ class WritesBack(Upgrading):
             state = state.appending(task, record)
         return state
 
-    def written_back(self, log: Sequence[Logged]) -> Sequence[Logged]:
-        old = [each for each in log if each.version == OLD and each.value is not None]
-        return [replace(each, value=stamped(each.value or "", each.timestamp), version=NEW) for each in old[:1]]
+    def written_back(self, log: Sequence[ops.Logged]) -> Sequence[ops.Logged]:
+        old = [each for each in log if each.version == ops.OLD and each.value is not None]
+        return [replace(each, value=stamped(each.value or "", each.timestamp), version=ops.NEW) for each in old[:1]]
 
 
 @changelog(
@@ -234,7 +217,7 @@ class WritesBackOldValues(WritesBack):
 class WritesBackWithoutAHeader(WritesBack):
     """A record is written back without the version of its format."""
 
-    def written_back(self, log: Sequence[Logged]) -> Sequence[Logged]:
+    def written_back(self, log: Sequence[ops.Logged]) -> Sequence[ops.Logged]:
         return log[-1:]
 
 
@@ -250,7 +233,7 @@ class WritesBackEachTime(WritesBack):
 class StopsInPlace(Upgrading):
     """An upgrade in place interrupts processing until the new store is there."""
 
-    def serves_from(self, instance: Instance, task: int) -> Place | None:
+    def serves_from(self, instance: Instance, task: int) -> ops.Place | None:
         found = super().serves_from(instance, task)
         return None if found == "old" and self.prepares(instance, task) else found
 
@@ -259,7 +242,7 @@ class StopsInPlace(Upgrading):
 class ServesTheNewStoreAtOnce(Upgrading):
     """In the mode in_place the new store serves."""
 
-    def serves_from(self, instance: Instance, task: int) -> Place | None:
+    def serves_from(self, instance: Instance, task: int) -> ops.Place | None:
         found = super().serves_from(instance, task)
         return "new" if found == "old" and instance.code == "builder" else found
 
@@ -279,7 +262,7 @@ class PreparesActiveTasksOnly(Upgrading):
 class ServesBeforeTheSwap(Upgrading):
     """A task is processed from its old store while the new one is prepared, outside of the mode in_place."""
 
-    def serves_from(self, instance: Instance, task: int) -> Place | None:
+    def serves_from(self, instance: Instance, task: int) -> ops.Place | None:
         return super().serves_from(instance, task) or "old"
 
 
@@ -321,14 +304,14 @@ class PreparesMemory(Upgrading):
 
     def upgrades(self, instance: Instance) -> TaskSet:
         found = super().upgrades(instance)
-        return found | (instance.active & {IN_MEMORY}) if instance.mode == "in_place" else found
+        return found | (instance.active & {ops.IN_MEMORY}) if instance.mode == "in_place" else found
 
 
 @stores("serves-on", "start a plain; rebalance; get 0 61")
 class StopsUnchangedCode(Upgrading):
     """Code without a change is held up, as if it had an upgrade to finish."""
 
-    def serves_from(self, instance: Instance, task: int) -> Place | None:
+    def serves_from(self, instance: Instance, task: int) -> ops.Place | None:
         return None if instance.code == "plain" else super().serves_from(instance, task)
 
 
@@ -336,7 +319,7 @@ class StopsUnchangedCode(Upgrading):
 class ChangesTheFormatOfUnchangedCode(Upgrading):
     """With the new jar every store has timestamps, whether the code asks for them or not."""
 
-    def serves_from(self, instance: Instance, task: int) -> Place | None:
+    def serves_from(self, instance: Instance, task: int) -> ops.Place | None:
         return "new" if instance.code == "plain" else super().serves_from(instance, task)
 
 
@@ -346,7 +329,7 @@ class UpgradesAgain(Upgrading):
 
     def upgrades(self, instance: Instance) -> TaskSet:
         swapped = frozenset(task for task, each in instance.directories if each.active and each.active.place == "new")
-        again = swapped - {IN_MEMORY} if instance.code == "builder" else frozenset()
+        again = swapped - {ops.IN_MEMORY} if instance.code == "builder" else frozenset()
         return super().upgrades(instance) | (again & self.mine(instance))
 
 
@@ -362,10 +345,10 @@ class SwapsNothing(Upgrading):
 class ReportsNoProgress(Upgrading):
     """A preparation reports neither how far it is nor where the changelog ends."""
 
-    def replay(self, state: State, event: Replay) -> Result:
+    def replay(self, state: State, event: ops.Replay) -> Result:
         after, actions = super().replay(state, event)
         return Transition(
-            after, tuple(Replayed(0, 0, None) if isinstance(each, Replayed) else each for each in actions)
+            after, tuple(ops.Replayed(0, 0, None) if isinstance(each, ops.Replayed) else each for each in actions)
         )
 
 
@@ -373,10 +356,10 @@ class ReportsNoProgress(Upgrading):
 class ReplaysNothing(Upgrading):
     """A replay reads no record."""
 
-    def replay(self, state: State, event: Replay) -> Result:
+    def replay(self, state: State, event: ops.Replay) -> Result:
         after, actions = super().replay(state, event)
         return Transition(
-            after, tuple(replace(each, position=0) if isinstance(each, Replayed) else each for each in actions)
+            after, tuple(replace(each, position=0) if isinstance(each, ops.Replayed) else each for each in actions)
         )
 
 
@@ -432,7 +415,7 @@ class StopsMixedGroups(Upgrading):
 
     def rebalance(self, state: State, named: str | None) -> Result:
         if len({each.code for each in state.live}) > 1:
-            return Transition(state, (Rejected(NOT_RUNNING),))
+            return Transition(state, (ops.Rejected(ops.NOT_RUNNING),))
         return super().rebalance(state, named)
 
 
@@ -440,8 +423,12 @@ class StopsMixedGroups(Upgrading):
 class NeverStops(Upgrading):
     """An instance refuses to stop."""
 
-    def step(self, state: State, event: Event, /) -> Result:
-        return Transition(state, (Rejected(NOT_READY),)) if isinstance(event, Stop) else super().step(state, event)
+    def step(self, state: State, event: ops.Event, /) -> Result:
+        return (
+            Transition(state, (ops.Rejected(ops.NOT_READY),))
+            if isinstance(event, ops.Stop)
+            else super().step(state, event)
+        )
 
 
 @group("marked", "start r builder mode roll_over; rebalance")

@@ -5,22 +5,9 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.values.edition import KIP_258, Edition
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.store_upgrade import ops
 from kipcheck.conformance.protocols.store_upgrade.laws import LAWS
 from kipcheck.conformance.protocols.store_upgrade.model import StoreUpgrade
-from kipcheck.conformance.protocols.store_upgrade.ops import (
-    KEYS,
-    OPERATIONS,
-    TASKS,
-    VALUES,
-    Event,
-    Kill,
-    Put,
-    Rebalance,
-    Replay,
-    Start,
-    Stop,
-    Swap,
-)
 from kipcheck.conformance.protocols.store_upgrade.state import State
 from kipcheck.conformance.protocols.store_upgrade.strategies import PATHS, Stage
 
@@ -35,43 +22,43 @@ def _stages(scope: Scope) -> dict[str, tuple[Stage, ...]]:
     return stages
 
 
-def _events(state: State, scope: Scope, stages: dict[str, tuple[Stage, ...]]) -> Iterator[Event]:
+def _events(state: State, scope: Scope, stages: dict[str, tuple[Stage, ...]]) -> Iterator[ops.Event]:
     """Starts and restarts go along the path; kills and records are limited."""
-    tasks = TASKS[: scope["tasks"]]
+    tasks = ops.TASKS[: scope["tasks"]]
     for name, own in stages.items():
         had = state.instance(name)
         ran = had in state.instances
         at = own.index((had.code, had.mode)) if ran else -1
         if not had.live and ran:
-            yield Start(name, *own[at], metadata=4 if name in "rs" else 3)
+            yield ops.Start(name, *own[at], metadata=4 if name in "rs" else 3)
         if at + 1 < len(own):
-            yield Start(name, *own[at + 1], metadata=4 if name in "rs" else 3)
+            yield ops.Start(name, *own[at + 1], metadata=4 if name in "rs" else 3)
         if had.live:
             if scope["path"] == "roll-over":
-                yield Stop(name)
+                yield ops.Stop(name)
             if state.kills < scope["crashes"]:
-                yield Kill(name)
-                yield from (Kill(name, task) for task in tasks)
+                yield ops.Kill(name)
+                yield from (ops.Kill(name, task) for task in tasks)
             for task in tasks:
-                yield Replay(name, task)
-                yield Swap(name, task)
+                yield ops.Replay(name, task)
+                yield ops.Swap(name, task)
     if any(not each.joined for each in state.live) or any(each.joined and not each.live for each in state.instances):
-        yield from (Rebalance(each.name) for each in state.live)
+        yield from (ops.Rebalance(each.name) for each in state.live)
     for task in tasks:
         if len(state.changelogs[task]) < scope["records"]:
-            yield Put(task, KEYS[0], VALUES[len(state.changelogs[task])], 5)
+            yield ops.Put(task, ops.KEYS[0], ops.VALUES[len(state.changelogs[task])], 5)
 
 
 def _product(edition: Edition, scope: Scope) -> Product:
     stages = _stages(scope)
-    machine = StoreUpgrade(TASKS[: scope["tasks"]])
+    machine = StoreUpgrade(ops.TASKS[: scope["tasks"]])
     return SingleMachine(
         "application",
         machine,
         within=lambda state: True,
         tried=lambda state: tuple(each for each in _events(state, scope, stages) if machine.accepts(state, each)),
-        step_of=OPERATIONS.step_of,
-        shorthand=OPERATIONS.shorthand,
+        step_of=ops.OPERATIONS.step_of,
+        shorthand=ops.OPERATIONS.shorthand,
         laws=LAWS,
     )
 
@@ -82,9 +69,9 @@ PLAYABLES = (
         about="an application whose stores get timestamps as in KIP-258's draft: in place, offline or by roll-over",
         editions=lambda edition: None if edition == KIP_258 else str(KIP_258),
         world=_product,
-        verbs=verbs(OPERATIONS),
+        verbs=verbs(ops.OPERATIONS),
         conversation=lambda edition: Conversation(
-            "application", StoreUpgrade(), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+            "application", StoreUpgrade(), ops.OPERATIONS.event_of, ops.OPERATIONS.parse_shorthand
         ),
         dials={
             "path": Bound("in-place", "upgrade path", tuple(PATHS)),

@@ -7,45 +7,26 @@ from itertools import product
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.protocols.declare.check import Conversation
-from kipcheck.conformance.protocols.store_upgrade.ops import (
-    MODES,
-    NEW,
-    OLD,
-    OPERATIONS,
-    OPERATORS,
-    OTHER_MODES,
-    TASKS,
-    TIMESTAMPS,
-    VALUES,
-    Append,
-    Code,
-    Convert,
-    Event,
-    Get,
-    Kill,
-    Lose,
-    Put,
-    PutIfAbsent,
-    ReadChangelog,
-    Rebalance,
-    Replay,
-    Start,
-    Stop,
-    Swap,
-)
+from kipcheck.conformance.protocols.store_upgrade import ops
 
-Life: TypeAlias = tuple[Event, ...]
+Life: TypeAlias = tuple[ops.Event, ...]
 KEY, OTHER = "61", "62"
 UNKNOWN: Final = 3
-CODES: Final[tuple[tuple[Code, str | None], ...]] = (
+CODES: Final[tuple[tuple[ops.Code, str | None], ...]] = (
     ("old", None), ("plain", None), ("builder", None), ("builder", "in_place"), ("builder", "roll_over"),
     ("timestamped", None),
 )  # fmt: skip
-READINGS: Final[Life] = (Get(0, KEY), PutIfAbsent(0, KEY, "34", 9), Get(0, KEY), Get(0, OTHER), ReadChangelog(0))
+READINGS: Final[Life] = (
+    ops.Get(0, KEY),
+    ops.PutIfAbsent(0, KEY, "34", 9),
+    ops.Get(0, KEY),
+    ops.Get(0, OTHER),
+    ops.ReadChangelog(0),
+)
 
 
-def _given(kind: str, lives: Iterable[Iterable[Event]]) -> tuple[Conversation, ...]:
-    return tuple(Conversation(tuple(map(OPERATIONS.step_of, each)), kind) for each in lives)
+def _given(kind: str, lives: Iterable[Iterable[ops.Event]]) -> tuple[Conversation, ...]:
+    return tuple(Conversation(tuple(map(ops.OPERATIONS.step_of, each)), kind) for each in lives)
 
 
 @cache
@@ -64,50 +45,84 @@ def changelogs(subject: Any) -> Iterable[Conversation]:
 
 
 def _conversions() -> Iterator[Life]:
-    for value, version in product((*VALUES, None), (OLD, NEW, UNKNOWN)):
-        yield tuple(Convert(value, timestamp, version) for timestamp in TIMESTAMPS)
+    for value, version in product((*ops.VALUES, None), (ops.OLD, ops.NEW, UNKNOWN)):
+        yield tuple(ops.Convert(value, timestamp, version) for timestamp in ops.TIMESTAMPS)
 
 
 def _restores() -> Iterator[Life]:
-    restored: tuple[Code, ...] = ("timestamped", "builder", "plain")
-    for version, timestamp, code in product((OLD, NEW), TIMESTAMPS, restored[:2]):
-        yield Append(0, KEY, "31", timestamp, version), Start("a", code), Rebalance(), Get(0, KEY)
+    restored: tuple[ops.Code, ...] = ("timestamped", "builder", "plain")
+    for version, timestamp, code in product((ops.OLD, ops.NEW), ops.TIMESTAMPS, restored[:2]):
+        yield ops.Append(0, KEY, "31", timestamp, version), ops.Start("a", code), ops.Rebalance(), ops.Get(0, KEY)
     for code in restored:
-        unread = Append(0, KEY, "32", 5, OLD), Append(0, KEY, "33", 6, UNKNOWN), Append(0, KEY, "34", 7, OLD)
-        yield Start("a", code), Rebalance(), *unread, Replay("a", 0, 1), Replay("a", 0), Get(0, KEY)
-    for first, second, value in product((OLD, NEW), (OLD, NEW), (*VALUES, None)):
-        log = Append(0, KEY, "32", 5, first), Append(0, KEY, value, 7, second)
-        yield *log, Start("a", "timestamped"), Rebalance(), *READINGS
-        yield *log, Start("a", "builder", "in_place"), Rebalance(), *READINGS, Replay("a", 0), ReadChangelog(0)
+        unread = (
+            ops.Append(0, KEY, "32", 5, ops.OLD),
+            ops.Append(0, KEY, "33", 6, UNKNOWN),
+            ops.Append(0, KEY, "34", 7, ops.OLD),
+        )
+        yield ops.Start("a", code), ops.Rebalance(), *unread, ops.Replay("a", 0, 1), ops.Replay("a", 0), ops.Get(0, KEY)
+    for first, second, value in product((ops.OLD, ops.NEW), (ops.OLD, ops.NEW), (*ops.VALUES, None)):
+        log = ops.Append(0, KEY, "32", 5, first), ops.Append(0, KEY, value, 7, second)
+        yield *log, ops.Start("a", "timestamped"), ops.Rebalance(), *READINGS
+        yield (
+            *log,
+            ops.Start("a", "builder", "in_place"),
+            ops.Rebalance(),
+            *READINGS,
+            ops.Replay("a", 0),
+            ops.ReadChangelog(0),
+        )
 
 
 def _services() -> Iterator[Life]:
-    for (code, mode), timestamp in product(CODES, TIMESTAMPS):
-        started = Start("a", code, mode), Rebalance()
-        yield *started, Put(0, KEY, "31", timestamp), *READINGS, PutIfAbsent(0, OTHER, "32", timestamp), Get(0, OTHER)
-    for operator, (code, mode), value in product(OPERATORS, CODES, (*VALUES, None)):
-        started = Start("a", code, mode), Rebalance()
-        yield *started, Put(0, KEY, "33", 4, operator), Put(0, KEY, value, 5, operator), *READINGS
+    for (code, mode), timestamp in product(CODES, ops.TIMESTAMPS):
+        started = ops.Start("a", code, mode), ops.Rebalance()
+        yield (
+            *started,
+            ops.Put(0, KEY, "31", timestamp),
+            *READINGS,
+            ops.PutIfAbsent(0, OTHER, "32", timestamp),
+            ops.Get(0, OTHER),
+        )
+    for operator, (code, mode), value in product(ops.OPERATORS, CODES, (*ops.VALUES, None)):
+        started = ops.Start("a", code, mode), ops.Rebalance()
+        yield *started, ops.Put(0, KEY, "33", 4, operator), ops.Put(0, KEY, value, 5, operator), *READINGS
 
 
 def _paths() -> Iterator[Life]:
     """The upgrade paths, with records before, between and after their bounces."""
-    for version in (OLD, NEW):
-        log = Append(0, KEY, "31", 5, OLD), Append(0, OTHER, "32", 6, version)
-        begun = *log, Start("a", "plain"), Rebalance(), Put(0, KEY, "33", 7)
-        served = Get(0, KEY), Put(0, OTHER, "34", 8)
-        finished = Start("a", "builder"), Rebalance(), Replay("a", 0), Swap("a", 0), *served, Get(0, OTHER)
-        yield *begun, Start("a", "builder", "in_place"), Rebalance(), *served, Replay("a", 0), *served, *finished
+    for version in (ops.OLD, ops.NEW):
+        log = ops.Append(0, KEY, "31", 5, ops.OLD), ops.Append(0, OTHER, "32", 6, version)
+        begun = *log, ops.Start("a", "plain"), ops.Rebalance(), ops.Put(0, KEY, "33", 7)
+        served = ops.Get(0, KEY), ops.Put(0, OTHER, "34", 8)
+        finished = (
+            ops.Start("a", "builder"),
+            ops.Rebalance(),
+            ops.Replay("a", 0),
+            ops.Swap("a", 0),
+            *served,
+            ops.Get(0, OTHER),
+        )
+        yield (
+            *begun,
+            ops.Start("a", "builder", "in_place"),
+            ops.Rebalance(),
+            *served,
+            ops.Replay("a", 0),
+            *served,
+            *finished,
+        )
         yield *begun, *finished
         yield (
-            *begun, Start("r", "builder", "roll_over", 4), Rebalance(), *served, Replay("r", 0), Stop("a"), Rebalance(),
-            Replay("r", 0), Swap("r", 0), Start("r", "builder", None, 4), Rebalance(), Replay("r", 0), Swap("r", 0),
-            *served, Get(0, OTHER),
+            *begun, ops.Start("r", "builder", "roll_over", 4), ops.Rebalance(), *served, ops.Replay("r", 0),
+            ops.Stop("a"), ops.Rebalance(),
+            ops.Replay("r", 0), ops.Swap("r", 0), ops.Start("r", "builder", None, 4), ops.Rebalance(), ops.Replay("r",
+            0), ops.Swap("r", 0),
+            *served, ops.Get(0, OTHER),
         )  # fmt: skip
 
 
-def _restart(event: Start) -> Life:
-    return event, Rebalance()
+def _restart(event: ops.Start) -> Life:
+    return event, ops.Rebalance()
 
 
 def _failures() -> Iterator[Life]:
@@ -115,15 +130,15 @@ def _failures() -> Iterator[Life]:
     for path in _paths():
         yield path
         for at, each in enumerate(path):
-            if isinstance(each, Swap):
-                started = [one for one in path[:at] if isinstance(one, Start)]
-                yield *path[:at], Kill(each.instance, each.task), *_restart(started[-1]), *path[at + 1 :]
+            if isinstance(each, ops.Swap):
+                started = [one for one in path[:at] if isinstance(one, ops.Start)]
+                yield *path[:at], ops.Kill(each.instance, each.task), *_restart(started[-1]), *path[at + 1 :]
         for at in range(2, len(path)):
-            started = [each for each in path[:at] if isinstance(each, Start)]
-            if not started or isinstance(path[at - 1], Start):
+            started = [each for each in path[:at] if isinstance(each, ops.Start)]
+            if not started or isinstance(path[at - 1], ops.Start):
                 continue
             name = started[-1].instance
-            failures: Sequence[Life] = ((Kill(name),), (Kill(name), Lose(name)), (Stop(name),))
+            failures: Sequence[Life] = ((ops.Kill(name),), (ops.Kill(name), ops.Lose(name)), (ops.Stop(name),))
             for failure in failures:
                 yield *path[:at], *failure, *_restart(started[-1]), *path[at:]
 
@@ -139,31 +154,75 @@ def stores(subject: Any) -> Iterable[Conversation]:
 
 
 def _swaps() -> Iterator[Life]:
-    begun = Start("a", "plain"), Rebalance()
-    waits = Start("a", "builder"), Rebalance()
+    begun = ops.Start("a", "plain"), ops.Rebalance()
+    waits = ops.Start("a", "builder"), ops.Rebalance()
     for number in range(4):
-        log = tuple(Append(0, KEY, value, at, OLD) for at, value in enumerate(VALUES[:number]))
+        log = tuple(ops.Append(0, KEY, value, at, ops.OLD) for at, value in enumerate(ops.VALUES[:number]))
         for read in range(number + 1):
-            replays = (Replay("a", 0, 1),) * read
-            swap = Swap("a", 0), Get(0, KEY), Replay("a", 0), Swap("a", 0), Get(0, KEY)
+            replays = (ops.Replay("a", 0, 1),) * read
+            swap = ops.Swap("a", 0), ops.Get(0, KEY), ops.Replay("a", 0), ops.Swap("a", 0), ops.Get(0, KEY)
             yield *begun, *log, *waits, *replays, *swap
-            yield *begun, *log, *waits, *replays, Kill("a", 0), *waits, Get(0, KEY), Replay("a", 0), *swap
-    in_place = Start("a", "builder", "in_place"), Rebalance(), Replay("a", 0), Swap("a", 0), Get(0, KEY)
-    yield *begun, Append(0, KEY, "31", 5, OLD), *in_place
-    beside = Start("a", "plain"), Start("b", "plain"), Rebalance("a"), Start("a", "builder"), Rebalance("a")
-    for task in TASKS:
-        yield *beside, Append(task, KEY, "31", 5, OLD), Replay("a", task), Swap("a", task), Rebalance(), Get(task, KEY)
+            yield *begun, *log, *waits, *replays, ops.Kill("a", 0), *waits, ops.Get(0, KEY), ops.Replay("a", 0), *swap
+    in_place = (
+        ops.Start("a", "builder", "in_place"),
+        ops.Rebalance(),
+        ops.Replay("a", 0),
+        ops.Swap("a", 0),
+        ops.Get(0, KEY),
+    )
+    yield *begun, ops.Append(0, KEY, "31", 5, ops.OLD), *in_place
+    beside = (
+        ops.Start("a", "plain"),
+        ops.Start("b", "plain"),
+        ops.Rebalance("a"),
+        ops.Start("a", "builder"),
+        ops.Rebalance("a"),
+    )
+    for task in ops.TASKS:
+        yield (
+            *beside,
+            ops.Append(task, KEY, "31", 5, ops.OLD),
+            ops.Replay("a", task),
+            ops.Swap("a", task),
+            ops.Rebalance(),
+            ops.Get(task, KEY),
+        )
     for late in ("35", None):
-        missing = Append(0, KEY, late, 9, OLD)
-        yield *begun, *waits, Replay("a", 0), missing, Swap("a", 0), Get(0, KEY), Replay("a", 0), Swap("a", 0)
-        yield *begun, *waits, Replay("a", 0), missing, Kill("a", 0), Replay("a", 0), Swap("a", 0), Get(0, KEY)
+        missing = ops.Append(0, KEY, late, 9, ops.OLD)
+        yield (
+            *begun,
+            *waits,
+            ops.Replay("a", 0),
+            missing,
+            ops.Swap("a", 0),
+            ops.Get(0, KEY),
+            ops.Replay("a", 0),
+            ops.Swap("a", 0),
+        )
+        yield (
+            *begun,
+            *waits,
+            ops.Replay("a", 0),
+            missing,
+            ops.Kill("a", 0),
+            ops.Replay("a", 0),
+            ops.Swap("a", 0),
+            ops.Get(0, KEY),
+        )
 
 
 def _switches() -> Iterator[Life]:
     for (one, mode), (other, after) in product(CODES, CODES):
-        for task in TASKS:
-            first = Start("a", one, mode), Rebalance(), Put(task, KEY, "31", 5), Get(task, KEY)
-            yield *first, Start("a", other, after), Rebalance(), Get(task, KEY), Put(task, KEY, "32", 6), Get(task, KEY)
+        for task in ops.TASKS:
+            first = ops.Start("a", one, mode), ops.Rebalance(), ops.Put(task, KEY, "31", 5), ops.Get(task, KEY)
+            yield (
+                *first,
+                ops.Start("a", other, after),
+                ops.Rebalance(),
+                ops.Get(task, KEY),
+                ops.Put(task, KEY, "32", 6),
+                ops.Get(task, KEY),
+            )
 
 
 @cache
@@ -177,20 +236,38 @@ def groups(subject: Any) -> Iterable[Conversation]:
 
 
 def _modes() -> Iterator[Life]:
-    yield Stop("a"), Kill("a"), Replay("a", 0), Lose("a"), Start("a", "plain"), Lose("a"), Rebalance(), Stop("b")
-    for mode in (*MODES, *OTHER_MODES):
-        yield tuple(Start("a", code, mode) for code in dict.fromkeys(code for code, _ in CODES))
+    yield (
+        ops.Stop("a"),
+        ops.Kill("a"),
+        ops.Replay("a", 0),
+        ops.Lose("a"),
+        ops.Start("a", "plain"),
+        ops.Lose("a"),
+        ops.Rebalance(),
+        ops.Stop("b"),
+    )
+    for mode in (*ops.MODES, *ops.OTHER_MODES):
+        yield tuple(ops.Start("a", code, mode) for code in dict.fromkeys(code for code, _ in CODES))
 
 
 def _pairs() -> Iterator[Life]:
     for (one, mode), (other, second), versions in product(CODES, CODES, ((3, 3), (3, 4), (4, 4))):
-        started = Start("a", one, mode, versions[0]), Start("r", other, second, versions[1])
-        yield *started, Rebalance("a"), Rebalance("r"), Stop("a"), Rebalance(), Start("a", one, mode), Rebalance()
-    codes: tuple[Code, ...] = ("old", "plain", "builder")
-    for code, version in product(codes, (3, 4)):
-        olds = Start("a", code), Start("b", code)
-        news = Start("r", "builder", "roll_over", version), Start("s", "builder", "roll_over", version)
+        started = ops.Start("a", one, mode, versions[0]), ops.Start("r", other, second, versions[1])
         yield (
-            *olds, Rebalance(), *news, Rebalance("a"), Rebalance("r"), Stop("a"), Rebalance("b"), Rebalance("s"),
-            Stop("b"), Rebalance("r"),
+            *started,
+            ops.Rebalance("a"),
+            ops.Rebalance("r"),
+            ops.Stop("a"),
+            ops.Rebalance(),
+            ops.Start("a", one, mode),
+            ops.Rebalance(),
+        )
+    codes: tuple[ops.Code, ...] = ("old", "plain", "builder")
+    for code, version in product(codes, (3, 4)):
+        olds = ops.Start("a", code), ops.Start("b", code)
+        news = ops.Start("r", "builder", "roll_over", version), ops.Start("s", "builder", "roll_over", version)
+        yield (
+            *olds, ops.Rebalance(), *news, ops.Rebalance("a"), ops.Rebalance("r"), ops.Stop("a"), ops.Rebalance("b"),
+            ops.Rebalance("s"),
+            ops.Stop("b"), ops.Rebalance("r"),
         )  # fmt: skip

@@ -12,37 +12,7 @@ from typing import TypeAlias, assert_never
 from kipcheck.conformance.core.files.releases_table import span
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.release import Release, releases
-from kipcheck.conformance.protocols.stores.ops import (
-    CLOSED,
-    FORMATS,
-    HEADERS,
-    KEYS,
-    LOCKED,
-    NO_HEADERS,
-    NO_TIMESTAMP,
-    UNREADABLE,
-    VALUES,
-    Action,
-    Close,
-    Count,
-    Counted,
-    Crash,
-    Delete,
-    Event,
-    Flush,
-    Format,
-    Found,
-    Get,
-    Open,
-    Opened,
-    Put,
-    PutIfAbsent,
-    Range,
-    Rejected,
-    Restore,
-    Row,
-    Rows,
-)
+from kipcheck.conformance.protocols.stores import ops
 
 Stored: TypeAlias = tuple[str, int, str]
 """A value in hex, its timestamp and its headers; of a format without them: -1, and none."""
@@ -56,10 +26,10 @@ class Contents:
     timestamped: Values = ()
     headers: Values = ()
 
-    def of(self, format: Format) -> dict[str, Stored]:
+    def of(self, format: ops.Format) -> dict[str, Stored]:
         return dict(getattr(self, format))
 
-    def having(self, format: Format, key: str, value: Stored | None) -> "Contents":
+    def having(self, format: ops.Format, key: str, value: Stored | None) -> "Contents":
         """The key has this in the format; None: nothing."""
         rest = {each: had for each, had in self.of(format).items() if each != key}
         return replace(self, **{format: tuple(sorted({**rest, **({} if value is None else {key: value})}.items()))})
@@ -67,10 +37,10 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    open: Format | None = None
+    open: ops.Format | None = None
     both: bool = False
     """Whether the open store looks for values in two formats."""
-    families: frozenset[Format] = frozenset({"plain"})
+    families: frozenset[ops.Format] = frozenset({"plain"})
     """The formats for which the directory has a place."""
     disk: Contents = Contents()
     """What a crash leaves."""
@@ -84,9 +54,9 @@ class State:
     """What the open store has; of a closed one, the same as the disk."""
 
 
-def known_to(format: Format) -> tuple[Format, ...]:
+def known_to(format: ops.Format) -> tuple[ops.Format, ...]:
     """The formats that a store of this one reads: its own first, then older ones."""
-    return FORMATS[FORMATS.index(format) :: -1]
+    return ops.FORMATS[ops.FORMATS.index(format) :: -1]
 
 
 class TimestampedStore:
@@ -104,64 +74,64 @@ class TimestampedStore:
     def initial(self) -> State:
         return State(flushes=0 if self.manages_offsets else None)
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
-        if isinstance(event, Open):
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
+        if isinstance(event, ops.Open):
             return self.opened(state, event.format)
         if state.open is None:
-            return Transition(state, (Rejected(CLOSED),))
+            return Transition(state, (ops.Rejected(ops.CLOSED),))
         match event:
-            case Put(key, value, timestamp, headers):
+            case ops.Put(key, value, timestamp, headers):
                 return Transition(self.put(state, key, value, timestamp, headers))
-            case PutIfAbsent(key, value, timestamp, headers):
+            case ops.PutIfAbsent(key, value, timestamp, headers):
                 after, had = self.get(state, key)
                 if self.absent(state, key, had):
                     after = self.put(after, key, value, timestamp, headers)
                 return Transition(after, (self.found(state, had),))
-            case Delete(key):
+            case ops.Delete(key):
                 had = self.peek(state, key)
-                return Transition(self.put(state, key, None, None, NO_HEADERS), (self.found(state, had),))
-            case Get(key):
+                return Transition(self.put(state, key, None, None, ops.NO_HEADERS), (self.found(state, had),))
+            case ops.Get(key):
                 after, had = self.get(state, key)
                 return Transition(after, (self.found(state, had),))
-            case Range(first, last):
-                return Transition(state, (Rows(tuple(self.rows(state, first, last))),))
-            case Count():
-                return Transition(state, (Counted(self.count(state)),))
-            case Restore(key, value, timestamp, headers):
+            case ops.Range(first, last):
+                return Transition(state, (ops.Rows(tuple(self.rows(state, first, last))),))
+            case ops.Count():
+                return Transition(state, (ops.Counted(self.count(state)),))
+            case ops.Restore(key, value, timestamp, headers):
                 return Transition(self.restored(state, key, value, timestamp, headers))
-            case Flush():
+            case ops.Flush():
                 if state.flushes is not None:
                     return Transition(replace(state, flushes=state.flushes + 1, committed=state.flushes + 1))
                 return Transition(replace(state, disk=state.seen))
-            case Close():
+            case ops.Close():
                 return Transition(replace(state, open=None, both=False, disk=state.seen, kept=state.committed))
-            case Crash(flushing):
+            case ops.Crash(flushing):
                 left = self.left(state, flushing)
                 return Transition(replace(state, open=None, both=False, disk=left, seen=left, committed=state.kept))
             case _:
                 assert_never(event)
 
-    def opened(self, state: State, format: Format) -> Transition[State, Action]:
+    def opened(self, state: State, format: ops.Format) -> Transition[State, ops.Action]:
         if state.open is not None:
-            return Transition(state, (Rejected(LOCKED),))
+            return Transition(state, (ops.Rejected(ops.LOCKED),))
         if not self.knows(state, format):
-            return Transition(state, (Rejected(UNREADABLE),))
+            return Transition(state, (ops.Rejected(ops.UNREADABLE),))
         families = state.families | {format}
         if not self.takes(state, format):
-            return Transition(replace(state, families=families), (Rejected(UNREADABLE),))
+            return Transition(replace(state, families=families), (ops.Rejected(ops.UNREADABLE),))
         older = any(state.seen.of(each) for each in known_to(format)[1:])
         both = older or (format == "timestamped" and self.always_both and format not in state.families)
         if format == "headers" and not state.seen.timestamped:
             families -= {"timestamped"}
         return Transition(
-            replace(state, open=format, both=both, families=families), (Opened(both, self.flushes(state)),)
+            replace(state, open=format, both=both, families=families), (ops.Opened(both, self.flushes(state)),)
         )
 
-    def knows(self, state: State, format: Format) -> bool:
+    def knows(self, state: State, format: ops.Format) -> bool:
         """Whether the store opens a directory with places for these formats: no older store knows a newer one."""
         return (format != "headers" or self.has_headers) and state.families <= {*known_to(format)}
 
-    def takes(self, state: State, format: Format) -> bool:
+    def takes(self, state: State, format: ops.Format) -> bool:
         """Whether the store opens a directory with these values, once its own place is made.
 
         One with headers looks for values in one older format, and refuses two (``RocksDBTimestampedStoreWithHeaders``
@@ -184,8 +154,8 @@ class TimestampedStore:
 
     def stored(self, state: State, value: str, timestamp: int | None, headers: str) -> Stored:
         """What the open store has of a record."""
-        stamp = NO_TIMESTAMP if timestamp is None or state.open == "plain" else timestamp
-        return value, stamp, headers if state.open == "headers" else NO_HEADERS
+        stamp = ops.NO_TIMESTAMP if timestamp is None or state.open == "plain" else timestamp
+        return value, stamp, headers if state.open == "headers" else ops.NO_HEADERS
 
     def without_old(self, state: State, key: str, value: str | None) -> Contents:
         """The contents without what a key has in older formats, before ``value`` is put."""
@@ -214,7 +184,7 @@ class TimestampedStore:
                 return self.converted(state, each, stored)
         return None
 
-    def converted(self, state: State, format: Format, stored: Stored) -> Stored:
+    def converted(self, state: State, format: ops.Format, stored: Stored) -> Stored:
         """What the open store makes of a value in this format."""
         return stored
 
@@ -222,7 +192,7 @@ class TimestampedStore:
         """Whether a record is put if its key is absent."""
         return had is None
 
-    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[Row]:
+    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[ops.Row]:
         assert state.open is not None
         every = {
             key: self.converted(state, each, stored)
@@ -235,14 +205,14 @@ class TimestampedStore:
             ):
                 yield self.row(state, key, every[key])
 
-    def row(self, state: State, key: str, stored: Stored) -> Row:
-        return Row(key, *self.shown(state, stored))
+    def row(self, state: State, key: str, stored: Stored) -> ops.Row:
+        return ops.Row(key, *self.shown(state, stored))
 
     def shown(self, state: State, stored: Stored) -> tuple[str, int, str | None]:
         return (*stored[:2], stored[2] if state.open == "headers" else None)
 
-    def found(self, state: State, had: Stored | None) -> Found:
-        return Found(None, None) if had is None else Found(*self.shown(state, had))
+    def found(self, state: State, had: Stored | None) -> ops.Found:
+        return ops.Found(None, None) if had is None else ops.Found(*self.shown(state, had))
 
     def count(self, state: State) -> int:
         assert state.open is not None
@@ -251,16 +221,16 @@ class TimestampedStore:
     def restored(self, state: State, key: str, value: str | None, timestamp: int, headers: str) -> State:
         return self.put(state, key, value, timestamp, headers)
 
-    def enabled(self, state: State, /) -> Iterable[Event]:
+    def enabled(self, state: State, /) -> Iterable[ops.Event]:
         return (
             each
             for each in EVENTS
             if (state.open == "headers" or not getattr(each, "headers", "")) and self.accepts(state, each)
         )
 
-    def accepts(self, state: State, event: Event) -> bool:
+    def accepts(self, state: State, event: ops.Event) -> bool:
         """Whether ``step`` accepts the event."""
-        return not any(isinstance(each, Rejected) for each in self.step(state, event).actions)
+        return not any(isinstance(each, ops.Rejected) for each in self.step(state, event).actions)
 
 
 def store_of(release: str) -> TimestampedStore:
@@ -273,21 +243,21 @@ def store_of(release: str) -> TimestampedStore:
     )
 
 
-EVENTS: tuple[Event, ...] = (
-    Open("timestamped"),
-    Open("plain"),
-    Open("headers"),
-    *(Put(key, value, 5) for key in KEYS for value in (VALUES[0], None)),
-    *(Put(key, VALUES[0], 5, HEADERS[1]) for key in KEYS),
-    *(PutIfAbsent(key, VALUES[1], 7) for key in KEYS),
-    *(Delete(key) for key in KEYS),
-    *(Get(key) for key in KEYS),
-    Range(),
-    *(Range(KEYS[0], last) for last in KEYS[1:4]),
-    Count(),
-    *(Restore(key, value, 7) for key in KEYS for value in (VALUES[0], None)),
-    Flush(),
-    Close(),
-    Crash(),
-    Crash(flushing=True),
+EVENTS: tuple[ops.Event, ...] = (
+    ops.Open("timestamped"),
+    ops.Open("plain"),
+    ops.Open("headers"),
+    *(ops.Put(key, value, 5) for key in ops.KEYS for value in (ops.VALUES[0], None)),
+    *(ops.Put(key, ops.VALUES[0], 5, ops.HEADERS[1]) for key in ops.KEYS),
+    *(ops.PutIfAbsent(key, ops.VALUES[1], 7) for key in ops.KEYS),
+    *(ops.Delete(key) for key in ops.KEYS),
+    *(ops.Get(key) for key in ops.KEYS),
+    ops.Range(),
+    *(ops.Range(ops.KEYS[0], last) for last in ops.KEYS[1:4]),
+    ops.Count(),
+    *(ops.Restore(key, value, 7) for key in ops.KEYS for value in (ops.VALUES[0], None)),
+    ops.Flush(),
+    ops.Close(),
+    ops.Crash(),
+    ops.Crash(flushing=True),
 )

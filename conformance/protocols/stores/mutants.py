@@ -5,31 +5,20 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
+from kipcheck.conformance.protocols.stores import ops
 from kipcheck.conformance.protocols.stores.invariants import CONTENTS, UPGRADES
 from kipcheck.conformance.protocols.stores.model import Contents, State, Stored, TimestampedStore, Values, known_to
-from kipcheck.conformance.protocols.stores.ops import (
-    NO_HEADERS,
-    OPERATIONS,
-    UNREADABLE,
-    Action,
-    Event,
-    Format,
-    Opened,
-    Put,
-    Rejected,
-    Row,
-)
 
 
 class Storing(MachineMutant, TimestampedStore):
     """The reference machine as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
     has_headers = True
 
 
-contents = mutants_of(CONTENTS, OPERATIONS.machine)
-upgrades = mutants_of(UPGRADES, OPERATIONS.machine)
+contents = mutants_of(CONTENTS, ops.OPERATIONS.machine)
+upgrades = mutants_of(UPGRADES, ops.OPERATIONS.machine)
 OLD = "open plain; put 61=31 at 5; close; open timestamped"
 
 
@@ -57,7 +46,7 @@ class ForgetsTimestamps(Storing):
 class GuessesTheFormat(Storing):
     """An old value of 8 bytes or more is read as if it had a timestamp."""
 
-    def converted(self, state: State, format: Format, stored: Stored) -> Stored:
+    def converted(self, state: State, format: ops.Format, stored: Stored) -> Stored:
         value, _, headers = stored
         if format != "plain" or state.open == "plain" or len(value) < 16:
             return stored
@@ -68,7 +57,7 @@ class GuessesTheFormat(Storing):
 class DatesOldValues(Storing):
     """An old value gets timestamp 0."""
 
-    def converted(self, state: State, format: Format, stored: Stored) -> Stored:
+    def converted(self, state: State, format: ops.Format, stored: Stored) -> Stored:
         return stored if format != "plain" or state.open == "plain" else (stored[0], 0, stored[2])
 
 
@@ -80,7 +69,7 @@ class CopiesInsteadOfMoving(Storing):
         assert state.open is not None
         return replace(state, seen=state.seen.having(state.open, key, value))
 
-    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[Row]:
+    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[ops.Row]:
         assert state.open is not None
         new = state.seen.of(state.open)
         old = [self.row(state, key, value) for key, value in older(state) if key in new]
@@ -91,7 +80,7 @@ class CopiesInsteadOfMoving(Storing):
 class ScansOneAfterTheOther(Storing):
     """A scan returns the old format first, and then the new one."""
 
-    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[Row]:
+    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[ops.Row]:
         old = {key for key, _ in older(state)}
         return sorted(super().rows(state, first, last), key=lambda row: row.key not in old)
 
@@ -100,7 +89,7 @@ class ScansOneAfterTheOther(Storing):
 class ScansTheNewOnly(Storing):
     """A scan leaves out what is in the old format."""
 
-    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[Row]:
+    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[ops.Row]:
         return super().rows(replace(state, seen=newest(state)), first, last)
 
 
@@ -149,7 +138,7 @@ class CountsTheNewOnly(Storing):
 class DatesOldValuesInScans(Storing):
     """A scan shows an old value with timestamp 0."""
 
-    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[Row]:
+    def rows(self, state: State, first: str | None, last: str | None) -> Iterable[ops.Row]:
         old = {key for key, _ in state.seen.plain} if state.open != "plain" else set()
         return (replace(each, timestamp=0) if each.key in old else each for each in super().rows(state, first, last))
 
@@ -198,9 +187,9 @@ class PutsNothingIfAbsent(Storing):
 class RefusesNull(Storing):
     """A put with a null value is refused."""
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
-        if isinstance(event, Put) and event.value is None and state.open is not None:
-            return Transition(state, (Rejected(UNREADABLE),))
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
+        if isinstance(event, ops.Put) and event.value is None and state.open is not None:
+            return Transition(state, (ops.Rejected(ops.UNREADABLE),))
         return super().step(state, event)
 
 
@@ -208,10 +197,10 @@ class RefusesNull(Storing):
 class OpensOnce(Storing):
     """A directory that a store has used is refused."""
 
-    def takes(self, state: State, format: Format) -> bool:
+    def takes(self, state: State, format: ops.Format) -> bool:
         return super().takes(state, format) and not self.used(state)
 
-    def opened(self, state: State, format: Format) -> Transition[State, Action]:
+    def opened(self, state: State, format: ops.Format) -> Transition[State, ops.Action]:
         after, actions = super().opened(state, format)
         return Transition(replace(after, committed=-1) if after.open else after, actions)
 
@@ -249,7 +238,7 @@ class FlushesNothing(Storing):
 class NeedsAConversion(Storing):
     """A directory with old values is refused until it was converted offline."""
 
-    def takes(self, state: State, format: Format) -> bool:
+    def takes(self, state: State, format: ops.Format) -> bool:
         return super().takes(state, format) and (format != "timestamped" or not state.seen.plain)
 
 
@@ -257,20 +246,22 @@ class NeedsAConversion(Storing):
 class AlwaysLooksForBoth(Storing):
     """The store looks for old values each time."""
 
-    def opened(self, state: State, format: Format) -> Transition[State, Action]:
+    def opened(self, state: State, format: ops.Format) -> Transition[State, ops.Action]:
         after, actions = super().opened(state, format)
         if format == "plain" or not after.open:
             return Transition(after, actions)
-        return Transition(replace(after, both=True), tuple(Opened(True, self.flushes(after)) for _ in actions))
+        return Transition(replace(after, both=True), tuple(ops.Opened(True, self.flushes(after)) for _ in actions))
 
 
 @upgrades("both-formats", OLD)
 class NeverLooksForBoth(Storing):
     """A store with old values says that it looks for the new format alone."""
 
-    def opened(self, state: State, format: Format) -> Transition[State, Action]:
+    def opened(self, state: State, format: ops.Format) -> Transition[State, ops.Action]:
         after, actions = super().opened(state, format)
-        return Transition(after, tuple(Opened(False, self.flushes(after)) if after.open else each for each in actions))
+        return Transition(
+            after, tuple(ops.Opened(False, self.flushes(after)) if after.open else each for each in actions)
+        )
 
 
 @contents("headers", "open headers; put 61=31 at 5 with h=31; get 61")
@@ -278,7 +269,7 @@ class DropsHeaders(Storing):
     """A record is stored without its headers."""
 
     def stored(self, state: State, value: str, timestamp: int | None, headers: str) -> Stored:
-        return super().stored(state, value, timestamp, NO_HEADERS)
+        return super().stored(state, value, timestamp, ops.NO_HEADERS)
 
 
 @contents("headers", "open headers; put 61=31 at 5 with h=32,i=,h=31; get 61")
@@ -294,7 +285,7 @@ class KeepsTheLastOfAName(Storing):
 class InventsHeaders(Storing):
     """A value that was stored without headers gets one."""
 
-    def converted(self, state: State, format: Format, stored: Stored) -> Stored:
+    def converted(self, state: State, format: ops.Format, stored: Stored) -> Stored:
         return stored if state.open != "headers" or format == "headers" else (*stored[:2], "h=31")
 
 
@@ -303,14 +294,14 @@ class RestoresWithoutHeaders(Storing):
     """A record of the changelog is restored without its headers."""
 
     def restored(self, state: State, key: str, value: str | None, timestamp: int, headers: str) -> State:
-        return super().restored(state, key, value, timestamp, NO_HEADERS)
+        return super().restored(state, key, value, timestamp, ops.NO_HEADERS)
 
 
 @contents("reads-back", "open timestamped; put 61=31 at 5; close; open headers; get 61")
 class ForgetsTimestampsOnTheWay(Storing):
     """A store with headers takes a value with a timestamp for one without."""
 
-    def converted(self, state: State, format: Format, stored: Stored) -> Stored:
+    def converted(self, state: State, format: ops.Format, stored: Stored) -> Stored:
         return (stored[0], -1, stored[2]) if (state.open, format) == ("headers", "timestamped") else stored
 
 
@@ -318,7 +309,7 @@ class ForgetsTimestampsOnTheWay(Storing):
 class UpgradesFromTimestampsOnly(Storing):
     """A store with headers refuses what a plain store left."""
 
-    def takes(self, state: State, format: Format) -> bool:
+    def takes(self, state: State, format: ops.Format) -> bool:
         return super().takes(state, format) and (format != "headers" or not state.seen.plain)
 
 
@@ -326,7 +317,7 @@ class UpgradesFromTimestampsOnly(Storing):
 class OpensWhatItDoesNotKnow(Storing):
     """A store with timestamps opens the directory of one with headers, and does not find its values."""
 
-    def knows(self, state: State, format: Format) -> bool:
+    def knows(self, state: State, format: ops.Format) -> bool:
         return super().knows(replace(state, families=state.families - {"headers"}), format)
 
 
@@ -334,7 +325,7 @@ class OpensWhatItDoesNotKnow(Storing):
 class OpensMixedFormats(Storing):
     """A store with headers opens a directory with values of both older formats."""
 
-    def takes(self, state: State, format: Format) -> bool:
+    def takes(self, state: State, format: ops.Format) -> bool:
         return True
 
 
@@ -342,6 +333,6 @@ class OpensMixedFormats(Storing):
 class RefusesBeforeItMakesAPlace(Storing):
     """A store with headers that refuses a directory leaves it as it was."""
 
-    def opened(self, state: State, format: Format) -> Transition[State, Action]:
+    def opened(self, state: State, format: ops.Format) -> Transition[State, ops.Action]:
         after, actions = super().opened(state, format)
         return Transition(after if after.open else replace(after, families=state.families), actions)

@@ -8,33 +8,14 @@ from typing import Final
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject
+from kipcheck.conformance.protocols.stores import ops
 from kipcheck.conformance.protocols.stores.model import store_of
-from kipcheck.conformance.protocols.stores.ops import (
-    HEADERS,
-    KEYS,
-    NO_HEADERS,
-    OPERATIONS,
-    TIMESTAMPS,
-    VALUES,
-    Close,
-    Count,
-    Crash,
-    Delete,
-    Event,
-    Flush,
-    Format,
-    Get,
-    Open,
-    Put,
-    PutIfAbsent,
-    Range,
-    Restore,
-)
 
-KEY, OTHER = KEYS[:2]
-OPERATED: Final[tuple[Event, ...]] = (
-    Get(KEY), Range(), Range(KEY, KEY), Count(), Put(KEY, "32", 8), Put(KEY, None), Delete(KEY),
-    PutIfAbsent(KEY, "32", 8), Restore(KEY, "32", 8), Restore(KEY, None, 8),
+KEY, OTHER = ops.KEYS[:2]
+OPERATED: Final[tuple[ops.Event, ...]] = (
+    ops.Get(KEY), ops.Range(), ops.Range(KEY, KEY), ops.Count(), ops.Put(KEY, "32", 8), ops.Put(KEY, None),
+    ops.Delete(KEY),
+    ops.PutIfAbsent(KEY, "32", 8), ops.Restore(KEY, "32", 8), ops.Restore(KEY, None, 8),
 )  # fmt: skip
 """Each operation on a key."""
 
@@ -63,11 +44,11 @@ def _upgrades(has_headers: bool) -> tuple[Conversation, ...]:
     return (*_given("crash", _crashes(has_headers)), *_given("mixed", _mixed() if has_headers else ()))
 
 
-def _given(kind: str, lives: Iterable[Iterable[Event]]) -> tuple[Conversation, ...]:
-    return tuple(Conversation(tuple(map(OPERATIONS.step_of, each)), kind) for each in lives)
+def _given(kind: str, lives: Iterable[Iterable[ops.Event]]) -> tuple[Conversation, ...]:
+    return tuple(Conversation(tuple(map(ops.OPERATIONS.step_of, each)), kind) for each in lives)
 
 
-def _pairs(has_headers: bool) -> Iterator[tuple[Format, Format]]:
+def _pairs(has_headers: bool) -> Iterator[tuple[ops.Format, ops.Format]]:
     """The store that wrote a value, and the one that opens the directory then."""
     yield "plain", "timestamped"
     yield "timestamped", "timestamped"
@@ -78,40 +59,67 @@ def _pairs(has_headers: bool) -> Iterator[tuple[Format, Format]]:
         yield "headers", "headers"
 
 
-def _operations(has_headers: bool) -> Iterator[tuple[Event, ...]]:
+def _operations(has_headers: bool) -> Iterator[tuple[ops.Event, ...]]:
     for older, newer in _pairs(has_headers):
-        for value, operated in product(VALUES if older != newer else VALUES[:1], OPERATED):
-            written = Open(older), Put(KEY, value, 5), Close(), Open(newer)
-            yield *written, operated, Get(KEY), Range(), Get(OTHER)
+        for value, operated in product(ops.VALUES if older != newer else ops.VALUES[:1], OPERATED):
+            written = ops.Open(older), ops.Put(KEY, value, 5), ops.Close(), ops.Open(newer)
+            yield *written, operated, ops.Get(KEY), ops.Range(), ops.Get(OTHER)
             if older != newer:
-                yield *written, Get(KEY), operated, Get(KEY), Put(OTHER, "33", 6), Range()
+                yield *written, ops.Get(KEY), operated, ops.Get(KEY), ops.Put(OTHER, "33", 6), ops.Range()
 
 
-def _timestamps(has_headers: bool) -> Iterator[tuple[Event, ...]]:
-    formats: tuple[Format, ...] = ("timestamped", "headers") if has_headers else ("timestamped",)
-    for format, timestamp in product(formats, TIMESTAMPS):
-        headers = HEADERS[1] if format == "headers" else NO_HEADERS
-        for put in (Put, PutIfAbsent, Restore):
+def _timestamps(has_headers: bool) -> Iterator[tuple[ops.Event, ...]]:
+    formats: tuple[ops.Format, ...] = ("timestamped", "headers") if has_headers else ("timestamped",)
+    for format, timestamp in product(formats, ops.TIMESTAMPS):
+        headers = ops.HEADERS[1] if format == "headers" else ops.NO_HEADERS
+        for put in (ops.Put, ops.PutIfAbsent, ops.Restore):
             yield (
-                Open(format), put(KEY, "31", timestamp, headers), Get(KEY), Range(), PutIfAbsent(KEY, "32", 8),
-                Close(), Open(format), Get(KEY), Delete(KEY), Get(KEY),
+                ops.Open(format), put(KEY, "31", timestamp, headers), ops.Get(KEY), ops.Range(), ops.PutIfAbsent(KEY,
+                "32", 8),
+                ops.Close(), ops.Open(format), ops.Get(KEY), ops.Delete(KEY), ops.Get(KEY),
             )  # fmt: skip
 
 
-def _mixed() -> Iterator[tuple[Event, ...]]:
+def _mixed() -> Iterator[tuple[ops.Event, ...]]:
     """A directory with values of both older formats: a store with headers opens it, and then one of each format."""
-    formats: tuple[Format, ...] = ("plain", "timestamped", "headers")
-    touches: tuple[Event, ...] = Get(KEY), Put(KEY, "32", 6), Put(KEY, "32", -1)
+    formats: tuple[ops.Format, ...] = ("plain", "timestamped", "headers")
+    touches: tuple[ops.Event, ...] = ops.Get(KEY), ops.Put(KEY, "32", 6), ops.Put(KEY, "32", -1)
     for touched, then in product(touches, formats):
-        written = Open("plain"), Put(KEY, "31", 5), Put(OTHER, "", 6), Close(), Open("timestamped"), touched, Close()
-        yield *written, Open("headers"), Open(then), Get(OTHER), Range()
+        written = (
+            ops.Open("plain"),
+            ops.Put(KEY, "31", 5),
+            ops.Put(OTHER, "", 6),
+            ops.Close(),
+            ops.Open("timestamped"),
+            touched,
+            ops.Close(),
+        )
+        yield *written, ops.Open("headers"), ops.Open(then), ops.Get(OTHER), ops.Range()
 
 
-def _crashes(has_headers: bool) -> Iterator[tuple[Event, ...]]:
+def _crashes(has_headers: bool) -> Iterator[tuple[ops.Event, ...]]:
     for older, newer in _pairs(has_headers):
-        written = Open(older), Put(KEY, "31", 5), Put(OTHER, "", 6), Close(), Open(newer)
-        for operated, flush, flushing in product(OPERATED, ((), (Flush(),)), (False, True)):
-            yield *written, operated, *flush, Crash(flushing), Open(newer), Get(OTHER), Get(KEY), Range()
+        written = ops.Open(older), ops.Put(KEY, "31", 5), ops.Put(OTHER, "", 6), ops.Close(), ops.Open(newer)
+        for operated, flush, flushing in product(OPERATED, ((), (ops.Flush(),)), (False, True)):
+            yield (
+                *written,
+                operated,
+                *flush,
+                ops.Crash(flushing),
+                ops.Open(newer),
+                ops.Get(OTHER),
+                ops.Get(KEY),
+                ops.Range(),
+            )
     for format in ("plain", "timestamped"):
-        yield Open(format), Put(KEY, "31", 5), Crash(), Open(format), Get(KEY)
-        yield Open(format), Put(KEY, "31", 5), Flush(), Put(KEY, "32", 6), Crash(), Open(format), Get(KEY), Range()
+        yield ops.Open(format), ops.Put(KEY, "31", 5), ops.Crash(), ops.Open(format), ops.Get(KEY)
+        yield (
+            ops.Open(format),
+            ops.Put(KEY, "31", 5),
+            ops.Flush(),
+            ops.Put(KEY, "32", 6),
+            ops.Crash(),
+            ops.Open(format),
+            ops.Get(KEY),
+            ops.Range(),
+        )

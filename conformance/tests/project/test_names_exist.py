@@ -29,8 +29,8 @@ KAFKA_AND_JAVA = """
     MetaProperties QuorumStateData Readable ReplicaManager RocksDBMigratingSessionStoreWithHeaders
     RocksDBMigratingWindowStoreWithHeaders UnifiedLog Writable expireClassicGroupMemberHeartbeat getErrorResponse
     handleTopicMetadataRequest legacyFetchOffsetsBefore partitionFor readUTF validateOffsetCommit
-    validateOnlineDowngradeWithReplacedMember metadata.max.age.ms java.util.zip.CRC32C log_format.h version_edit.h
-    java.io.DataOutput directory.id org.apache.spark spark.python.daemon.module
+    validateOnlineDowngradeWithReplacedMember metadata.max.age.ms log_format.h version_edit.h
+    directory.id spark.python.daemon.module
     internal.leave.group.on.close members.metadata
 """
 CLIENTS_PROGRAMS_AND_EXAMPLES = """
@@ -86,7 +86,7 @@ def words_in(text: str) -> set[str]:
 
 def is_there(name: str) -> bool:
     words, paths, members = known()
-    if name in words or name in paths:
+    if name in words or name in paths or name.startswith(("java.", "org.apache.")):
         return True
     if FILE.fullmatch(name):
         is_pattern = any(WORD.fullmatch(word) and word.isupper() for word in re.split(r"[./]", name))

@@ -10,25 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.features.ops.app import (
-    Action,
-    AppMember,
-    AppState,
-    Begin,
-    Commit,
-    End,
-    Event,
-    Finalize,
-    Instructed,
-    Look,
-    Notify,
-    Poll,
-    Polled,
-    Rebalance,
-    Tell,
-    Wipe,
-    Wrote,
-)
+from kipcheck.conformance.protocols.features.ops import app as ops
 
 OLD, NEW = 1, 2
 LEVELS: Final = (OLD, NEW)
@@ -79,31 +61,31 @@ class FeatureApp:
     def initial(self) -> State:
         return State()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case Finalize(level):
+            case ops.Finalize(level):
                 return Transition(replace(state, level=level))
-            case Notify(broker):
+            case ops.Notify(broker):
                 known = (state.level if number == broker else each for number, each in enumerate(state.caches))
                 return Transition(replace(state, caches=tuple(known)))
-            case Begin(name):
+            case ops.Begin(name):
                 fresh = state.without(name)
                 return Transition(replace(fresh, members=(*fresh.members, Member(name))))
-            case End(name):
+            case ops.End(name):
                 return Transition(state.without(name))
-            case Poll(broker):
+            case ops.Poll(broker):
                 return self.polled(state, broker)
-            case Rebalance(broker):
+            case ops.Rebalance(broker):
                 return self.rebalanced(state, broker)
-            case Tell(name):
+            case ops.Tell(name):
                 return Transition(self.told(state, name))
-            case Commit(name):
+            case ops.Commit(name):
                 return self.committed(state, name)
-            case Wipe():
+            case ops.Wipe():
                 return Transition(replace(state, members=tuple(Member(each.name) for each in state.members)))
-            case Look():
-                members = (AppMember(each.name, each.level, each.told == NEW) for each in state.members)
-                return Transition(state, (AppState(tuple(members)),))
+            case ops.Look():
+                members = (ops.AppMember(each.name, each.level, each.told == NEW) for each in state.members)
+                return Transition(state, (ops.AppState(tuple(members)),))
             case _:
                 assert_never(event)
 
@@ -114,15 +96,15 @@ class FeatureApp:
         """An upgrade that began goes on without a question (584-72)."""
         return bool(state.members) and state.newest < NEW
 
-    def polled(self, state: State, broker: int) -> Transition[State, Action]:
+    def polled(self, state: State, broker: int) -> Transition[State, ops.Action]:
         asks = self.asks(state)
-        return Transition(state, (Polled(asks, asks and self.known(state, broker) > state.newest),))
+        return Transition(state, (ops.Polled(asks, asks and self.known(state, broker) > state.newest),))
 
-    def rebalanced(self, state: State, broker: int) -> Transition[State, Action]:
+    def rebalanced(self, state: State, broker: int) -> Transition[State, ops.Action]:
         asks = self.asks(state)
         level = self.instruction(state, self.known(state, broker) if asks else state.newest)
         members = tuple(replace(each, level=level) for each in state.members)
-        return Transition(replace(state, members=members), (Instructed(asks, level),))
+        return Transition(replace(state, members=members), (ops.Instructed(asks, level),))
 
     def instruction(self, state: State, level: int) -> int:
         return level
@@ -131,22 +113,22 @@ class FeatureApp:
         member = state.member(name)
         return state if member is None else state.changed(replace(member, told=max(member.told, member.level)))
 
-    def committed(self, state: State, name: str) -> Transition[State, Action]:
+    def committed(self, state: State, name: str) -> Transition[State, ops.Action]:
         """A member does not step back: it ends where the cluster is below its level (584-51)."""
         member = state.member(name)
         if member is None or member.told <= state.level:
-            return Transition(state, (Wrote(False),))
-        return Transition(state.without(name), (Wrote(True),))
+            return Transition(state, (ops.Wrote(False),))
+        return Transition(state.without(name), (ops.Wrote(True),))
 
-    def enabled(self, state: State, /) -> Iterable[Event]:
+    def enabled(self, state: State, /) -> Iterable[ops.Event]:
         return self.events(state)
 
-    def events(self, state: State) -> Iterator[Event]:
-        yield from (Finalize(level) for level in LEVELS if level != state.level)
-        yield from (Notify(broker) for broker in BROKERS if state.caches[broker] != state.level)
-        yield from (Begin(name) for name in self.names if state.member(name) is None)
+    def events(self, state: State) -> Iterator[ops.Event]:
+        yield from (ops.Finalize(level) for level in LEVELS if level != state.level)
+        yield from (ops.Notify(broker) for broker in BROKERS if state.caches[broker] != state.level)
+        yield from (ops.Begin(name) for name in self.names if state.member(name) is None)
         if state.members:
-            yield from (made(broker) for broker in BROKERS for made in (Poll, Rebalance))
-            yield from (made(each.name) for each in state.members for made in (End, Tell, Commit))
-            yield Wipe()
-        yield Look()
+            yield from (made(broker) for broker in BROKERS for made in (ops.Poll, ops.Rebalance))
+            yield from (made(each.name) for each in state.members for made in (ops.End, ops.Tell, ops.Commit))
+            yield ops.Wipe()
+        yield ops.Look()

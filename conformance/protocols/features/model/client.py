@@ -8,18 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.features.ops.client import (
-    NO_EPOCH,
-    Action,
-    Asked,
-    BrokerAnswers,
-    Event,
-    Futures,
-    StartClient,
-    UpdateResults,
-    View,
-    Wait,
-)
+from kipcheck.conformance.protocols.features.ops import client as ops
 from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Outcome, Supported
 from kipcheck.conformance.protocols.features.ops.kraft import Level
 
@@ -32,7 +21,7 @@ REFRESH_S: Final = 60
 @dataclass(frozen=True, slots=True)
 class State:
     needs: tuple[Level, ...] = ()
-    epoch: int = NO_EPOCH
+    epoch: int = ops.NO_EPOCH
     finalized: tuple[Finalized, ...] = ()
     supported: tuple[Supported, ...] = ()
     waited_s: int = 0
@@ -47,43 +36,43 @@ class FeatureClient:
     def initial(self) -> State:
         return State()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case StartClient(needs):
-                return Transition(State(needs), (Asked(True),))
-            case BrokerAnswers():
+            case ops.StartClient(needs):
+                return Transition(State(needs), (ops.Asked(True),))
+            case ops.BrokerAnswers():
                 after = self.answered(state, event)
                 return Transition(after, (self.view(after),))
-            case Wait(seconds):
+            case ops.Wait(seconds):
                 return self.waited(state, seconds)
-            case UpdateResults(results, top):
+            case ops.UpdateResults(results, top):
                 return Transition(state, (self.futures(results, top),))
             case _:
                 assert_never(event)
 
-    def answered(self, state: State, answer: BrokerAnswers) -> State:
+    def answered(self, state: State, answer: ops.BrokerAnswers) -> State:
         if self.ordered and answer.epoch < state.epoch:
             return state
         return replace(state, epoch=answer.epoch, finalized=answer.finalized, supported=answer.supported)
 
-    def waited(self, state: State, seconds: int) -> Transition[State, Action]:
+    def waited(self, state: State, seconds: int) -> Transition[State, ops.Action]:
         """A client that depends on no feature does not ask again (584-58)."""
         if not state.needs:
-            return Transition(state, (Asked(False),))
+            return Transition(state, (ops.Asked(False),))
         total = state.waited_s + seconds
         asks = total >= REFRESH_S
-        return Transition(replace(state, waited_s=total % REFRESH_S if asks else total), (Asked(asks),))
+        return Transition(replace(state, waited_s=total % REFRESH_S if asks else total), (ops.Asked(asks),))
 
-    def view(self, state: State) -> View:
-        epoch = None if state.epoch == NO_EPOCH else state.epoch
-        return View(epoch, state.finalized, state.supported, self.uses(state))
+    def view(self, state: State) -> ops.View:
+        epoch = None if state.epoch == ops.NO_EPOCH else state.epoch
+        return ops.View(epoch, state.finalized, state.supported, self.uses(state))
 
     def uses(self, state: State) -> tuple[str, ...]:
         levels = {each.feature: each.high for each in state.finalized}
         return tuple(each.feature for each in state.needs if levels.get(each.feature, 0) >= each.level)
 
-    def futures(self, results: tuple[Outcome, ...], top: str | None) -> Futures:
+    def futures(self, results: tuple[Outcome, ...], top: str | None) -> ops.Futures:
         """A top-level error fails every future; a top-level success says nothing of single updates (584-53)."""
         if top is not None:
             results = tuple(Outcome(each.feature, top) for each in results)
-        return Futures(results, next((each.error for each in results if each.error != NONE), NONE))
+        return ops.Futures(results, next((each.error for each in results if each.error != NONE), NONE))

@@ -31,36 +31,7 @@ from kipcheck.conformance.protocols.features.model.ranges import (
     ranges,
     unsupported,
 )
-from kipcheck.conformance.protocols.features.ops.cluster import (
-    IBP,
-    NOT_CONTROLLER,
-    UNAUTHORIZED,
-    Action,
-    Answered,
-    AskFeatures,
-    AskVersion,
-    Contents,
-    Deciding,
-    Elect,
-    Event,
-    Features,
-    Finalized,
-    HandleRegistration,
-    LoseUpdate,
-    Outcome,
-    ReadNode,
-    Requested,
-    StartBroker,
-    StopBroker,
-    Stops,
-    Supported,
-    TopLevel,
-    UpdateFeatures,
-    ValidateFeatures,
-    Waiting,
-    Watch,
-    Write,
-)
+from kipcheck.conformance.protocols.features.ops import cluster as ops
 
 ABSENT: Final = "BROKER_NOT_AVAILABLE"
 """There is no such broker."""
@@ -118,7 +89,7 @@ class PendingWrite:
     version: int
     """Of the node that was validated."""
     features: Ranges
-    results: tuple[Outcome, ...]
+    results: tuple[ops.Outcome, ...]
 
 
 @final
@@ -166,31 +137,31 @@ class FeatureCluster:
     def initial(self) -> State:
         return State()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case StartBroker():
+            case ops.StartBroker():
                 return self.started(state, event)
-            case StopBroker(number):
+            case ops.StopBroker(number):
                 return Transition(state.without(number))
-            case Elect(number):
+            case ops.Elect(number):
                 return Transition(self.elected(state, number))
-            case HandleRegistration(number):
+            case ops.HandleRegistration(number):
                 return Transition(self.handled(self.finished(state), number))
-            case Watch(number):
+            case ops.Watch(number):
                 return self.watched(state, number)
-            case UpdateFeatures(updates, to, unauthorized):
+            case ops.UpdateFeatures(updates, to, unauthorized):
                 return self.update(state, updates, to, unauthorized)
-            case ValidateFeatures(updates):
+            case ops.ValidateFeatures(updates):
                 return self.validated(self.finished(state), updates)
-            case Write(number):
+            case ops.Write(number):
                 return self.write(state, number)
-            case AskFeatures(number):
+            case ops.AskFeatures(number):
                 return self.asked(state, number)
-            case ReadNode():
+            case ops.ReadNode():
                 return Transition(state, (self.contents(state),))
-            case LoseUpdate(updates, arrives):
+            case ops.LoseUpdate(updates, arrives):
                 return Transition(self.update(state, updates, None, False).state if arrives else state)
-            case AskVersion(number):
+            case ops.AskVersion(number):
                 return Transition(state, (self.deciding(state.broker(number)),))
             case _:
                 assert_never(event)
@@ -206,37 +177,37 @@ class FeatureCluster:
         active = node is not None and node.enabled and not broker.before_migration
         return active and node is not None and not self.admits(node.features, broker)
 
-    def started(self, state: State, event: StartBroker) -> Transition[State, Action]:
+    def started(self, state: State, event: ops.StartBroker) -> Transition[State, ops.Action]:
         state = state.without(event.broker)
         supported = ranges({each.feature: (each.low, each.high) for each in event.supported})
         broker = Broker(event.broker, supported, event.before_migration, static=event.static)
         if self.stops(state.node, broker):
-            return Transition(state, (Stops(event.broker),))
+            return Transition(state, (ops.Stops(event.broker),))
         return Transition(state.with_broker(broker.cleared() if event.before_migration else broker.read(state.node)))
 
-    def watched(self, state: State, number: int) -> Transition[State, Action]:
+    def watched(self, state: State, number: int) -> Transition[State, ops.Action]:
         broker = state.broker(number)
         if broker is None:
             return Transition(state)
         if self.stops(state.node, broker):
-            return Transition(state.without(number), (Stops(number),))
+            return Transition(state.without(number), (ops.Stops(number),))
         return Transition(state.with_broker(broker.cleared() if broker.before_migration else broker.read(state.node)))
 
-    def asked(self, state: State, number: int) -> Transition[State, Action]:
+    def asked(self, state: State, number: int) -> Transition[State, ops.Action]:
         broker = state.broker(number)
         if broker is None:
-            return Transition(state, (TopLevel(ABSENT),))
-        supported = tuple(Supported(name, *span) for name, span in broker.declared)
-        return Transition(state, (Features(broker.epoch, _finalized(broker.cache), supported),))
+            return Transition(state, (ops.TopLevel(ABSENT),))
+        supported = tuple(ops.Supported(name, *span) for name, span in broker.declared)
+        return Transition(state, (ops.Features(broker.epoch, _finalized(broker.cache), supported),))
 
-    def deciding(self, broker: Broker | None) -> Deciding | TopLevel:
+    def deciding(self, broker: Broker | None) -> ops.Deciding | ops.TopLevel:
         """The level of the feature is preferred as soon as the broker knows one (section Phase #3)."""
         if broker is None:
-            return TopLevel(ABSENT)
+            return ops.TopLevel(ABSENT)
         if broker.before_migration:
-            return Deciding(0, False)
-        level = dict(broker.cache).get(IBP)
-        return Deciding(broker.static, False) if level is None else Deciding(level.high, True)
+            return ops.Deciding(0, False)
+        level = dict(broker.cache).get(ops.IBP)
+        return ops.Deciding(broker.static, False) if level is None else ops.Deciding(level.high, True)
 
     # The controller and the node
 
@@ -287,12 +258,12 @@ class FeatureCluster:
     # Updates
 
     def update(
-        self, state: State, updates: tuple[Requested, ...], to: int | None, unauthorized: bool
-    ) -> Transition[State, Action]:
+        self, state: State, updates: tuple[ops.Requested, ...], to: int | None, unauthorized: bool
+    ) -> Transition[State, ops.Action]:
         if unauthorized:
-            return Transition(state, (TopLevel(UNAUTHORIZED),))
+            return Transition(state, (ops.TopLevel(ops.UNAUTHORIZED),))
         if to not in (None, state.controller):
-            return Transition(state, (TopLevel(NOT_CONTROLLER),))
+            return Transition(state, (ops.TopLevel(ops.NOT_CONTROLLER),))
         after, actions = self.validated(self.finished(state), updates)
         if state.controller is None or after.pending_of(state.controller) is None:
             return Transition(after, actions)
@@ -304,18 +275,18 @@ class FeatureCluster:
             return state
         return self.write(state, state.controller).state
 
-    def validated(self, state: State, updates: tuple[Requested, ...]) -> Transition[State, Action]:
+    def validated(self, state: State, updates: tuple[ops.Requested, ...]) -> Transition[State, ops.Action]:
         if state.controller is None or state.node is None:
-            return Transition(state, (TopLevel(NOT_CONTROLLER),))
-        results = tuple(Outcome(each.feature, self.judged(state, each, updates)) for each in updates)
+            return Transition(state, (ops.TopLevel(ops.NOT_CONTROLLER),))
+        results = tuple(ops.Outcome(each.feature, self.judged(state, each, updates)) for each in updates)
         good = [each for each, result in zip(updates, results, strict=True) if result.error == NONE]
         if not good:
-            return Transition(state, (Answered(results),))
+            return Transition(state, (ops.Answered(results),))
         features = self.applied(state, good)
         write = PendingWrite(state.controller, state.term, state.node.epoch, features, results)
-        return Transition(replace(state, pending=(*state.pending, write)), (Waiting(),))
+        return Transition(replace(state, pending=(*state.pending, write)), (ops.Waiting(),))
 
-    def judged(self, state: State, requested: Requested, updates: tuple[Requested, ...]) -> str:
+    def judged(self, state: State, requested: ops.Requested, updates: tuple[ops.Requested, ...]) -> str:
         """The error of one update of a request, or ``NONE``."""
         update = FeatureUpdate(requested.feature, requested.level, requested.allow_downgrade)
         if sum(each.feature == requested.feature for each in updates) > 1:
@@ -329,7 +300,7 @@ class FeatureCluster:
     ) -> str:
         return refusal(update, finalized, supported)
 
-    def applied(self, state: State, updates: Iterable[Requested]) -> Ranges:
+    def applied(self, state: State, updates: Iterable[ops.Requested]) -> Ranges:
         """All good updates of a request at once."""
         after, supported = dict(state.finalized()), state.supported()
         for each in updates:
@@ -339,23 +310,23 @@ class FeatureCluster:
                 after[each.feature] = Range(low, each.level)
         return ranges(after)
 
-    def write(self, state: State, number: int) -> Transition[State, Action]:
+    def write(self, state: State, number: int) -> Transition[State, ops.Action]:
         write = state.pending_of(number)
         if write is None:
-            return Transition(state, (TopLevel(NOT_CONTROLLER),))
+            return Transition(state, (ops.TopLevel(ops.NOT_CONTROLLER),))
         state = replace(state, pending=tuple(each for each in state.pending if each != write))
         if state.node is None or not self.succeeds(state, state.node, write):
-            return Transition(state, (TopLevel(NOT_CONTROLLER),))
-        return Transition(replace(state, node=state.node.changed(True, write.features)), (Answered(write.results),))
+            return Transition(state, (ops.TopLevel(ops.NOT_CONTROLLER),))
+        return Transition(replace(state, node=state.node.changed(True, write.features)), (ops.Answered(write.results),))
 
     def succeeds(self, state: State, node: Node, write: PendingWrite) -> bool:
         """The condition of a write, which ZooKeeper checks."""
         return write.version == node.epoch and write.term == state.term
 
-    def contents(self, state: State) -> Contents:
+    def contents(self, state: State) -> ops.Contents:
         node = state.node or Node(-1, False)
-        return Contents(node.epoch, node.enabled, _finalized(node.features), tuple(sorted(state.registered)))
+        return ops.Contents(node.epoch, node.enabled, _finalized(node.features), tuple(sorted(state.registered)))
 
 
-def _finalized(features: Ranges) -> tuple[Finalized, ...]:
-    return tuple(Finalized(name, *span) for name, span in features)
+def _finalized(features: Ranges) -> tuple[ops.Finalized, ...]:
+    return tuple(ops.Finalized(name, *span) for name, span in features)

@@ -12,26 +12,7 @@ from kipcheck.conformance.core.files.releases_table import table
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.kraft import NONE, WITHOUT_RESULTS, KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
-from kipcheck.conformance.protocols.features.ops.commands import (
-    Action,
-    ChangeLine,
-    ClusterLevels,
-    CommandAll,
-    CommandChange,
-    CommandDepends,
-    CommandDescribe,
-    CommandDisable,
-    CommandLevels,
-    CommandLines,
-    CommandMap,
-    CommandMapping,
-    CommandMisused,
-    CommandNeeds,
-    CommandRow,
-    CommandRows,
-    Dependency,
-    Event,
-)
+from kipcheck.conformance.protocols.features.ops import commands as ops
 from kipcheck.conformance.protocols.features.ops.kraft import (
     SAFE_DOWNGRADE,
     UNSAFE_DOWNGRADE,
@@ -67,64 +48,66 @@ class FeatureCommands:
             state = state.with_level(name, level)
         return state
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
-        if isinstance(event, CommandLevels):
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
+        if isinstance(event, ops.CommandLevels):
             return Transition(state, (self.shown(state),))
         if self.rules is None:
             return Transition(state, (self.before_kraft(event),))
         match event:
-            case CommandDescribe():
-                return Transition(state, (CommandRows(tuple(self.rows(self.rules, state)), (), 0),))
-            case CommandChange() | CommandDisable():
+            case ops.CommandDescribe():
+                return Transition(state, (ops.CommandRows(tuple(self.rows(self.rules, state)), (), 0),))
+            case ops.CommandChange() | ops.CommandDisable():
                 return self.change(self.rules, state, event)
-            case CommandAll():
-                return Transition(state, (CommandMisused("there is no such command"),))
-            case CommandMap(release):
+            case ops.CommandAll():
+                return Transition(state, (ops.CommandMisused("there is no such command"),))
+            case ops.CommandMap(release):
                 return Transition(state, (self.mapped(self.rules, release),))
-            case CommandDepends(features):
+            case ops.CommandDepends(features):
                 return Transition(state, (self.depends(self.rules, features),))
             case _:
                 assert_never(event)
 
-    def shown(self, state: State) -> ClusterLevels:
+    def shown(self, state: State) -> ops.ClusterLevels:
         declared = () if self.rules is None else self.rules.declares()
         levels = tuple(Level(name, level) for name, level in state.shown())
-        return ClusterLevels(state.epoch, levels, tuple(Declared(name, *span) for name, span in sorted(declared)))
+        return ops.ClusterLevels(state.epoch, levels, tuple(Declared(name, *span) for name, span in sorted(declared)))
 
-    def before_kraft(self, event: Event) -> Action:
+    def before_kraft(self, event: ops.Event) -> ops.Action:
         """No feature is defined: there is nothing to show, to raise or to lower."""
         match event:
-            case CommandDescribe():
-                return CommandRows((), (), 0)
-            case CommandAll():
-                return CommandLines((), None, (), 0)
+            case ops.CommandDescribe():
+                return ops.CommandRows((), (), 0)
+            case ops.CommandAll():
+                return ops.CommandLines((), None, (), 0)
             case _:
-                return CommandMisused("there is no such command")
+                return ops.CommandMisused("there is no such command")
 
-    def rows(self, rules: Rules, state: State) -> Sequence[CommandRow]:
+    def rows(self, rules: Rules, state: State) -> Sequence[ops.CommandRow]:
         levels = dict(state.shown())
-        return [CommandRow(name, *span, levels.get(name, 0), state.epoch) for name, span in sorted(rules.declares())]
+        return [
+            ops.CommandRow(name, *span, levels.get(name, 0), state.epoch) for name, span in sorted(rules.declares())
+        ]
 
     # Changes
 
     def change(
-        self, rules: Rules, state: State, event: CommandChange | CommandDisable
-    ) -> Transition[State, CommandLines | CommandMisused]:
+        self, rules: Rules, state: State, event: ops.CommandChange | ops.CommandDisable
+    ) -> Transition[State, ops.CommandLines | ops.CommandMisused]:
         try:
             updates = self.updates(rules, event)
         except ValueError as why:
-            return Transition(state, (CommandMisused(str(why)),))
-        if isinstance(event, CommandChange) and event.release is not None and event.command == "downgrade":
+            return Transition(state, (ops.CommandMisused(str(why)),))
+        if isinstance(event, ops.CommandChange) and event.release is not None and event.command == "downgrade":
             updates = self.lowered(state, updates)
-        word = DISABLE if isinstance(event, CommandDisable) else event.command
+        word = DISABLE if isinstance(event, ops.CommandDisable) else event.command
         after, errors = self.sent(rules, state, updates, event.dry_run)
         lines = tuple(
-            ChangeLine(word, each.feature, each.level, done, event.dry_run and (done or rules.all_or_nothing))
+            ops.ChangeLine(word, each.feature, each.level, done, event.dry_run and (done or rules.all_or_nothing))
             for each in sorted(updates, key=lambda each: each.feature)
             for done in (errors[each.feature] == NONE,)
         )
         failed = sum(not each.done for each in lines)
-        return Transition(after, (CommandLines(lines, failed or None, (), self.exit(failed)),))
+        return Transition(after, (ops.CommandLines(lines, failed or None, (), self.exit(failed)),))
 
     def lowered(self, state: State, updates: list[TypedUpdate]) -> list[TypedUpdate]:
         """What is above the levels of a release, or at them. Released tools name the features below them, too, so that
@@ -135,9 +118,9 @@ class FeatureCommands:
     def exit(self, failed: int) -> int:
         return 1 if failed else 0
 
-    def updates(self, rules: Rules, event: CommandChange | CommandDisable) -> list[TypedUpdate]:
+    def updates(self, rules: Rules, event: ops.CommandChange | ops.CommandDisable) -> list[TypedUpdate]:
         """What the tool asks for. Errors: ValueError if it refuses its options."""
-        if isinstance(event, CommandDisable):
+        if isinstance(event, ops.CommandDisable):
             asked = [(name, 0) for name in event.features]
         else:
             asked = self.asked(rules, event)
@@ -145,7 +128,7 @@ class FeatureCommands:
             raise ValueError(f"{repeated[0]} is named twice")
         if not asked:
             raise ValueError("no feature is named")
-        if isinstance(event, CommandChange) and event.command == "upgrade":
+        if isinstance(event, ops.CommandChange) and event.command == "upgrade":
             if event.unsafe:
                 raise ValueError("upgrade has no --unsafe")
             if any(level < 1 for _, level in asked):
@@ -154,7 +137,7 @@ class FeatureCommands:
         kind = UNSAFE_DOWNGRADE if event.unsafe else SAFE_DOWNGRADE
         return [TypedUpdate(*each, kind) for each in asked]
 
-    def asked(self, rules: Rules, event: CommandChange) -> list[tuple[str, int]]:
+    def asked(self, rules: Rules, event: ops.CommandChange) -> list[tuple[str, int]]:
         """Errors: ValueError."""
         named = [(each.feature, each.level) for each in event.features]
         if event.release is not None:
@@ -198,24 +181,24 @@ class FeatureCommands:
                 found[each["feature"]] = max(each["level"], found[each["feature"]])
         return {**found, METADATA: release, KRAFT: int(release >= BOOTSTRAPS_KRAFT)}
 
-    def mapped(self, rules: Rules, release: int | None) -> CommandMapping | CommandMisused:
+    def mapped(self, rules: Rules, release: int | None) -> ops.CommandMapping | ops.CommandMisused:
         if not rules.all_or_nothing:
-            return CommandMisused("there is no such command")
+            return ops.CommandMisused("there is no such command")
         try:
             levels = self.mapping(rules, rules.newest if release is None else release)
         except ValueError as why:
-            return CommandMisused(str(why))
-        return CommandMapping(tuple(Level(*each) for each in sorted(levels.items())), (), 0)
+            return ops.CommandMisused(str(why))
+        return ops.CommandMapping(tuple(Level(*each) for each in sorted(levels.items())), (), 0)
 
-    def depends(self, rules: Rules, features: Sequence[Level]) -> CommandNeeds | CommandMisused:
+    def depends(self, rules: Rules, features: Sequence[Level]) -> ops.CommandNeeds | ops.CommandMisused:
         if not rules.all_or_nothing:
-            return CommandMisused("there is no such command")
+            return ops.CommandMisused("there is no such command")
         rows = []
         for each in features:
             span = rules.supported.get(each.feature)
             low, high = (rules.first_bootstrap, self.known(rules)) if each.feature == METADATA else span or (1, 0)
             if not low <= each.level <= high:
-                return CommandMisused(f"unknown level {each.level} of {each.feature}")
+                return ops.CommandMisused(f"unknown level {each.level} of {each.feature}")
             needed = rules.needs.get((each.feature, each.level))
-            rows.append(Dependency(each.feature, each.level, () if needed is None else (Level(METADATA, needed),)))
-        return CommandNeeds(tuple(sorted(rows, key=lambda row: row.feature)), (), 0)
+            rows.append(ops.Dependency(each.feature, each.level, () if needed is None else (Level(METADATA, needed),)))
+        return ops.CommandNeeds(tuple(sorted(rows, key=lambda row: row.feature)), (), 0)

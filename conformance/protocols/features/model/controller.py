@@ -9,19 +9,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never, final
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.features.ops.controller import (
-    Action,
-    BrokerDown,
-    BrokerUp,
-    Describe,
-    Description,
-    Event,
-    Rejected,
-    Restart,
-    ShutDown,
-    Update,
-    UpdateResult,
-)
+from kipcheck.conformance.protocols.features.ops import controller as ops
 
 INVALID_REQUEST = "INVALID_REQUEST"
 """The update itself is invalid (584-66)."""
@@ -62,12 +50,12 @@ class State:
 LEVELS = range(5)
 BROKERS = range(3)
 RANGES = ((1, 2), (1, 3), (2, 3), (None, None))
-ENVIRONMENT_EVENTS: tuple[Event, ...] = (
-    *(Update(level, allow) for level in LEVELS for allow in (False, True)),
-    *(BrokerUp(broker, *span) for broker in BROKERS for span in RANGES),
-    *(BrokerDown(broker) for broker in BROKERS),
-    Restart(),
-    Describe(),
+ENVIRONMENT_EVENTS: tuple[ops.Event, ...] = (
+    *(ops.Update(level, allow) for level in LEVELS for allow in (False, True)),
+    *(ops.BrokerUp(broker, *span) for broker in BROKERS for span in RANGES),
+    *(ops.BrokerDown(broker) for broker in BROKERS),
+    ops.Restart(),
+    ops.Describe(),
 )
 
 
@@ -75,53 +63,53 @@ class FeatureController:
     def initial(self) -> State:
         return State()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case Update():
+            case ops.Update():
                 return self.update(state, event)
-            case BrokerUp(number, low, high):
+            case ops.BrokerUp(number, low, high):
                 broker = Broker(number, low, high)
                 if not self.admits(state, broker):
-                    return Transition(state.without(number), (ShutDown(number),))
+                    return Transition(state.without(number), (ops.ShutDown(number),))
                 return Transition(state.joined(broker))
-            case BrokerDown(number):
+            case ops.BrokerDown(number):
                 return Transition(state.without(number))
-            case Restart():
+            case ops.Restart():
                 return Transition(self.restarted(state))
-            case Describe():
+            case ops.Describe():
                 return Transition(state, (self.described(state),))
             case _:
                 assert_never(event)
 
-    def update(self, state: State, update: Update) -> Transition[State, Action]:
+    def update(self, state: State, update: ops.Update) -> Transition[State, ops.Action]:
         error = next(self.faults(state, update), None)
         if error is not None:
-            return Transition(state, (Rejected(error),))
+            return Transition(state, (ops.Rejected(error),))
         after = self.applied(state, update)
-        return Transition(after, (UpdateResult(after.epoch),))
+        return Transition(after, (ops.UpdateResult(after.epoch),))
 
-    def applied(self, state: State, update: Update) -> State:
+    def applied(self, state: State, update: ops.Update) -> State:
         return replace(state, level=max(update.level, 0), epoch=state.epoch + 1)
 
     def restarted(self, state: State) -> State:
         return state
 
-    def described(self, state: State) -> Description:
-        return Description(state.level, state.epoch)
+    def described(self, state: State) -> ops.Description:
+        return ops.Description(state.level, state.epoch)
 
-    def enabled(self, state: State, /) -> Iterable[Event]:
+    def enabled(self, state: State, /) -> Iterable[ops.Event]:
         return (event for event in ENVIRONMENT_EVENTS if self.accepts(state, event))
 
-    def accepts(self, state: State, event: Event) -> bool:
+    def accepts(self, state: State, event: ops.Event) -> bool:
         """The guard of ``step``, as a separate method: generation evaluates it far more often than ``step``."""
         match event:
-            case Update():
+            case ops.Update():
                 return next(self.faults(state, event), None) is None
-            case BrokerUp(number, low, high):
+            case ops.BrokerUp(number, low, high):
                 return self.admits(state, Broker(number, low, high))
-            case BrokerDown(number):
+            case ops.BrokerDown(number):
                 return any(each.number == number for each in state.brokers)
-            case Restart() | Describe():
+            case ops.Restart() | ops.Describe():
                 return True
             case _:
                 assert_never(event)
@@ -129,7 +117,7 @@ class FeatureController:
     def admits(self, state: State, broker: Broker) -> bool:
         return not state.level or broker.supports(state.level)
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         """All errors of an update; it is applied if there are none.
 
         The draft allows both to accept and to reject the first finalization with the flag (584-69): this controller

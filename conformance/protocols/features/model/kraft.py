@@ -17,32 +17,14 @@ from typing import Final, assert_never, final
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.kraft_rules import DISABLED, KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, ranges
+from kipcheck.conformance.protocols.features.ops import kraft as ops
 from kipcheck.conformance.protocols.features.ops.cluster import Outcome
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    SAFE_DOWNGRADE,
-    UNSAFE_DOWNGRADE,
-    UPGRADE,
-    Action,
-    Declared,
-    DeclareNode,
-    Event,
-    Failed,
-    FailOver,
-    Format,
-    KraftUpdate,
-    Leads,
-    Level,
-    Levels,
-    ReadLevels,
-    Results,
-    TypedUpdate,
-)
 
 NONE: Final = "NONE"
 INVALID_UPDATE_VERSION: Final = "INVALID_UPDATE_VERSION"
 UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
 INVALID_REGISTRATION: Final = "INVALID_REGISTRATION"
-DOWNGRADES: Final = (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE)
+DOWNGRADES: Final = (ops.SAFE_DOWNGRADE, ops.UNSAFE_DOWNGRADE)
 WITHOUT_RESULTS: Final = 2
 """The version of UpdateFeatures from which on a response of 4.0 has no results."""
 
@@ -81,23 +63,23 @@ class KraftController:
     def initial(self) -> State:
         return State(((METADATA, self.rules.newest),))
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case Format():
+            case ops.Format():
                 return Transition(self.formatted(event))
-            case DeclareNode():
+            case ops.DeclareNode():
                 return Transition(self.declared(state, event))
-            case KraftUpdate():
+            case ops.KraftUpdate():
                 return self.update(state, event)
-            case ReadLevels():
-                levels = tuple(Level(name, level) for name, level in state.shown())
-                return Transition(state, (Levels(state.epoch, levels),))
-            case FailOver():
+            case ops.ReadLevels():
+                levels = tuple(ops.Level(name, level) for name, level in state.shown())
+                return Transition(state, (ops.Levels(state.epoch, levels),))
+            case ops.FailOver():
                 return self.failed_over(state)
             case _:
                 assert_never(event)
 
-    def formatted(self, event: Format) -> State:
+    def formatted(self, event: ops.Format) -> State:
         state = State(((METADATA, event.level),), 1 + len(event.levels), tuple(sorted({0, *event.controllers})))
         for each in event.levels:
             if each.feature == KRAFT and self.rules.kraft_version_apart:
@@ -106,7 +88,7 @@ class KraftController:
                 state = state.with_level(each.feature, each.level)
         return state
 
-    def declared(self, state: State, event: DeclareNode) -> State:
+    def declared(self, state: State, event: ops.DeclareNode) -> State:
         def among(nodes: tuple[tuple[int, Ranges], ...]) -> tuple[tuple[int, Ranges], ...]:
             others = [each for each in nodes if each[0] != event.node]
             new = [] if event.supported is None else [(event.node, _ranges(event.supported))]
@@ -116,34 +98,34 @@ class KraftController:
             return replace(state, brokers=among(state.brokers))
         return replace(state, controllers=among(state.controllers))
 
-    def failed_over(self, state: State) -> Transition[State, Action]:
+    def failed_over(self, state: State) -> Transition[State, ops.Action]:
         """What is finalized is in the log. Controller 0 stands for those of its release."""
-        return Transition(state, (Leads(0),))
+        return Transition(state, (ops.Leads(0),))
 
     # Updates
 
-    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def update(self, state: State, request: ops.KraftUpdate) -> Transition[State, ops.Action]:
         updates = {each.feature: _typed(each, request.version) for each in request.updates}
         proposed = {**dict(state.levels), **{name: each.level for name, each in updates.items()}}
         errors = {name: self.error(state, each, proposed) for name, each in sorted(updates.items())}
         validates = request.validate_only and request.version > 0
         if self.rules.all_or_nothing and any(error != NONE for error in errors.values()):
             after = state if validates else self.raised_before(state, updates, errors)
-            return Transition(after, (Failed(INVALID_UPDATE_VERSION),))
-        answer = Results(self.results(errors, request))
+            return Transition(after, (ops.Failed(INVALID_UPDATE_VERSION),))
+        answer = ops.Results(self.results(errors, request))
         good = [each for name, each in updates.items() if errors[name] == NONE]
         return Transition(state if validates else self.applied(state, good), (answer,))
 
-    def raised_before(self, state: State, updates: Mapping[str, TypedUpdate], errors: Mapping[str, str]) -> State:
+    def raised_before(self, state: State, updates: Mapping[str, ops.TypedUpdate], errors: Mapping[str, str]) -> State:
         """After a request that failed: an upgrade of kraft.version stays, if it was judged before the first refusal."""
         for name in hash_order(updates):
             if errors[name] != NONE:
                 return state
-            if name == KRAFT and self.rules.refused_keeps_kraft_version and updates[name].upgrade_type == UPGRADE:
+            if name == KRAFT and self.rules.refused_keeps_kraft_version and updates[name].upgrade_type == ops.UPGRADE:
                 return state.with_level(KRAFT, updates[name].level)
         return state
 
-    def results(self, errors: Mapping[str, str], request: KraftUpdate) -> tuple[Outcome, ...]:
+    def results(self, errors: Mapping[str, str], request: ops.KraftUpdate) -> tuple[Outcome, ...]:
         """By name. From 4.0 on a feature that the request repeats has as many results."""
         if not self.rules.all_or_nothing:
             return tuple(Outcome(name, error) for name, error in errors.items())
@@ -151,24 +133,24 @@ class KraftController:
             return ()
         return tuple(Outcome(name, NONE) for name in sorted(each.feature for each in request.updates))
 
-    def applied(self, state: State, updates: Iterable[TypedUpdate]) -> State:
+    def applied(self, state: State, updates: Iterable[ops.TypedUpdate]) -> State:
         """A record for each update, also for a level that is finalized already."""
         for each in updates:
-            if each.feature == KRAFT and self.rules.kraft_version_in_quorum and each.upgrade_type != UPGRADE:
+            if each.feature == KRAFT and self.rules.kraft_version_in_quorum and each.upgrade_type != ops.UPGRADE:
                 continue  # the level that it has already: nothing is written
             state = replace(state, epoch=state.epoch + 1)
             if not (each.feature == KRAFT and self.rules.kraft_version_unused):
                 state = state.with_level(each.feature, each.level)
         return state
 
-    def error(self, state: State, update: TypedUpdate, proposed: Mapping[str, int]) -> str:
+    def error(self, state: State, update: ops.TypedUpdate, proposed: Mapping[str, int]) -> str:
         """Of one update, or ``NONE``. ``proposed``: all levels after the request."""
         return NONE if next(self.faults(state, update, proposed), None) is None else INVALID_UPDATE_VERSION
 
-    def faults(self, state: State, update: TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
+    def faults(self, state: State, update: ops.TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
         """Why the update is refused, in the order of Kafka's tests."""
         name, level, before = update.feature, update.level, state.level(update.feature)
-        if update.upgrade_type not in (UPGRADE, *DOWNGRADES):
+        if update.upgrade_type not in (ops.UPGRADE, *DOWNGRADES):
             yield "unknown upgrade type"
         if level < 0:
             yield "a level below 0"
@@ -267,10 +249,10 @@ def hash_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=bucket)
 
 
-def _typed(update: TypedUpdate, version: int) -> TypedUpdate:
+def _typed(update: ops.TypedUpdate, version: int) -> ops.TypedUpdate:
     """As the controller reads it: a request of version 0 has no type, and its downgrade flag is not read (584-44)."""
-    return replace(update, upgrade_type=UPGRADE) if version == 0 else update
+    return replace(update, upgrade_type=ops.UPGRADE) if version == 0 else update
 
 
-def _ranges(supported: Iterable[Declared]) -> Ranges:
+def _ranges(supported: Iterable[ops.Declared]) -> Ranges:
     return ranges({each.feature: (each.low, each.high) for each in supported})

@@ -13,17 +13,9 @@ from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range
+from kipcheck.conformance.protocols.features.ops import kraft_brokers as ops
 from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Supported
 from kipcheck.conformance.protocols.features.ops.kraft import DeclareNode, Format
-from kipcheck.conformance.protocols.features.ops.kraft_brokers import (
-    Action,
-    ApiVersionsView,
-    AskPicture,
-    Event,
-    NotRegistered,
-    Register,
-    Registered,
-)
 
 HIDES_ZERO: Final = Release.parse(since("hides-level-0", "controller"))
 SHOWS_ZERO: Final = 4
@@ -38,23 +30,23 @@ class KraftBrokers:
     def initial(self) -> State:
         return self.controller.initial()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
             case Format():
                 return Transition(self.controller.formatted(event))
-            case Register():
+            case ops.Register():
                 return self.registered(state, event)
-            case AskPicture(version):
-                return Transition(state, (ApiVersionsView(self.finalized(state), self.supported(version)),))
+            case ops.AskPicture(version):
+                return Transition(state, (ops.ApiVersionsView(self.finalized(state), self.supported(version)),))
             case _:
                 assert_never(event)
 
-    def registered(self, state: State, event: Register) -> Transition[State, Action]:
+    def registered(self, state: State, event: ops.Register) -> Transition[State, ops.Action]:
         supported = {each.feature: Range(each.low, each.high) for each in event.supported}
         if self.controller.registration_error(state, supported) != NONE:
-            return Transition(state, (NotRegistered(event.broker),))
+            return Transition(state, (ops.NotRegistered(event.broker),))
         declared = DeclareNode("broker", event.broker, event.supported)
-        return Transition(self.controller.declared(state, declared), (Registered(),))
+        return Transition(self.controller.declared(state, declared), (ops.Registered(),))
 
     def finalized(self, state: State) -> tuple[Finalized, ...]:
         return tuple(Finalized(name, level, level) for name, level in state.shown())

@@ -11,32 +11,11 @@ from typing import Final, assert_never, final
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State as KraftState
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.ops import quorum as ops
 from kipcheck.conformance.protocols.features.ops.kraft import Declared, DeclareNode, Failed, Format, KraftUpdate, Level
-from kipcheck.conformance.protocols.features.ops.quorum import (
-    APPLIED,
-    LOST,
-    NODES,
-    PENDING,
-    Action,
-    Event,
-    NodeView,
-    QuorumAwait,
-    QuorumFormat,
-    QuorumHit,
-    QuorumKill,
-    QuorumPause,
-    QuorumRead,
-    QuorumRefused,
-    QuorumResume,
-    QuorumSend,
-    QuorumSent,
-    QuorumSnapshot,
-    QuorumStart,
-    QuorumViews,
-)
 
 MAJORITY: Final = 2
-LAST: Final = NODES[-1]
+LAST: Final = ops.NODES[-1]
 
 
 @final
@@ -59,7 +38,7 @@ class State:
 
     @property
     def active(self) -> tuple[int, ...]:
-        return tuple(each for each in NODES if each not in self.paused | self.killed)
+        return tuple(each for each in ops.NODES if each not in self.paused | self.killed)
 
     @property
     def has_majority(self) -> bool:
@@ -73,36 +52,36 @@ class KraftQuorum:
 
     def initial(self) -> State:
         """Other controllers have the numbers from 1 on, and support what the leader does."""
-        return self.formed(QuorumFormat(self.rules.newest))
+        return self.formed(ops.QuorumFormat(self.rules.newest))
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case QuorumFormat():
+            case ops.QuorumFormat():
                 return Transition(self.formed(event))
-            case QuorumPause(which):
+            case ops.QuorumPause(which):
                 hit = self.chosen(state, which)
-                return Transition(self.elected(replace(state, paused=state.paused | {*hit})), (QuorumHit(hit),))
-            case QuorumKill(which):
+                return Transition(self.elected(replace(state, paused=state.paused | {*hit})), (ops.QuorumHit(hit),))
+            case ops.QuorumKill(which):
                 hit = self.chosen(state, which)
-                return Transition(self.killed(state, hit), (QuorumHit(hit),))
-            case QuorumResume():
+                return Transition(self.killed(state, hit), (ops.QuorumHit(hit),))
+            case ops.QuorumResume():
                 return Transition(self.elected(replace(state, paused=frozenset())))
-            case QuorumStart():
+            case ops.QuorumStart():
                 return Transition(self.started(state))
-            case QuorumSend(updates):
+            case ops.QuorumSend(updates):
                 return self.sent(state, KraftUpdate(1, updates))
-            case QuorumAwait():
+            case ops.QuorumAwait():
                 return self.awaited(state)
-            case QuorumRead():
+            case ops.QuorumRead():
                 return Transition(state, (self.views(state),))
-            case QuorumSnapshot():
+            case ops.QuorumSnapshot():
                 return Transition(state)
             case _:
                 assert_never(event)
 
-    def formed(self, event: QuorumFormat) -> State:
-        formed = self.controller.formatted(Format(event.level, event.levels, NODES[1:]))
-        for node in NODES:
+    def formed(self, event: ops.QuorumFormat) -> State:
+        formed = self.controller.formatted(Format(event.level, event.levels, ops.NODES[1:]))
+        for node in ops.NODES:
             supported = self.declares(node, event.beside)
             if node != 0:
                 formed = self.controller.declared(formed, DeclareNode("controller", node, supported))
@@ -116,7 +95,7 @@ class KraftQuorum:
 
     def chosen(self, state: State, which: str) -> tuple[int, ...]:
         """The nodes; a killed one is not hit again, and a paused one can be killed."""
-        alive = [each for each in NODES if each not in state.killed]
+        alive = [each for each in ops.NODES if each not in state.killed]
         followers = [each for each in alive if each != state.leader]
         match which:
             case "leader":
@@ -131,7 +110,7 @@ class KraftQuorum:
     def killed(self, state: State, hit: tuple[int, ...]) -> State:
         found = replace(state, killed=state.killed | {*hit}, paused=state.paused - {*hit})
         if state.leader in hit and found.pending is not None and not found.outcome:
-            found = replace(found, outcome=LOST, logged=False)
+            found = replace(found, outcome=ops.LOST, logged=False)
         return self.elected(found)
 
     def started(self, state: State) -> State:
@@ -149,21 +128,25 @@ class KraftQuorum:
         if state.pending is None or not state.logged or state.outcome:
             return state
         after, (answer,) = self.controller.step(state.cluster, state.pending)
-        outcome = self.refusal(state, state.pending, answer) or APPLIED
+        outcome = self.refusal(state, state.pending, answer) or ops.APPLIED
         return replace(state, cluster=after, outcome=outcome, logged=False)
 
-    def sent(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def sent(self, state: State, request: KraftUpdate) -> Transition[State, ops.Action]:
         if state.leader < 0 or state.leader not in state.active:
-            return Transition(replace(state, pending=request, outcome=LOST), (QuorumSent(LOST, False),))
+            return Transition(replace(state, pending=request, outcome=ops.LOST), (ops.QuorumSent(ops.LOST, False),))
         after, (answer,) = self.controller.step(state.cluster, request)
         error = self.refusal(state, request, answer)
         if state.has_majority:
             if error:
-                return Transition(state, (QuorumRefused(error),))
-            return Transition(replace(state, cluster=after, pending=None, outcome=""), (QuorumSent(APPLIED, True),))
+                return Transition(state, (ops.QuorumRefused(error),))
+            return Transition(
+                replace(state, cluster=after, pending=None, outcome=""), (ops.QuorumSent(ops.APPLIED, True),)
+            )
         if error:
-            return Transition(replace(state, pending=request, outcome=error), (QuorumSent(PENDING, False),))
-        return Transition(replace(state, pending=request, outcome="", logged=True), (QuorumSent(PENDING, True),))
+            return Transition(replace(state, pending=request, outcome=error), (ops.QuorumSent(ops.PENDING, False),))
+        return Transition(
+            replace(state, pending=request, outcome="", logged=True), (ops.QuorumSent(ops.PENDING, True),)
+        )
 
     def refusal(self, state: State, request: KraftUpdate, answer: object) -> str:
         """The first error of an answer; empty: the updates are applied."""
@@ -172,19 +155,19 @@ class KraftQuorum:
         errors = [each.error for each in getattr(answer, "results", ()) if each.error != "NONE"]
         return errors[0] if errors else ""
 
-    def awaited(self, state: State) -> Transition[State, Action]:
+    def awaited(self, state: State) -> Transition[State, ops.Action]:
         if state.pending is None or not state.outcome:
-            return Transition(state, (QuorumSent(PENDING, state.logged),))
+            return Transition(state, (ops.QuorumSent(ops.PENDING, state.logged),))
         after = replace(state, pending=None, outcome="")
-        if state.outcome in (APPLIED, LOST):
-            return Transition(after, (QuorumSent(state.outcome, state.outcome == APPLIED),))
-        return Transition(after, (QuorumRefused(state.outcome),))
+        if state.outcome in (ops.APPLIED, ops.LOST):
+            return Transition(after, (ops.QuorumSent(state.outcome, state.outcome == ops.APPLIED),))
+        return Transition(after, (ops.QuorumRefused(state.outcome),))
 
     # What is shown
 
-    def views(self, state: State) -> QuorumViews:
+    def views(self, state: State) -> ops.QuorumViews:
         nodes = tuple(
-            NodeView(
+            ops.NodeView(
                 node,
                 self.epoch(state, node),
                 None if state.beside and node == LAST else self.levels(state, node),
@@ -192,7 +175,7 @@ class KraftQuorum:
             )
             for node in self.shown(state)
         )
-        return QuorumViews(state.leader, state.has_majority, nodes)
+        return ops.QuorumViews(state.leader, state.has_majority, nodes)
 
     def shown(self, state: State) -> tuple[int, ...]:
         return state.active

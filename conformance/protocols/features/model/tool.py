@@ -9,22 +9,8 @@ from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.protocols.features.model.cluster import Broker, FeatureCluster, Node, State as ClusterState
 from kipcheck.conformance.protocols.features.model.draft_rules import NONE
 from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, ranges
+from kipcheck.conformance.protocols.features.ops import tool as ops
 from kipcheck.conformance.protocols.features.ops.cluster import Answered, Requested, UpdateFeatures
-from kipcheck.conformance.protocols.features.ops.tool import (
-    Action,
-    Described,
-    Event,
-    Line,
-    Misused,
-    Ran,
-    Row,
-    ToolBroker,
-    ToolDescribe,
-    ToolDowngradeAll,
-    ToolKnows,
-    ToolUpdate,
-    ToolUpgradeAll,
-)
 
 ADD, UPGRADE, DOWNGRADE, DELETE = "Add", "Upgrade", "Downgrade", "Delete"
 DELETION: Final = 0
@@ -131,7 +117,7 @@ def _raise(finalized: Mapping[str, Range], name: str, level: int) -> Change:
 # What is done, and shown
 
 
-def rows(cluster: Cluster) -> list[Row]:
+def rows(cluster: Cluster) -> list[ops.Row]:
     """The features that the first broker supports, and those that are finalized."""
     finalized = cluster.finalized()
     supported = dict(cluster.brokers[0]) if cluster.brokers else {}
@@ -141,15 +127,15 @@ def rows(cluster: Cluster) -> list[Row]:
     for name in names:
         low, high = supported.get(name, (None, None))
         least, most = finalized.get(name, (None, None))
-        found.append(Row(name, low, high, least, most, epoch))
+        found.append(ops.Row(name, low, high, least, most, epoch))
     return found
 
 
-def lines(cluster: Cluster, changes: Sequence[Change], errors: Sequence[str]) -> list[Line]:
+def lines(cluster: Cluster, changes: Sequence[Change], errors: Sequence[str]) -> list[ops.Line]:
     """A line for each change, and its result."""
     finalized = cluster.finalized()
     return [
-        Line(each.kind, each.feature, finalized[each.feature].high if each.feature in finalized else None,
+        ops.Line(each.kind, each.feature, finalized[each.feature].high if each.feature in finalized else None,
              each.level if each.level != DELETION else None, error)
         for each, error in zip(changes, errors, strict=True)
     ]  # fmt: skip
@@ -178,47 +164,47 @@ class FeatureTool:
     def initial(self) -> State:
         return State()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case ToolBroker(supported):
+            case ops.ToolBroker(supported):
                 own = ranges({each.feature: (each.low, each.high) for each in supported})
                 return Transition(replace(state, brokers=(*state.brokers, own)))
-            case ToolKnows(levels):
+            case ops.ToolKnows(levels):
                 known = {each.feature: each.level for each in levels}
                 return Transition(replace(state, known=tuple(sorted(known.items()))))
-            case ToolDescribe():
-                return Transition(state, (Described(tuple(self.rows(state))),))
-            case ToolUpgradeAll(dry_run):
+            case ops.ToolDescribe():
+                return Transition(state, (ops.Described(tuple(self.rows(state))),))
+            case ops.ToolUpgradeAll(dry_run):
                 return self.run(state, upgrades(state, dict(state.known)), dry_run)
-            case ToolDowngradeAll(dry_run):
+            case ops.ToolDowngradeAll(dry_run):
                 return self.run(state, self.downgrades(state), dry_run)
-            case ToolUpdate():
+            case ops.ToolUpdate():
                 try:
                     changes = self.named(state, event)
                 except ValueError as wrong:
-                    return Transition(state, (Misused(str(wrong)),))
+                    return Transition(state, (ops.Misused(str(wrong)),))
                 return self.run(state, changes, event.dry_run)
             case _:
                 assert_never(event)
 
-    def rows(self, state: State) -> Sequence[Row]:
+    def rows(self, state: State) -> Sequence[ops.Row]:
         return rows(state)
 
     def downgrades(self, state: State) -> list[Change]:
         return downgrades(state, dict(state.known))
 
-    def named(self, state: State, event: ToolUpdate) -> list[Change]:
+    def named(self, state: State, event: ops.ToolUpdate) -> list[Change]:
         """Errors: ValueError."""
         upgrade, downgrade = ([(each.feature, each.level) for each in listed]
                               for listed in (event.upgrade, event.downgrade))  # fmt: skip
         return named_changes(state, dict(state.known), upgrade, downgrade, event.delete)
 
-    def run(self, state: State, changes: Sequence[Change], dry_run: bool) -> Transition[State, Action]:
+    def run(self, state: State, changes: Sequence[Change], dry_run: bool) -> Transition[State, ops.Action]:
         """The tool works out what a dry run would do from what it read, and sends no request."""
         requests = [self.requested(each) for each in changes]
         after, errors = self.applied(state, requests)
         sends = self.sends(dry_run)
-        found = Ran(tuple(lines(state, changes, errors)), tuple(requests) if sends else (), self.exit(errors))
+        found = ops.Ran(tuple(lines(state, changes, errors)), tuple(requests) if sends else (), self.exit(errors))
         return Transition(after if sends else state, (found,))
 
     def applied(self, state: State, requests: Sequence[Requested]) -> tuple[State, list[str]]:

@@ -13,27 +13,9 @@ from kipcheck.conformance.core.files.releases_table import span
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, unsupported
+from kipcheck.conformance.protocols.features.ops import zookeeper as ops
 from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Outcome, Supported
 from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, TypedUpdate
-from kipcheck.conformance.protocols.features.ops.zookeeper import (
-    Action,
-    AskZkFeatures,
-    DeclareFeatures,
-    DeleteNode,
-    Event,
-    ReadFeature,
-    ReadRegistration,
-    ReadZkNode,
-    StartController,
-    WriteNode,
-    ZkFeatures,
-    ZkNode,
-    ZkRegistration,
-    ZkResults,
-    ZkStops,
-    ZkTopLevel,
-    ZkUpdate,
-)
 
 NONE: Final = "NONE"
 INVALID_REQUEST: Final = "INVALID_REQUEST"
@@ -111,37 +93,37 @@ class ZooKeeperController:
     def initial(self) -> State:
         return State(Node(0, True, self.finalized) if self.finalized else None)
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         match event:
-            case StartController(inter_broker):
+            case ops.StartController(inter_broker):
                 return self.start(state, inter_broker)
-            case ZkUpdate():
+            case ops.ZkUpdate():
                 return self.update(state, event)
-            case DeleteNode():
+            case ops.DeleteNode():
                 return Transition(replace(state, node=None))
-            case ReadFeature(broker):
+            case ops.ReadFeature(broker):
                 return self.read(state, broker)
-            case AskZkFeatures(broker):
+            case ops.AskZkFeatures(broker):
                 cache = state.cache(broker) or Cache(broker)
-                return Transition(state, (ZkFeatures(cache.epoch, _finalized(self.levels(cache.features))),))
-            case ReadZkNode():
+                return Transition(state, (ops.ZkFeatures(cache.epoch, _finalized(self.levels(cache.features))),))
+            case ops.ReadZkNode():
                 return Transition(state, (self.contents(state.node),))
-            case WriteNode():
+            case ops.WriteNode():
                 return self.written(state, event)
-            case DeclareFeatures(broker, supported):
+            case ops.DeclareFeatures(broker, supported):
                 return Transition(self.declare(state, broker, _ranges(supported)))
-            case ReadRegistration(broker):
+            case ops.ReadRegistration(broker):
                 return Transition(state, (self.registration(state, broker),))
             case _:
                 assert_never(event)
 
     # The life of the node (584-19 to 584-22)
 
-    def start(self, state: State, inter_broker: str) -> Transition[State, Action]:
+    def start(self, state: State, inter_broker: str) -> Transition[State, ops.Action]:
         """Its broker reads the node first, and stops if it does not support what is finalized (584-23)."""
         state = replace(state, own=state.supported(CONTROLLER), live=(), inter_broker="")
         if inter_broker != BELOW_MIGRATION and self.is_incompatible(state.own, state.finalized):
-            return Transition(state, (ZkStops(CONTROLLER),))
+            return Transition(state, (ops.ZkStops(CONTROLLER),))
         return Transition(self.taken_in(self.started(state, inter_broker)))
 
     def started(self, state: State, inter_broker: str) -> State:
@@ -171,11 +153,11 @@ class ZooKeeperController:
     def is_incompatible(self, supported: Ranges, finalized: Ranges) -> bool:
         return next(unsupported(finalized, supported, whole=not self.typed), None) is not None
 
-    def written(self, state: State, event: WriteNode) -> Transition[State, Action]:
+    def written(self, state: State, event: ops.WriteNode) -> Transition[State, ops.Action]:
         node = Node(0 if state.node is None else state.node.epoch + 1, not event.disabled, _ranges(event.features))
         state = replace(state, node=node)
         if state.inter_broker not in ("", BELOW_MIGRATION) and self.is_incompatible(state.own, state.finalized):
-            return Transition(replace(state, inter_broker="", live=()), (ZkStops(CONTROLLER),))
+            return Transition(replace(state, inter_broker="", live=()), (ops.ZkStops(CONTROLLER),))
         return Transition(state)
 
     # Registrations
@@ -196,20 +178,20 @@ class ZooKeeperController:
         ]  # fmt: skip
         return replace(state, live=tuple(fits))
 
-    def registration(self, state: State, broker: int) -> ZkRegistration:
+    def registration(self, state: State, broker: int) -> ops.ZkRegistration:
         """In version 5, with the features, from the migration version on. A broker that is not live has none."""
         declared, cache = dict(state.declared), state.cache(broker)
         if broker in declared:
-            return ZkRegistration(True, 5, tuple(Supported(name, *span) for name, span in declared[broker]))
-        return ZkRegistration(False, 0, ()) if cache is None else ZkRegistration(True, cache.registered, ())
+            return ops.ZkRegistration(True, 5, tuple(Supported(name, *span) for name, span in declared[broker]))
+        return ops.ZkRegistration(False, 0, ()) if cache is None else ops.ZkRegistration(True, cache.registered, ())
 
     # Updates
 
-    def update(self, state: State, request: ZkUpdate) -> Transition[State, Action]:
+    def update(self, state: State, request: ops.ZkUpdate) -> Transition[State, ops.Action]:
         if not state.inter_broker:
-            return Transition(state, (ZkTopLevel(NOT_CONTROLLER),))
+            return Transition(state, (ops.ZkTopLevel(NOT_CONTROLLER),))
         if state.inter_broker == BELOW_MIGRATION:
-            return Transition(state, (ZkTopLevel(INVALID_REQUEST),))
+            return Transition(state, (ops.ZkTopLevel(INVALID_REQUEST),))
         before = dict(self.levels(state.finalized))
         after, errors = dict(before), dict[str, str]()
         for each in request.updates:
@@ -225,7 +207,7 @@ class ZooKeeperController:
             else:
                 form = self.form(state.inter_broker)
                 state = replace(state, node=Node(state.node.epoch + 1, True, tuple(sorted(after.items())), form))
-        answer = ZkResults(tuple(Outcome(name, error) for name, error in sorted(errors.items())))
+        answer = ops.ZkResults(tuple(Outcome(name, error) for name, error in sorted(errors.items())))
         return Transition(state, (answer,))  # validateOnly is not read
 
     def form(self, inter_broker: str) -> int:
@@ -267,7 +249,7 @@ class ZooKeeperController:
 
     # Brokers (classes FinalizedFeatureCache, FinalizedFeatureChangeListener)
 
-    def read(self, state: State, broker: int) -> Transition[State, Action]:
+    def read(self, state: State, broker: int) -> Transition[State, ops.Action]:
         """A broker below the migration version reads nothing; an exit is that of its process."""
         cache, node = state.cache(broker) or Cache(broker), state.node
         if state.inter_broker == BELOW_MIGRATION or node is None or not node.enabled:
@@ -275,14 +257,14 @@ class ZooKeeperController:
             return Transition(state.with_cache(broker, Cache(broker, registered=4 if below else 5)))
         if node.epoch < cache.epoch or self.is_incompatible(state.supported(broker), node.features):
             # A lower epoch than that of the cache (584-42), or a feature that the broker does not support (584-23).
-            return Transition(state.with_cache(broker, None), (ZkStops(broker),))
+            return Transition(state.with_cache(broker, None), (ops.ZkStops(broker),))
         return Transition(state.with_cache(broker, Cache(broker, node.epoch, node.features)))
 
-    def contents(self, node: Node | None) -> ZkNode:
+    def contents(self, node: Node | None) -> ops.ZkNode:
         """The second form has no lowest levels: both are the highest."""
         if node is None:
-            return ZkNode(False, 0, False, -1, ())
-        return ZkNode(True, node.version, node.enabled, node.epoch, _finalized(node.features))
+            return ops.ZkNode(False, 0, False, -1, ())
+        return ops.ZkNode(True, node.version, node.enabled, node.epoch, _finalized(node.features))
 
 
 def _finalized(features: Ranges) -> tuple[Finalized, ...]:

@@ -8,16 +8,7 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.invariants.client import DISCOVERY, RELEASED
 from kipcheck.conformance.protocols.features.model.client import NONE, FeatureClient, State
-from kipcheck.conformance.protocols.features.ops.client import (
-    OPERATIONS,
-    Action,
-    Asked,
-    BrokerAnswers,
-    Event,
-    Futures,
-    StartClient,
-    View,
-)
+from kipcheck.conformance.protocols.features.ops import client as ops
 from kipcheck.conformance.protocols.features.ops.cluster import Outcome
 
 PLACE = 50
@@ -26,7 +17,7 @@ PLACE = 50
 class Client(MachineMutant, FeatureClient):
     """The reference machine as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
 
     def __init__(self) -> None:
         FeatureClient.__init__(self)
@@ -38,14 +29,14 @@ Made = TypeVar("Made", bound=type[Client])
 
 def _mutant(invariant: str, least: str, edition: str = "kip-584") -> Callable[[Made], Made]:
     check = DISCOVERY if edition == "kip-584" else RELEASED
-    return mutant(check, f"feature-client/{invariant}", OPERATIONS.machine, None, least, edition=edition)
+    return mutant(check, f"feature-client/{invariant}", ops.OPERATIONS.machine, None, least, edition=edition)
 
 
 @_mutant("never-goes-back", "answer 1; answer 0")
 class TakesOldAnswers(Client):
     """An answer of a broker that is behind replaces newer features."""
 
-    def answered(self, state: State, answer: BrokerAnswers) -> State:
+    def answered(self, state: State, answer: ops.BrokerAnswers) -> State:
         return replace(state, epoch=answer.epoch, finalized=answer.finalized, supported=answer.supported)
 
 
@@ -53,7 +44,7 @@ class TakesOldAnswers(Client):
 class KeepsTheFirstAnswer(Client):
     """A client never replaces what it learned first."""
 
-    def answered(self, state: State, answer: BrokerAnswers) -> State:
+    def answered(self, state: State, answer: ops.BrokerAnswers) -> State:
         return (
             super().answered(state, answer) if state == replace(State(state.needs), waited_s=state.waited_s) else state
         )
@@ -72,26 +63,28 @@ class UsesWhatABrokerSupports(Client):
 class AsksOnce(Client):
     """A client reads the features when it starts, and never again."""
 
-    def waited(self, state: State, seconds: int) -> Transition[State, Action]:
-        return Transition(state, (Asked(False),))
+    def waited(self, state: State, seconds: int) -> Transition[State, ops.Action]:
+        return Transition(state, (ops.Asked(False),))
 
 
 @_mutant("asks", "client")
 class NeverAsks(Client):
     """A client reads no features when it starts."""
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         after, actions = super().step(state, event)
-        return Transition(after, (Asked(False),)) if isinstance(event, StartClient) else Transition(after, actions)
+        return (
+            Transition(after, (ops.Asked(False),)) if isinstance(event, ops.StartClient) else Transition(after, actions)
+        )
 
 
 @_mutant("futures", "results a:INVALID_REQUEST")
 class TrustsTheTopLevel(Client):
     """Without a top-level error every update counts as applied."""
 
-    def futures(self, results: tuple[Outcome, ...], top: str | None) -> Futures:
+    def futures(self, results: tuple[Outcome, ...], top: str | None) -> ops.Futures:
         error = top or NONE
-        return Futures(tuple(Outcome(each.feature, error) for each in results), error)
+        return ops.Futures(tuple(Outcome(each.feature, error) for each in results), error)
 
 
 @_mutant("takes-answers-as-they-come", "answer 1; answer 0", edition="apache@3.9.2")
@@ -120,7 +113,7 @@ class WantsTheVeryLevel(Client):
 class ForgetsWithoutEpoch(Client):
     """An answer without finalized features makes the client forget what it knew."""
 
-    def answered(self, state: State, answer: BrokerAnswers) -> State:
+    def answered(self, state: State, answer: ops.BrokerAnswers) -> State:
         return State(state.needs) if answer.epoch < 0 else super().answered(state, answer)
 
 
@@ -128,7 +121,7 @@ class ForgetsWithoutEpoch(Client):
 class TrustsSingleResults(Client):
     """A top-level error is not looked at."""
 
-    def futures(self, results: tuple[Outcome, ...], top: str | None) -> Futures:
+    def futures(self, results: tuple[Outcome, ...], top: str | None) -> ops.Futures:
         return super().futures(results, None)
 
 
@@ -136,7 +129,7 @@ class TrustsSingleResults(Client):
 class ShowsEpochMinusOne(Client):
     """Without finalized features the client shows the epoch -1."""
 
-    def view(self, state: State) -> View:
+    def view(self, state: State) -> ops.View:
         return replace(super().view(state), epoch=state.epoch)
 
 
@@ -144,6 +137,6 @@ class ShowsEpochMinusOne(Client):
 class KeepsTheEpochAlone(Client):
     """An answer with a lower epoch changes the finalized levels, under the epoch that was seen."""
 
-    def answered(self, state: State, answer: BrokerAnswers) -> State:
+    def answered(self, state: State, answer: ops.BrokerAnswers) -> State:
         after = replace(state, finalized=answer.finalized, supported=answer.supported)
         return replace(after, epoch=max(state.epoch, answer.epoch))

@@ -13,16 +13,7 @@ from kipcheck.conformance.protocols.features.model.draft_rules import (
 )
 from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, common
 from kipcheck.conformance.protocols.features.mutants.cluster import ONE, Cluster, cluster_mutant
-from kipcheck.conformance.protocols.features.ops.cluster import (
-    IBP,
-    NOT_CONTROLLER,
-    Action,
-    Answered,
-    Deciding,
-    Outcome,
-    Requested,
-    TopLevel,
-)
+from kipcheck.conformance.protocols.features.ops import cluster as ops
 
 PLACE = 26
 
@@ -88,9 +79,9 @@ class NeverControls(Cluster):
     """Every broker says that it is not the controller."""
 
     def update(
-        self, state: State, updates: tuple[Requested, ...], to: int | None, unauthorized: bool
-    ) -> Transition[State, Action]:
-        return Transition(state, (TopLevel(NOT_CONTROLLER),))
+        self, state: State, updates: tuple[ops.Requested, ...], to: int | None, unauthorized: bool
+    ) -> Transition[State, ops.Action]:
+        return Transition(state, (ops.TopLevel(ops.NOT_CONTROLLER),))
 
 
 @cluster_mutant("updates", "refuses-strangers", "start 0; elect 0; update-features unauthorized")
@@ -98,8 +89,8 @@ class NeedsNoPermission(Cluster):
     """A request without permission is served."""
 
     def update(
-        self, state: State, updates: tuple[Requested, ...], to: int | None, unauthorized: bool
-    ) -> Transition[State, Action]:
+        self, state: State, updates: tuple[ops.Requested, ...], to: int | None, unauthorized: bool
+    ) -> Transition[State, ops.Action]:
         return super().update(state, updates, to, False)
 
 
@@ -108,8 +99,8 @@ class ServesAnywhere(Cluster):
     """A broker that is not the controller serves a request."""
 
     def update(
-        self, state: State, updates: tuple[Requested, ...], to: int | None, unauthorized: bool
-    ) -> Transition[State, Action]:
+        self, state: State, updates: tuple[ops.Requested, ...], to: int | None, unauthorized: bool
+    ) -> Transition[State, ops.Action]:
         return super().update(state, updates, None, unauthorized)
 
 
@@ -118,10 +109,10 @@ class ListsWhatItApplied(Cluster):
     """A refused update has no result."""
 
     def update(
-        self, state: State, updates: tuple[Requested, ...], to: int | None, unauthorized: bool
-    ) -> Transition[State, Action]:
+        self, state: State, updates: tuple[ops.Requested, ...], to: int | None, unauthorized: bool
+    ) -> Transition[State, ops.Action]:
         after, actions = super().update(state, updates, to, unauthorized)
-        found = (Answered(tuple(one for one in each.results if one.error == NONE)) if isinstance(each, Answered)
+        found = (ops.Answered(tuple(one for one in each.results if one.error == NONE)) if isinstance(each, ops.Answered)
                  else each for each in actions)  # fmt: skip
         return Transition(after, tuple(found))
 
@@ -130,7 +121,7 @@ class ListsWhatItApplied(Cluster):
 class IgnoresTheStatus(Cluster):
     """A deletion succeeds while features are disabled."""
 
-    def judged(self, state: State, requested: Requested, updates: tuple[Requested, ...]) -> str:
+    def judged(self, state: State, requested: ops.Requested, updates: tuple[ops.Requested, ...]) -> str:
         found = super().judged(state, requested, updates)
         disabled = state.node is not None and not state.node.enabled
         return NONE if disabled and requested.level < 1 and requested.allow_downgrade else found
@@ -212,8 +203,8 @@ class StopsOldBrokers(Cluster):
 class AnswersNoClient(Cluster):
     """A broker does not answer ApiVersions."""
 
-    def asked(self, state: State, number: int) -> Transition[State, Action]:
-        return Transition(state, (TopLevel("BROKER_NOT_AVAILABLE"),))
+    def asked(self, state: State, number: int) -> Transition[State, ops.Action]:
+        return Transition(state, (ops.TopLevel("BROKER_NOT_AVAILABLE"),))
 
 
 @cluster_mutant("updates", "a-result-each", "start 0 a:1-1; elect 0; update-features")
@@ -221,21 +212,21 @@ class ListsWhatIsFinalized(Cluster):
     """A response has a result for each finalized feature, too."""
 
     def update(
-        self, state: State, updates: tuple[Requested, ...], to: int | None, unauthorized: bool
-    ) -> Transition[State, Action]:
+        self, state: State, updates: tuple[ops.Requested, ...], to: int | None, unauthorized: bool
+    ) -> Transition[State, ops.Action]:
         after, actions = super().update(state, updates, to, unauthorized)
-        more = tuple(Outcome(name, NONE) for name in state.finalized())
-        found = (Answered((*each.results, *more)) if isinstance(each, Answered) else each for each in actions)
+        more = tuple(ops.Outcome(name, NONE) for name in state.finalized())
+        found = (ops.Answered((*each.results, *more)) if isinstance(each, ops.Answered) else each for each in actions)
         return Transition(after, tuple(found))
 
 
-@cluster_mutant("brokers", "level-decides", f"start 0 {IBP}:1-1; features 0; version 0")
+@cluster_mutant("brokers", "level-decides", f"start 0 {ops.IBP}:1-1; features 0; version 0")
 class DecidesByWhatItSupports(Cluster):
     """A broker decides by the highest level of ibp_feature that it supports, finalized or not."""
 
-    def deciding(self, broker: Broker | None) -> Deciding | TopLevel:
-        own = dict(broker.declared).get(IBP) if broker is not None else None
-        return super().deciding(broker) if own is None else Deciding(own.high, True)
+    def deciding(self, broker: Broker | None) -> ops.Deciding | ops.TopLevel:
+        own = dict(broker.declared).get(ops.IBP) if broker is not None else None
+        return super().deciding(broker) if own is None else ops.Deciding(own.high, True)
 
 
 @cluster_mutant(
@@ -244,7 +235,7 @@ class DecidesByWhatItSupports(Cluster):
 class AddsAtItsLevel(Cluster):
     """A feature that is added has the requested level as its minimum, too."""
 
-    def applied(self, state: State, updates: Iterable[Requested]) -> Ranges:
+    def applied(self, state: State, updates: Iterable[ops.Requested]) -> Ranges:
         added = {each.feature for each in updates} - state.finalized().keys()
         after = super().applied(state, updates)
         return tuple((name, Range(span.high, span.high) if name in added else span) for name, span in after)

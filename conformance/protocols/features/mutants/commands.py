@@ -11,43 +11,31 @@ from kipcheck.conformance.protocols.features.invariants.commands import COMMANDS
 from kipcheck.conformance.protocols.features.model.commands import FeatureCommands
 from kipcheck.conformance.protocols.features.model.kraft import State
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
-from kipcheck.conformance.protocols.features.ops.commands import (
-    OPERATIONS,
-    Action,
-    ChangeLine,
-    CommandAll,
-    CommandChange,
-    CommandDisable,
-    CommandLines,
-    CommandMisused,
-    CommandNeeds,
-    CommandRow,
-    Event,
-)
+from kipcheck.conformance.protocols.features.ops import commands as ops
 from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, Level, TypedUpdate
 
 PLACE = 90
 RELEASE: Final = named("first-without-zookeeper")
 BEFORE_KRAFT: Final = named("last-before-kraft")
-Change = CommandChange | CommandDisable
-Changed = Transition[State, CommandLines | CommandMisused]
+Change = ops.CommandChange | ops.CommandDisable
+Changed = Transition[State, ops.CommandLines | ops.CommandMisused]
 
 
 class Commands(MachineMutant, FeatureCommands):
     """The reference machine as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
 
     def __init__(self) -> None:
         FeatureCommands.__init__(self, Rules.of(RELEASE))
         MachineMutant.__init__(self)
 
-    def reprinted(self, changed: Changed, reprint: Callable[[CommandLines], CommandLines]) -> Changed:
-        actions = (reprint(each) if isinstance(each, CommandLines) else each for each in changed.actions)
+    def reprinted(self, changed: Changed, reprint: Callable[[ops.CommandLines], ops.CommandLines]) -> Changed:
+        actions = (reprint(each) if isinstance(each, ops.CommandLines) else each for each in changed.actions)
         return Transition(changed.state, tuple(actions))
 
 
-_mutant = mutants_of(COMMANDS, OPERATIONS.machine, edition=f"apache@{RELEASE}")
+_mutant = mutants_of(COMMANDS, ops.OPERATIONS.machine, edition=f"apache@{RELEASE}")
 
 
 @_mutant("exit-code", "command disable kip.check")
@@ -63,7 +51,7 @@ class PrintsDryRunsAsDone(Commands):
     """A dry run is printed as a change."""
 
     def change(self, rules: Rules, state: State, event: Change) -> Changed:
-        def reprint(answer: CommandLines) -> CommandLines:
+        def reprint(answer: ops.CommandLines) -> ops.CommandLines:
             return replace(answer, lines=tuple(replace(each, dry=False) for each in answer.lines))
 
         return self.reprinted(super().change(rules, state, event), reprint)
@@ -81,7 +69,7 @@ class CountsNoRefusal(Commands):
 class DescribesFinalizedOnly(Commands):
     """describe leaves out a feature that is supported and not finalized."""
 
-    def rows(self, rules: Rules, state: State) -> Sequence[CommandRow]:
+    def rows(self, rules: Rules, state: State) -> Sequence[ops.CommandRow]:
         return [each for each in super().rows(rules, state) if each.level]
 
 
@@ -89,7 +77,7 @@ class DescribesFinalizedOnly(Commands):
 class DescribesTheFirstLevels(Commands):
     """describe shows the levels of the new cluster."""
 
-    def rows(self, rules: Rules, state: State) -> Sequence[CommandRow]:
+    def rows(self, rules: Rules, state: State) -> Sequence[ops.CommandRow]:
         return super().rows(rules, replace(self.initial(), epoch=state.epoch))
 
 
@@ -119,7 +107,7 @@ class SendsWhatItRefuses(Commands):
 
     def change(self, rules: Rules, state: State, event: Change) -> Changed:
         after, actions = super().change(rules, state, event)
-        if isinstance(event, CommandDisable) and len({*event.features}) < len(event.features):
+        if isinstance(event, ops.CommandDisable) and len({*event.features}) < len(event.features):
             after, _ = self.sent(rules, state, [TypedUpdate(event.features[0], 0, SAFE_DOWNGRADE)], event.dry_run)
         return Transition(after, actions)
 
@@ -129,7 +117,7 @@ class PrintsTheFirstFeature(Commands):
     """Of several features only the first one has a line."""
 
     def change(self, rules: Rules, state: State, event: Change) -> Changed:
-        def reprint(answer: CommandLines) -> CommandLines:
+        def reprint(answer: ops.CommandLines) -> ops.CommandLines:
             return replace(answer, lines=answer.lines[:1], failed=None if answer.lines[0].done else 1)
 
         return self.reprinted(super().change(rules, state, event), reprint)
@@ -163,7 +151,7 @@ class KnowsNoUnsafe(Commands):
     """--unsafe is no option of disable."""
 
     def updates(self, rules: Rules, event: Change) -> list[TypedUpdate]:
-        if isinstance(event, CommandDisable) and event.unsafe:
+        if isinstance(event, ops.CommandDisable) and event.unsafe:
             raise ValueError("there is no --unsafe")
         return super().updates(rules, event)
 
@@ -192,27 +180,27 @@ class MapsToTheNewest(Commands):
 class KnowsNoDependency(Commands):
     """Every level has no dependencies."""
 
-    def depends(self, rules: Rules, features: Sequence[Level]) -> CommandNeeds | CommandMisused:
+    def depends(self, rules: Rules, features: Sequence[Level]) -> ops.CommandNeeds | ops.CommandMisused:
         found = super().depends(rules, features)
-        if isinstance(found, CommandMisused):
+        if isinstance(found, ops.CommandMisused):
             return found
         return replace(found, rows=tuple(replace(each, needs=()) for each in found.rows))
 
 
 @mutant(
-    COMMANDS, "feature-commands/a-line-for-each", OPERATIONS.machine, None, "command upgrade-all",
+    COMMANDS, "feature-commands/a-line-for-each", ops.OPERATIONS.machine, None, "command upgrade-all",
     edition=f"apache@{BEFORE_KRAFT}",
 )  # fmt: skip
 class PrintsWhatIsNotThere(MachineMutant, FeatureCommands):
     """A command for all features prints a line, although the release supports none."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
 
     def __init__(self) -> None:
         FeatureCommands.__init__(self, None)
         MachineMutant.__init__(self)
 
-    def before_kraft(self, event: Event) -> Action:
-        if not isinstance(event, CommandAll):
+    def before_kraft(self, event: ops.Event) -> ops.Action:
+        if not isinstance(event, ops.CommandAll):
             return super().before_kraft(event)
-        return CommandLines((ChangeLine("upgrade", METADATA, 1, done=True, dry=False),), None, (), 0)
+        return ops.CommandLines((ops.ChangeLine("upgrade", METADATA, 1, done=True, dry=False),), None, (), 0)

@@ -12,15 +12,7 @@ from kipcheck.conformance.protocols.features.model.controller import (
     FeatureController,
     State,
 )
-from kipcheck.conformance.protocols.features.ops.controller import (
-    OPERATIONS,
-    Action,
-    BrokerUp,
-    Description,
-    Event,
-    Rejected,
-    Update,
-)
+from kipcheck.conformance.protocols.features.ops import controller as ops
 
 PLACE = 10
 
@@ -28,12 +20,12 @@ PLACE = 10
 class MutantController(MachineMutant, FeatureController):
     """The reference machine as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
 
 
-epochs = mutants_of("features/epochs", OPERATIONS.machine)
-gating = mutants_of("features/gating", OPERATIONS.machine)
-brokers = mutants_of("features/brokers", OPERATIONS.machine)
+epochs = mutants_of("features/epochs", ops.OPERATIONS.machine)
+gating = mutants_of("features/gating", ops.OPERATIONS.machine)
+brokers = mutants_of("features/brokers", ops.OPERATIONS.machine)
 # The epoch
 
 
@@ -41,7 +33,7 @@ brokers = mutants_of("features/brokers", OPERATIONS.machine)
 class StuckEpoch(MutantController):
     """Updates are applied, and the epoch is not raised after the first."""
 
-    def applied(self, state: State, update: Update) -> State:
+    def applied(self, state: State, update: ops.Update) -> State:
         return replace(super().applied(state, update), epoch=1)
 
 
@@ -49,7 +41,7 @@ class StuckEpoch(MutantController):
 class LeapingEpoch(MutantController):
     """Every update raises the epoch by two."""
 
-    def applied(self, state: State, update: Update) -> State:
+    def applied(self, state: State, update: ops.Update) -> State:
         return replace(super().applied(state, update), epoch=state.epoch + 2)
 
 
@@ -57,7 +49,7 @@ class LeapingEpoch(MutantController):
 class DeletesTheNode(MutantController):
     """A deletion of the feature deletes the whole node, and its versions start again."""
 
-    def applied(self, state: State, update: Update) -> State:
+    def applied(self, state: State, update: ops.Update) -> State:
         after = super().applied(state, update)
         return after if after.level else replace(after, epoch=0)
 
@@ -66,9 +58,9 @@ class DeletesTheNode(MutantController):
 class CountsRefusals(MutantController):
     """A refused update raises the epoch."""
 
-    def update(self, state: State, update: Update) -> Transition[State, Action]:
+    def update(self, state: State, update: ops.Update) -> Transition[State, ops.Action]:
         after, actions = super().update(state, update)
-        refused = any(isinstance(action, Rejected) for action in actions)
+        refused = any(isinstance(action, ops.Rejected) for action in actions)
         return Transition(replace(after, epoch=after.epoch + 1) if refused else after, actions)
 
 
@@ -76,7 +68,7 @@ class CountsRefusals(MutantController):
 class AppliesWhatItRefuses(MutantController):
     """A downgrade without the flag is refused, and lowers the level nevertheless."""
 
-    def update(self, state: State, update: Update) -> Transition[State, Action]:
+    def update(self, state: State, update: ops.Update) -> Transition[State, ops.Action]:
         after, actions = super().update(state, update)
         return Transition(replace(after, level=update.level) if 1 <= update.level < after.level else after, actions)
 
@@ -85,9 +77,9 @@ class AppliesWhatItRefuses(MutantController):
 class FinalizesByItself(MutantController):
     """The first broker that registers finalizes its highest level."""
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         after, actions = super().step(state, event)
-        if isinstance(event, BrokerUp) and event.high is not None and not after.level:
+        if isinstance(event, ops.BrokerUp) and event.high is not None and not after.level:
             after = replace(after, level=event.high)
         return Transition(after, actions)
 
@@ -108,12 +100,12 @@ class TellsTheLevelBefore(MutantController):
         super().__init__()
         self._before: dict[int, int] = {}
 
-    def applied(self, state: State, update: Update) -> State:
+    def applied(self, state: State, update: ops.Update) -> State:
         self._before[state.epoch + 1] = state.level
         return super().applied(state, update)
 
-    def described(self, state: State) -> Description:
-        return Description(self._before.get(state.epoch, 0), state.epoch)
+    def described(self, state: State) -> ops.Description:
+        return ops.Description(self._before.get(state.epoch, 0), state.epoch)
 
 
 # Updates to refuse
@@ -123,7 +115,7 @@ class TellsTheLevelBefore(MutantController):
 class ForgetsGate(MutantController):
     """A downgrade without the flag is finalized."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         falls = 1 <= update.level < state.level
         return super().faults(state, replace(update, allow_downgrade=True) if falls else update)
 
@@ -132,7 +124,7 @@ class ForgetsGate(MutantController):
 class DeletesUnasked(MutantController):
     """A feature is deleted without the flag."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         return super().faults(state, replace(update, allow_downgrade=True) if update.level < 1 else update)
 
 
@@ -140,7 +132,7 @@ class DeletesUnasked(MutantController):
 class DeletesNothing(MutantController):
     """A feature that is not finalized is deleted."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         return iter(()) if update.level < 1 and update.allow_downgrade else super().faults(state, update)
 
 
@@ -148,7 +140,7 @@ class DeletesNothing(MutantController):
 class RisesWithTheFlag(MutantController):
     """An upgrade with the downgrade flag is applied."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         rises = update.level > state.level > 0
         return super().faults(state, replace(update, allow_downgrade=False) if rises else update)
 
@@ -157,7 +149,7 @@ class RisesWithTheFlag(MutantController):
 class AcceptsTheSame(MutantController):
     """An update to the finalized level is accepted."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         return iter(()) if update.level == state.level > 0 else super().faults(state, update)
 
 
@@ -167,7 +159,7 @@ class _LooksElsewhere(MutantController):
     def counts(self, broker: Broker, level: int) -> bool:
         raise NotImplementedError
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         counted = tuple(each for each in state.brokers if self.counts(each, update.level))
         return super().faults(replace(state, brokers=counted), update)
 
@@ -192,7 +184,7 @@ class ForgetsTheUnknowing(_LooksElsewhere):
 class AsksNobody(MutantController):
     """Without live brokers every level is accepted."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         alone = not state.brokers and update.level > state.level and not update.allow_downgrade
         return iter(()) if alone else super().faults(state, update)
 
@@ -204,7 +196,7 @@ class AsksNobody(MutantController):
 class StopsShort(MutantController):
     """The highest level that a broker supports counts as out of range."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         yield from super().faults(state, update)
         if update.level > state.level and any(each.high == update.level for each in state.brokers):
             yield FEATURE_UPDATE_FAILED
@@ -214,7 +206,7 @@ class StopsShort(MutantController):
 class NeverGoesDown(MutantController):
     """Every downgrade is refused, even with the flag."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         yield from super().faults(state, update)
         if 1 <= update.level < state.level:
             yield FEATURE_UPDATE_FAILED
@@ -224,7 +216,7 @@ class NeverGoesDown(MutantController):
 class GuardsDeletion(MutantController):
     """A feature is not deleted while a broker knows it."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         yield from super().faults(state, update)
         if update.level < 1 and any(each.knows for each in state.brokers):
             yield FEATURE_UPDATE_FAILED
@@ -234,7 +226,7 @@ class GuardsDeletion(MutantController):
 class BlamesBrokers(MutantController):
     """Every refusal has the error FEATURE_UPDATE_FAILED."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         return (FEATURE_UPDATE_FAILED for _ in super().faults(state, update))
 
 
@@ -242,7 +234,7 @@ class BlamesBrokers(MutantController):
 class BlamesTheOperator(MutantController):
     """Every refusal has the error INVALID_REQUEST."""
 
-    def faults(self, state: State, update: Update) -> Iterator[str]:
+    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
         return (INVALID_REQUEST for _ in super().faults(state, update))
 
 

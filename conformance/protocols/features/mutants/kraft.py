@@ -7,16 +7,7 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    OPERATIONS,
-    SAFE_DOWNGRADE,
-    UPGRADE,
-    Action,
-    Failed,
-    KraftUpdate,
-    Leads,
-    TypedUpdate,
-)
+from kipcheck.conformance.protocols.features.ops import kraft as ops
 
 PLACE = 30
 
@@ -24,21 +15,21 @@ PLACE = 30
 class Controller(MachineMutant, KraftController):
     """The reference machine of edition ``apache`` as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
 
     def __init__(self) -> None:
         KraftController.__init__(self, Rules.owed())
         MachineMutant.__init__(self)
 
 
-kraft_mutant = mutants_of("kraft-features/updates", OPERATIONS.machine)
+kraft_mutant = mutants_of("kraft-features/updates", ops.OPERATIONS.machine)
 
 
 @kraft_mutant("validate-changes-nothing", "levels; kraft-update v1 group.version:1 validate; levels")
 class AppliesWhatItValidates(Controller):
     """Validate-only is not read."""
 
-    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def update(self, state: State, request: ops.KraftUpdate) -> Transition[State, ops.Action]:
         return super().update(state, replace(request, validate_only=False))
 
 
@@ -46,15 +37,15 @@ class AppliesWhatItValidates(Controller):
 class AppliesTheGoodOnes(Controller):
     """A request that fails is applied in part."""
 
-    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def update(self, state: State, request: ops.KraftUpdate) -> Transition[State, ops.Action]:
         after, actions = super().update(state, request)
-        if not any(isinstance(each, Failed) for each in actions) or request.validate_only:
+        if not any(isinstance(each, ops.Failed) for each in actions) or request.validate_only:
             return Transition(after, actions)
         good = [each for each in request.updates if self.good(state, each, request.version)]
         return Transition(self.applied(after, good), actions)
 
-    def good(self, state: State, update: TypedUpdate, version: int) -> bool:
-        read = replace(update, upgrade_type=UPGRADE) if version == 0 else update
+    def good(self, state: State, update: ops.TypedUpdate, version: int) -> bool:
+        read = replace(update, upgrade_type=ops.UPGRADE) if version == 0 else update
         proposed = {**dict(state.levels), update.feature: update.level}
         return next(self.faults(state, read, proposed), None) is None
 
@@ -63,7 +54,7 @@ class AppliesTheGoodOnes(Controller):
 class ForgetsAnUpdate(Controller):
     """The last good update of a request is not applied."""
 
-    def applied(self, state: State, updates: Iterable[TypedUpdate]) -> State:
+    def applied(self, state: State, updates: Iterable[ops.TypedUpdate]) -> State:
         return super().applied(state, [*updates][:-1])
 
 
@@ -98,7 +89,7 @@ class AssumesControllers(Controller):
 class ForgetsWhatRose(Controller):
     """A controller that begins to lead reads the log up to the first level."""
 
-    def failed_over(self, state: State) -> Transition[State, Action]:
+    def failed_over(self, state: State) -> Transition[State, ops.Action]:
         return super().failed_over(replace(state, levels=((METADATA, self.rules.first_bootstrap),)))
 
 
@@ -106,17 +97,17 @@ class ForgetsWhatRose(Controller):
 class LeavesNobodyLeading(Controller):
     """After the leading controller ended, none leads."""
 
-    def failed_over(self, state: State) -> Transition[State, Action]:
-        return Transition(state, (Leads(-1),))
+    def failed_over(self, state: State) -> Transition[State, ops.Action]:
+        return Transition(state, (ops.Leads(-1),))
 
 
 class OtherFaults(Controller):
     """Overlooks some reasons for a refusal."""
 
-    def overlooks(self, state: State, update: TypedUpdate) -> bool:
+    def overlooks(self, state: State, update: ops.TypedUpdate) -> bool:
         raise NotImplementedError
 
-    def faults(self, state: State, update: TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
+    def faults(self, state: State, update: ops.TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
         return iter(()) if self.overlooks(state, update) else super().faults(state, update, proposed)
 
 
@@ -124,19 +115,19 @@ class OtherFaults(Controller):
 class LowersByUpgrades(OtherFaults):
     """A feature falls without a downgrade type."""
 
-    def overlooks(self, state: State, update: TypedUpdate) -> bool:
+    def overlooks(self, state: State, update: ops.TypedUpdate) -> bool:
         falls = update.level < state.level(update.feature) and update.feature != METADATA
-        return falls and update.upgrade_type == UPGRADE and update.level == 0
+        return falls and update.upgrade_type == ops.UPGRADE and update.level == 0
 
 
 @kraft_mutant("downgrade-gated", "levels; kraft-update v1 group.version:1!")
 class RaisesByDowngrades(OtherFaults):
     """A downgrade raises a feature."""
 
-    def overlooks(self, state: State, update: TypedUpdate) -> bool:
+    def overlooks(self, state: State, update: ops.TypedUpdate) -> bool:
         span = self.rules.supported.get(update.feature)
         rises = span is not None and state.level(update.feature) < update.level <= span.high
-        return rises and update.upgrade_type == SAFE_DOWNGRADE
+        return rises and update.upgrade_type == ops.SAFE_DOWNGRADE
 
 
 @kraft_mutant("metadata-downgrades", "levels; kraft-update v1 metadata.version:32!")
@@ -151,7 +142,7 @@ class LosesRecords(Controller):
 class ReadsTheFlag(Controller):
     """The downgrade flag of version 0 is read, as the draft wants it."""
 
-    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def update(self, state: State, request: ops.KraftUpdate) -> Transition[State, ops.Action]:
         return super().update(
             state, replace(request, version=1, validate_only=False) if not request.version else request
         )
@@ -161,7 +152,7 @@ class ReadsTheFlag(Controller):
 class CountsBackwards(Controller):
     """A record lowers the epoch."""
 
-    def applied(self, state: State, updates: Iterable[TypedUpdate]) -> State:
+    def applied(self, state: State, updates: Iterable[ops.TypedUpdate]) -> State:
         asked = [*updates]
         return replace(super().applied(state, asked), epoch=state.epoch - len(asked))
 
@@ -170,7 +161,7 @@ class CountsBackwards(Controller):
 class BlamesAnotherError(Controller):
     """A refusal has the error FEATURE_UPDATE_FAILED."""
 
-    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def update(self, state: State, request: ops.KraftUpdate) -> Transition[State, ops.Action]:
         after, actions = super().update(state, request)
-        changed = (Failed("FEATURE_UPDATE_FAILED") if isinstance(each, Failed) else each for each in actions)
+        changed = (ops.Failed("FEATURE_UPDATE_FAILED") if isinstance(each, ops.Failed) else each for each in actions)
         return Transition(after, tuple(changed))

@@ -8,18 +8,7 @@ from kipcheck.conformance.protocols.features.model.kraft import State
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA
 from kipcheck.conformance.protocols.features.model.ranges import Range
 from kipcheck.conformance.protocols.features.mutants.kraft import Controller, OtherFaults, kraft_mutant
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    UPGRADE,
-    Action,
-    DeclareNode,
-    Event,
-    Failed,
-    KraftUpdate,
-    Level,
-    Levels,
-    ReadLevels,
-    TypedUpdate,
-)
+from kipcheck.conformance.protocols.features.ops import kraft as ops
 
 PLACE = 35
 
@@ -28,7 +17,7 @@ PLACE = 35
 class RefusesEveryKraftUpdate(Controller):
     """No update is ever applied, as if some node did not support it."""
 
-    def faults(self, state: State, update: TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
+    def faults(self, state: State, update: ops.TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
         yield "never"
 
 
@@ -46,7 +35,7 @@ class NeverLowersMetadata(Controller):
 class RefusesARepeatedLevel(Controller):
     """A level that is finalized already is refused, as the draft wants it."""
 
-    def faults(self, state: State, update: TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
+    def faults(self, state: State, update: ops.TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
         yield from super().faults(state, update, proposed)
         if update.level == state.level(update.feature):
             yield "the same level"
@@ -88,7 +77,7 @@ class AsksTheLastKraftBroker(_SomeBrokers):
 class AnswersWithoutResults(Controller):
     """A response never has results."""
 
-    def results(self, errors: Mapping[str, str], request: KraftUpdate) -> tuple[()]:
+    def results(self, errors: Mapping[str, str], request: ops.KraftUpdate) -> tuple[()]:
         return ()
 
 
@@ -96,7 +85,7 @@ class AnswersWithoutResults(Controller):
 class WritesNoRedundantRecord(Controller):
     """A level that is finalized already is accepted, and not written."""
 
-    def applied(self, state: State, updates: Iterable[TypedUpdate]) -> State:
+    def applied(self, state: State, updates: Iterable[ops.TypedUpdate]) -> State:
         return super().applied(state, [each for each in updates if state.level(each.feature) != each.level])
 
 
@@ -104,7 +93,7 @@ class WritesNoRedundantRecord(Controller):
 class FallsWithItsNodes(Controller):
     """The levels are forgotten when a node declares what it supports, or is gone."""
 
-    def declared(self, state: State, event: DeclareNode) -> State:
+    def declared(self, state: State, event: ops.DeclareNode) -> State:
         return replace(super().declared(state, event), levels=((METADATA, self.rules.first_bootstrap),))
 
 
@@ -112,10 +101,10 @@ class FallsWithItsNodes(Controller):
 class ShowsNoLevels(Controller):
     """The levels cannot be read."""
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         return (
-            Transition(state, (Failed("NOT_CONTROLLER"),))
-            if isinstance(event, ReadLevels)
+            Transition(state, (ops.Failed("NOT_CONTROLLER"),))
+            if isinstance(event, ops.ReadLevels)
             else super().step(state, event)
         )
 
@@ -133,8 +122,8 @@ class TakesTheNextLevel(Controller):
 class TakesAnyType(Controller):
     """An unknown upgrade type counts as an upgrade."""
 
-    def faults(self, state: State, update: TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
-        known = update if update.upgrade_type in (1, 2, 3) else replace(update, upgrade_type=UPGRADE)
+    def faults(self, state: State, update: ops.TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
+        known = update if update.upgrade_type in (1, 2, 3) else replace(update, upgrade_type=ops.UPGRADE)
         return super().faults(state, known, proposed)
 
 
@@ -142,9 +131,9 @@ class TakesAnyType(Controller):
 class GoesBelowTheFirst(OtherFaults):
     """metadata.version may fall below the least level of a new cluster."""
 
-    def overlooks(self, state: State, update: TypedUpdate) -> bool:
+    def overlooks(self, state: State, update: ops.TypedUpdate) -> bool:
         below = 1 <= update.level < self.rules.first_bootstrap
-        return below and update.feature == METADATA and update.upgrade_type != UPGRADE
+        return below and update.feature == METADATA and update.upgrade_type != ops.UPGRADE
 
 
 @kraft_mutant("dependencies", "format 22; kraft-update v1 eligible.leader.replicas.version:1")
@@ -159,7 +148,7 @@ class NeedsNothing(Controller):
 class AppliesTheFirstOnly(Controller):
     """Of a request only the first update is applied."""
 
-    def applied(self, state: State, updates: Iterable[TypedUpdate]) -> State:
+    def applied(self, state: State, updates: Iterable[ops.TypedUpdate]) -> State:
         return super().applied(state, [*updates][:1])
 
 
@@ -182,7 +171,7 @@ class RefusesInAQuorum(Controller):
 class LooksBeforeTheRequest(Controller):
     """What a feature needs is compared with metadata.version before the request, which raises it."""
 
-    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def update(self, state: State, request: ops.KraftUpdate) -> Transition[State, ops.Action]:
         self._before = state.level(METADATA)
         return super().update(state, request)
 
@@ -194,8 +183,10 @@ class LooksBeforeTheRequest(Controller):
 class ListsLevelZero(Controller):
     """A feature that is not finalized is listed with level 0."""
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         after, actions = super().step(state, event)
-        zero = tuple(Level(name, 0) for name in self.rules.supported if not state.level(name))
-        found = (replace(each, levels=(*each.levels, *zero)) if isinstance(each, Levels) else each for each in actions)
+        zero = tuple(ops.Level(name, 0) for name in self.rules.supported if not state.level(name))
+        found = (
+            replace(each, levels=(*each.levels, *zero)) if isinstance(each, ops.Levels) else each for each in actions
+        )
         return Transition(after, tuple(found))

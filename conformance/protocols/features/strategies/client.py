@@ -7,18 +7,6 @@ from kipcheck.conformance.core.values.edition import KIP_584, edition
 from kipcheck.conformance.protocols.features.model.app import FeatureApp, State as AppState
 from kipcheck.conformance.protocols.features.model.client import FeatureClient, State
 from kipcheck.conformance.protocols.features.ops import app, client
-from kipcheck.conformance.protocols.features.ops.app import (
-    Begin,
-    Commit,
-    End,
-    Finalize,
-    Look,
-    Notify,
-    Poll,
-    Rebalance,
-    Tell,
-    Wipe,
-)
 from kipcheck.conformance.protocols.features.ops.client import BrokerAnswers, StartClient, UpdateResults, Wait
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.nodes import Node, OneOf, Pick, Row, Seq, record
@@ -75,7 +63,9 @@ FEATURE_APPS: Conversations[AppState, app.Event] = Conversations(
     FeatureApp(),
     app.OPERATIONS.step_of,
     app.OPERATIONS.event_of,
-    events=nodes(Look, Begin, Finalize, Notify, Poll, Rebalance, Tell, Commit, End, Wipe),
+    events=nodes(
+        app.Look, app.Begin, app.Finalize, app.Notify, app.Poll, app.Rebalance, app.Tell, app.Commit, app.End, app.Wipe
+    ),
     progress=frozenset({"app-join", "app-finalized", "app-notified", "app-rebalance", "app-instruct", "app-write"}),
     usual_steps=8,
 )

@@ -6,25 +6,7 @@ from typing import Final, TypeAlias
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, State
 from kipcheck.conformance.protocols.features.model.ranges import Range, common
-from kipcheck.conformance.protocols.features.ops.cluster import (
-    IBP,
-    OPERATIONS,
-    AskFeatures,
-    AskVersion,
-    Elect,
-    Event,
-    HandleRegistration,
-    LoseUpdate,
-    ReadNode,
-    Requested,
-    StartBroker,
-    StopBroker,
-    Supported,
-    UpdateFeatures,
-    ValidateFeatures,
-    Watch,
-    Write,
-)
+from kipcheck.conformance.protocols.features.ops import cluster as ops
 from kipcheck.strategies.events import Conversations, Swarm
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Seq, record
 from kipcheck.strategies.operations import nodes
@@ -35,7 +17,7 @@ SPANS: Final = ((1, 2), (1, 3), (1, 1), (2, 3))
 SETTINGS: Final = (1, 2, 3)
 """Static inter-broker versions."""
 VIEWS: Final = ("broker-watch", "broker-features", "inter-broker-version")
-Request: TypeAlias = tuple[Requested, ...]
+Request: TypeAlias = tuple[ops.Requested, ...]
 
 
 def favourite(random: Random) -> Request:
@@ -44,72 +26,76 @@ def favourite(random: Random) -> Request:
 
 
 def likely(state: State, swarm: Swarm, random: Random) -> Step:
-    return OPERATIONS.step_of(_event(state, swarm, random))
+    return ops.OPERATIONS.step_of(_event(state, swarm, random))
 
 
-def _event(state: State, swarm: Swarm, random: Random) -> Event:
+def _event(state: State, swarm: Swarm, random: Random) -> ops.Event:
     """What moves a cluster on; a reading of the node is likely, because without it little is known."""
     live = [each.number for each in state.brokers]
     if not live or (len(live) < len(BROKERS) and random.random() < 0.3):
         return _start(random, swarm)
     if state.controller is None and random.random() < 0.7:
-        return Elect(random.choice(live))
+        return ops.Elect(random.choice(live))
     waiting = [each.broker for each in state.pending]
     if waiting and random.random() < 0.6:
         others = [number for number in live if number not in waiting]
         deposes = state.controller in waiting and others and random.random() < 0.6
-        return Elect(random.choice(others)) if deposes else Write(random.choice(waiting))
+        return ops.Elect(random.choice(others)) if deposes else ops.Write(random.choice(waiting))
     unhandled = [number for number in live if number not in state.registered]
     if unhandled and state.controller is not None and random.random() < 0.4:
-        return HandleRegistration(random.choice(unhandled))
+        return ops.HandleRegistration(random.choice(unhandled))
     chance = random.random()
     if chance < 0.4:
-        return ReadNode()
+        return ops.ReadNode()
     if chance < 0.66:
         return _request(state, swarm, random)
     if chance < 0.74 and "validate-features" in swarm.verbs:
-        return ValidateFeatures(_updates(state, random))
+        return ops.ValidateFeatures(_updates(state, random))
     return _rare(state, swarm, random)
 
 
-def _rare(state: State, swarm: Swarm, random: Random) -> Event:
+def _rare(state: State, swarm: Swarm, random: Random) -> ops.Event:
     """Mostly a broker reads the node, answers, or decides."""
     broker = random.choice(state.brokers)
     number = broker.number
     if "inter-broker-version" in swarm.verbs and random.random() < 0.5:
         # A level that is finalized decides once the broker has read it, and is known once it has answered.
-        known = any(name == IBP for name, _ in broker.cache)
-        return random.choice((AskFeatures(number), AskVersion(number), AskVersion(number))) if known else Watch(number)
+        known = any(name == ops.IBP for name, _ in broker.cache)
+        return (
+            random.choice((ops.AskFeatures(number), ops.AskVersion(number), ops.AskVersion(number)))
+            if known
+            else ops.Watch(number)
+        )
     if random.random() < 0.15 and state.controller is not None:
-        return StopBroker(state.controller)
-    found: dict[str, Event] = {
-        "broker-watch": Watch(number),
-        "broker-features": AskFeatures(number),
-        "inter-broker-version": AskVersion(number),
-        "elect-controller": Elect(number),
+        return ops.StopBroker(state.controller)
+    found: dict[str, ops.Event] = {
+        "broker-watch": ops.Watch(number),
+        "broker-features": ops.AskFeatures(number),
+        "inter-broker-version": ops.AskVersion(number),
+        "elect-controller": ops.Elect(number),
         "start-broker": _start(random, swarm),
-        "stop-broker": StopBroker(number),
+        "stop-broker": ops.StopBroker(number),
     }
     verbs = [verb for verb in found if verb in swarm.verbs]  # progress includes two of them
     return found[random.choices(verbs, [3 if verb in VIEWS else 1 for verb in verbs])[0]]
 
 
-def _start(random: Random, swarm: Swarm) -> StartBroker:
+def _start(random: Random, swarm: Swarm) -> ops.StartBroker:
     names = NAMES if random.random() < 0.8 else (random.choice(NAMES),)
-    supported = tuple(Supported(name, *random.choice(SPANS)) for name in names)
+    supported = tuple(ops.Supported(name, *random.choice(SPANS)) for name in names)
     if "inter-broker-version" in swarm.verbs and random.random() < 0.7:
-        supported = (*supported, Supported(IBP, *random.choice(SPANS)))
+        supported = (*supported, ops.Supported(ops.IBP, *random.choice(SPANS)))
     number, old = random.choice(BROKERS), random.random() < 0.1
-    return StartBroker(number, supported, old, random.choice(SETTINGS))
+    return ops.StartBroker(number, supported, old, random.choice(SETTINGS))
 
 
-def _request(state: State, swarm: Swarm, random: Random) -> Event:
+def _request(state: State, swarm: Swarm, random: Random) -> ops.Event:
     """Now and then a repeated one, one whose answer is lost, one to another broker, or without permission."""
     updates: Request = swarm.traits if random.random() < 0.35 else _updates(state, random)
     if "lose-update" in swarm.verbs and random.random() < 0.3:
-        return LoseUpdate(updates, random.random() < 0.6)
+        return ops.LoseUpdate(updates, random.random() < 0.6)
     elsewhere = random.choice(BROKERS) if random.random() < 0.1 else None
-    return UpdateFeatures(updates, elsewhere, random.random() < 0.15)
+    return ops.UpdateFeatures(updates, elsewhere, random.random() < 0.15)
 
 
 def _updates(state: State, random: Random) -> Request:
@@ -117,7 +103,7 @@ def _updates(state: State, random: Random) -> Request:
     names = random.sample(NAMES, random.choice((1, 2, 2)))
     if random.random() < 0.1:  # two deletions that a controller accepts show how it counts
         names = list(finalized) or names
-        return tuple(Requested(name, 0, True) for name in names)
+        return tuple(ops.Requested(name, 0, True) for name in names)
     found = []
     for name in names:
         before = finalized[name].high if name in finalized else 0
@@ -125,28 +111,30 @@ def _updates(state: State, random: Random) -> Request:
         good = [level for level in range(shared.low, shared.high + 1) if level != before]
         level = random.choice(good if good and random.random() < 0.65 else (0, 1, 2, 3))
         falls = level < before
-        found.append(Requested(name, level, falls if random.random() < 0.8 else not falls))
+        found.append(ops.Requested(name, level, falls if random.random() < 0.8 else not falls))
     return tuple(found)
 
 
 def drawn() -> dict[str, Node]:
     """Fields whose values are records."""
-    names = Pick((*NAMES, "c", "", IBP))
-    one = OneOf(tuple(record(feature=Pick((*NAMES, IBP)), low=Pick((low,)), high=Pick((high,))) for low, high in SPANS))
+    names = Pick((*NAMES, "c", "", ops.IBP))
+    one = OneOf(
+        tuple(record(feature=Pick((*NAMES, ops.IBP)), low=Pick((low,)), high=Pick((high,))) for low, high in SPANS)
+    )
     return {
-        "supported": Seq(one, 0, len((*NAMES, IBP))),
+        "supported": Seq(one, 0, len((*NAMES, ops.IBP))),
         "updates": Seq(record(feature=names, level=Integer(-1, 4), allow_downgrade=Flag()), 0, 2),
         "to": Pick((None, 0, 1)),
     }
 
 
-FEATURE_CLUSTERS: Conversations[State, Event] = Conversations(
+FEATURE_CLUSTERS: Conversations[State, ops.Event] = Conversations(
     FeatureCluster(),
-    OPERATIONS.step_of,
-    OPERATIONS.event_of,
+    ops.OPERATIONS.step_of,
+    ops.OPERATIONS.event_of,
     events=nodes(
-        ReadNode, UpdateFeatures, StartBroker, Elect, HandleRegistration, Watch, AskFeatures, ValidateFeatures, Write,
-        StopBroker, LoseUpdate, AskVersion, drawn=drawn(),
+        ops.ReadNode, ops.UpdateFeatures, ops.StartBroker, ops.Elect, ops.HandleRegistration, ops.Watch,
+        ops.AskFeatures, ops.ValidateFeatures, ops.Write, ops.StopBroker, ops.LoseUpdate, ops.AskVersion, drawn=drawn(),
     ),
     progress=frozenset({"features-node", "update-features", "start-broker", "elect-controller"}),
     max_steps=28,

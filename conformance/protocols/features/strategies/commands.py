@@ -14,17 +14,7 @@ from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.features.model.commands import FeatureCommands
 from kipcheck.conformance.protocols.features.model.kraft import State
 from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST, METADATA, Rules
-from kipcheck.conformance.protocols.features.ops.commands import (
-    OPERATIONS,
-    CommandAll,
-    CommandChange,
-    CommandDepends,
-    CommandDescribe,
-    CommandDisable,
-    CommandLevels,
-    CommandMap,
-    Event,
-)
+from kipcheck.conformance.protocols.features.ops import commands as ops
 from kipcheck.conformance.protocols.features.ops.kraft import Level
 from kipcheck.conformance.protocols.features.strategies.kraft import EVERY
 from kipcheck.strategies.events import Conversations, Swarm
@@ -51,7 +41,7 @@ def given(subject: Subject) -> Iterator[Conversation]:
     """The commands of the release, each where it has to be done and where it has to be refused."""
     rules = rules_of(edition(subject.edition))
     for each in BEFORE if rules is None else _texts(rules):
-        yield Conversation(tuple(OPERATIONS.parse_shorthand(each)))
+        yield Conversation(tuple(ops.OPERATIONS.parse_shorthand(each)))
 
 
 def _texts(rules: Rules) -> Iterator[str]:
@@ -97,30 +87,30 @@ class Likely:
     rules: Rules
 
     def __call__(self, state: State, swarm: Swarm, random: Random) -> Step:
-        return OPERATIONS.step_of(self.event(state, swarm, random))
+        return ops.OPERATIONS.step_of(self.event(state, swarm, random))
 
-    def event(self, state: State, swarm: Swarm, random: Random) -> Event:
+    def event(self, state: State, swarm: Swarm, random: Random) -> ops.Event:
         chance = random.random()
         if chance < 0.5:
-            return CommandLevels()
+            return ops.CommandLevels()
         dry = random.random() < 0.25
         if chance < 0.6:
             names = random.sample((*self.rules.supported, UNKNOWN), random.choice((0, 1, 1, 1, 2)))
-            return CommandDisable(tuple(names), random.random() < 0.2, dry)
+            return ops.CommandDisable(tuple(names), random.random() < 0.2, dry)
         if chance < 0.65:
-            return CommandDescribe()
+            return ops.CommandDescribe()
         known = (*range(self.rules.newest - 3, self.rules.newest + 1), self.rules.newest + UNKNOWN_LEVELS)
         if chance < 0.7:
-            return CommandMap(random.choice((None, *known)))
+            return ops.CommandMap(random.choice((None, *known)))
         if chance < 0.73:
-            return CommandDepends(self.levels(state, random))
+            return ops.CommandDepends(self.levels(state, random))
         command: Literal["upgrade", "downgrade"] = random.choice(("upgrade", "downgrade"))
         unsafe = command == "downgrade" and random.random() < 0.3
         if chance < 0.78:
-            return CommandChange(command, release=random.choice(known), dry_run=dry)
+            return ops.CommandChange(command, release=random.choice(known), dry_run=dry)
         if chance < 0.83:
-            return CommandChange(command, metadata=random.choice(known), unsafe=unsafe, dry_run=dry)
-        return CommandChange(command, self.levels(state, random), unsafe=unsafe, dry_run=dry)
+            return ops.CommandChange(command, metadata=random.choice(known), unsafe=unsafe, dry_run=dry)
+        return ops.CommandChange(command, self.levels(state, random), unsafe=unsafe, dry_run=dry)
 
     def levels(self, state: State, random: Random) -> tuple[Level, ...]:
         names = (*self.rules.supported, METADATA, METADATA)
@@ -136,15 +126,15 @@ class _Before:
     """Draws commands of any release for one from before 3.3.0."""
 
     def __call__(self, state: State, swarm: Swarm, random: Random) -> Step:
-        events: tuple[Event, ...] = (
-            CommandLevels(), CommandLevels(), CommandDescribe(), CommandAll("upgrade-all"),
-            CommandAll("downgrade-all", dry_run=True), CommandChange("upgrade", (Level(UNKNOWN, 1),)),
+        events: tuple[ops.Event, ...] = (
+            ops.CommandLevels(), ops.CommandLevels(), ops.CommandDescribe(), ops.CommandAll("upgrade-all"),
+            ops.CommandAll("downgrade-all", dry_run=True), ops.CommandChange("upgrade", (Level(UNKNOWN, 1),)),
         )  # fmt: skip
-        return OPERATIONS.step_of(random.choice(events))
+        return ops.OPERATIONS.step_of(random.choice(events))
 
 
 @cache
-def feature_commands(name: str) -> Conversations[State, Event]:
+def feature_commands(name: str) -> Conversations[State, ops.Event]:
     """Conversations with the tool of an edition."""
     rules = rules_of(edition(name))
     names = Pick(tuple(name for name in EVERY if name))
@@ -157,11 +147,19 @@ def feature_commands(name: str) -> Conversations[State, Event]:
     named: dict[str, Node] = {**drawn, "features": Seq(names, 0, 2)}
     return Conversations(
         FeatureCommands(rules),
-        OPERATIONS.step_of,
-        OPERATIONS.event_of,
+        ops.OPERATIONS.step_of,
+        ops.OPERATIONS.event_of,
         events={
-            **nodes(CommandLevels, CommandDescribe, CommandChange, CommandAll, CommandMap, CommandDepends, drawn=drawn),
-            **nodes(CommandDisable, drawn=named),
+            **nodes(
+                ops.CommandLevels,
+                ops.CommandDescribe,
+                ops.CommandChange,
+                ops.CommandAll,
+                ops.CommandMap,
+                ops.CommandDepends,
+                drawn=drawn,
+            ),
+            **nodes(ops.CommandDisable, drawn=named),
         },
         progress=frozenset({"command-change", "command-levels"}),
         max_steps=16,

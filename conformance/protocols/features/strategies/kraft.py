@@ -12,22 +12,7 @@ from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
-from kipcheck.conformance.protocols.features.ops import kraft_brokers as brokers
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    OPERATIONS,
-    SAFE_DOWNGRADE,
-    UNSAFE_DOWNGRADE,
-    UPGRADE,
-    Declared,
-    DeclareNode,
-    Event,
-    FailOver,
-    Format,
-    KraftUpdate,
-    Level,
-    ReadLevels,
-    TypedUpdate,
-)
+from kipcheck.conformance.protocols.features.ops import kraft as ops, kraft_brokers as brokers
 from kipcheck.strategies.events import Conversations, Swarm
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
 from kipcheck.strategies.operations import nodes
@@ -37,7 +22,7 @@ EVERY: Final = (
     "share.version", "streams.version", "kip.check", "",
 )  # fmt: skip
 """Names of features: some releases lack some of them, and all lack the last two."""
-TYPES: Final = (SAFE_DOWNGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, 0, 4, 99)
+TYPES: Final = (ops.SAFE_DOWNGRADE, ops.SAFE_DOWNGRADE, ops.UNSAFE_DOWNGRADE, ops.UPGRADE, 0, 4, 99)
 KINDS: Final[tuple[Literal["broker", "controller"], ...]] = ("broker", "controller")
 REGISTERS: Final[int] = table()["feature-levels"]["registers-controllers"]
 HIGH: Final = 40
@@ -51,56 +36,56 @@ class Likely:
     rules: Rules
 
     def __call__(self, state: State, swarm: Swarm, random: Random) -> Step:
-        return OPERATIONS.step_of(self.event(state, swarm, random))
+        return ops.OPERATIONS.step_of(self.event(state, swarm, random))
 
-    def event(self, state: State, swarm: Swarm, random: Random) -> Event:
+    def event(self, state: State, swarm: Swarm, random: Random) -> ops.Event:
         chance = random.random()
         fresh = state.epoch == 1 and not state.brokers and not state.controllers
         if chance < (0.4 if fresh else 0.02) and "kraft-format" in swarm.verbs:
             return self.format(random)
         if chance < (0.6 if fresh else 0.15) and "kraft-node" in swarm.verbs:
-            return DeclareNode(random.choice(KINDS), random.randint(1, 2), self.declared(state, random))
+            return ops.DeclareNode(random.choice(KINDS), random.randint(1, 2), self.declared(state, random))
         silent = sorted({*state.quorum[1:]} - {number for number, _ in state.controllers})
         if silent and random.random() < 0.4:
-            return DeclareNode("controller", silent[0], self.declared(state, random))
+            return ops.DeclareNode("controller", silent[0], self.declared(state, random))
         if "kraft-fail-over" in swarm.verbs and random.random() < 0.04:
-            return FailOver()
-        return ReadLevels() if random.random() < 0.4 else self.update(state, random)
+            return ops.FailOver()
+        return ops.ReadLevels() if random.random() < 0.4 else self.update(state, random)
 
-    def format(self, random: Random) -> Format:
+    def format(self, random: Random) -> ops.Format:
         metadata = self.rules.supported[METADATA]
         least = max(metadata.low, self.rules.first_bootstrap)
         others = [name for name in self.rules.supported if name != METADATA]
         chosen = random.sample(others, random.randint(0, len(others)))
-        levels = tuple(Level(name, random.randint(0, self.rules.supported[name].high)) for name in chosen)
+        levels = tuple(ops.Level(name, random.randint(0, self.rules.supported[name].high)) for name in chosen)
         quorum = random.choice(((), (), (1,), (1, 2)))
         # Other controllers count in another way below the level from which on they register.
         high = min(REGISTERS, metadata.high) if quorum and random.random() < 0.5 else metadata.high
-        return Format(random.randint(least, high), levels, quorum)
+        return ops.Format(random.randint(least, high), levels, quorum)
 
-    def declared(self, state: State, random: Random) -> tuple[Declared, ...] | None:
+    def declared(self, state: State, random: Random) -> tuple[ops.Declared, ...] | None:
         """What a node of about this release supports, or one that supports what is finalized, and no more."""
         if random.random() < 0.15:
             return None
         if random.random() < 0.3:
             release = random.choice(listed("controllers"))
-            return tuple(Declared(name, *each) for name, each in Rules.of(release).declares())
+            return tuple(ops.Declared(name, *each) for name, each in Rules.of(release).declares())
         found, old = [], random.random() < (0.2 if state.level(METADATA) >= REGISTERS else 0.6)
         for name, own in self.rules.declares():
             if old and state.level(name) >= own.low:
-                found.append(Declared(name, own.low, state.level(name)))
+                found.append(ops.Declared(name, own.low, state.level(name)))
                 continue
             if random.random() < 0.95:
                 low = min(own.low + random.choice((0, 0, 0, 0, 1)), own.high)
-                found.append(Declared(name, low, max(low, own.high + random.choice((0, 0, 0, 0, -1, -2, 1)))))
+                found.append(ops.Declared(name, low, max(low, own.high + random.choice((0, 0, 0, 0, -1, -2, 1)))))
         return tuple(found)
 
-    def update(self, state: State, random: Random) -> KraftUpdate:
+    def update(self, state: State, random: Random) -> ops.KraftUpdate:
         updates = tuple(self.one(state, random) for _ in range(random.choice((1, 1, 1, 2, 3))))
         version = min(random.choice((0, 1, 1, 2, 2)), self.newest_version)
-        return KraftUpdate(version, updates, random.random() < 0.15)
+        return ops.KraftUpdate(version, updates, random.random() < 0.15)
 
-    def one(self, state: State, random: Random) -> TypedUpdate:
+    def one(self, state: State, random: Random) -> ops.TypedUpdate:
         supported = self.rules.supported
         likely = (*supported, METADATA, *(name for name, _ in state.levels))
         name = random.choice(EVERY) if random.random() < 0.1 else random.choice(likely)
@@ -111,24 +96,24 @@ class Likely:
             level = before + random.choice((-2, -1, -1, 0, 1, 1, 2))
         else:
             level = random.choice((-1, 0, 0, 1, 1, 1, 2, 3, *((before - 1,) * 4 if before else ())))
-        usual, other = (SAFE_DOWNGRADE, UPGRADE) if level < before else (UPGRADE, SAFE_DOWNGRADE)
+        usual, other = (ops.SAFE_DOWNGRADE, ops.UPGRADE) if level < before else (ops.UPGRADE, ops.SAFE_DOWNGRADE)
         kind = random.choices((usual, other, random.choice(TYPES)), (75, 13, 12))[0]
-        return TypedUpdate(name, level, kind)
+        return ops.TypedUpdate(name, level, kind)
 
-    def possible(self, state: State, event: Event) -> Event:
+    def possible(self, state: State, event: ops.Event) -> ops.Event:
         """A cluster is formatted once, with levels that it supports, and nodes declare ranges that a release can have.
 
         Anything else is replaced by a reading of the levels. A request has a version that the release knows.
         """
         match event:
-            case Format():
+            case ops.Format():
                 fresh = state == KraftController(self.rules).initial()
-                return event if fresh and self.can_format(event) else ReadLevels()
-            case DeclareNode() if event.supported is not None:
+                return event if fresh and self.can_format(event) else ops.ReadLevels()
+            case ops.DeclareNode() if event.supported is not None:
                 names = [each.feature for each in event.supported]
                 well = all(each.feature and self.lowest <= each.low <= each.high for each in event.supported)
-                return event if well and len({*names}) == len(names) else ReadLevels()
-            case KraftUpdate():
+                return event if well and len({*names}) == len(names) else ops.ReadLevels()
+            case ops.KraftUpdate():
                 return replace(event, version=min(event.version, self.newest_version))
             case _:
                 return event
@@ -143,14 +128,14 @@ class Likely:
         """The least level that a node can declare."""
         return 0 if Release.parse(self.rules.release) in releases(span("lowest-level-0")) else 1
 
-    def can_format(self, event: Format) -> bool:
+    def can_format(self, event: ops.Format) -> bool:
         names = [METADATA, *(each.feature for each in event.levels)]
         numbers = [0, *event.controllers]
         return (
             event.level >= self.rules.first_bootstrap
             and all(
                 each.feature in self.rules.supported and self.rules.supported[each.feature].holds(each.level)
-                for each in (*event.levels, Level(METADATA, event.level))
+                for each in (*event.levels, ops.Level(METADATA, event.level))
             )
             and len({*names}) == len(names)
             and len({*numbers}) == len(numbers)
@@ -195,10 +180,10 @@ class LikelyBrokers:
     def possible(self, state: State, event: brokers.Event) -> brokers.Event:
         """Clusters are formatted with levels that they support, and brokers declare ranges that a release can have."""
         match event:
-            case Format():
+            case ops.Format():
                 return event if self.updates.can_format(event) else brokers.AskPicture(3)
             case brokers.Register(number, supported):
-                declared = DeclareNode("broker", number, supported)
+                declared = ops.DeclareNode("broker", number, supported)
                 return event if self.updates.possible(state, declared) == declared else brokers.AskPicture(3)
             case _:
                 return event
@@ -225,15 +210,15 @@ def kraft_brokers(name: str) -> Conversations[State, brokers.Event]:
 
 
 @cache
-def kraft_updates(name: str) -> Conversations[State, Event]:
+def kraft_updates(name: str) -> Conversations[State, ops.Event]:
     """Conversations with the controller of an edition. Errors: ValueError where it has none."""
     rules = Rules.of(edition(name).release)
     likely = Likely(rules)
     return Conversations(
         KraftController(rules),
-        OPERATIONS.step_of,
-        OPERATIONS.event_of,
-        events=nodes(ReadLevels, KraftUpdate, DeclareNode, Format, FailOver, drawn=drawn()),
+        ops.OPERATIONS.step_of,
+        ops.OPERATIONS.event_of,
+        events=nodes(ops.ReadLevels, ops.KraftUpdate, ops.DeclareNode, ops.Format, ops.FailOver, drawn=drawn()),
         progress=frozenset({"kraft-update", "kraft-levels"}),
         max_steps=24,
         usual_steps=8,

@@ -14,20 +14,8 @@ from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.quorum import KraftQuorum, State
+from kipcheck.conformance.protocols.features.ops import quorum as ops
 from kipcheck.conformance.protocols.features.ops.kraft import UPGRADE, Level, TypedUpdate
-from kipcheck.conformance.protocols.features.ops.quorum import (
-    OPERATIONS,
-    Event,
-    QuorumAwait,
-    QuorumFormat,
-    QuorumKill,
-    QuorumPause,
-    QuorumRead,
-    QuorumResume,
-    QuorumSend,
-    QuorumSnapshot,
-    QuorumStart,
-)
 from kipcheck.strategies.events import Conversations, Swarm
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
 from kipcheck.strategies.operations import nodes
@@ -66,7 +54,7 @@ def given(subject: Subject) -> Iterator[Conversation]:
 
 
 def _conversation(text: str) -> Conversation:
-    return Conversation(tuple(OPERATIONS.parse_shorthand(text)))
+    return Conversation(tuple(ops.OPERATIONS.parse_shorthand(text)))
 
 
 def _plan(rules: Rules) -> tuple[str, str, str]:
@@ -100,38 +88,38 @@ class Likely:
     rules: Rules
 
     def __call__(self, state: State, swarm: Swarm, random: Random) -> Step:
-        return OPERATIONS.step_of(self.event(state, random))
+        return ops.OPERATIONS.step_of(self.event(state, random))
 
-    def event(self, state: State, random: Random) -> Event:
+    def event(self, state: State, random: Random) -> ops.Event:
         if state == KraftQuorum(self.rules).initial() and random.random() < 0.7:
             return self.format(random)
         chance = random.random()
         if chance < 0.3:
-            return QuorumRead()
+            return ops.QuorumRead()
         if chance < 0.52:
-            return QuorumSend(self.updates(state, random))
+            return ops.QuorumSend(self.updates(state, random))
         if state.pending is not None and chance < 0.62:
-            return QuorumAwait()
+            return ops.QuorumAwait()
         if state.killed and chance < 0.75:
-            return QuorumStart()
+            return ops.QuorumStart()
         if state.paused and chance < 0.85:
-            return QuorumResume()
+            return ops.QuorumResume()
         if chance < 0.9:
-            return QuorumKill(random.choice(("leader", "leader", "follower", "followers", "all")))
+            return ops.QuorumKill(random.choice(("leader", "leader", "follower", "followers", "all")))
         if chance < 0.93:
-            return QuorumSnapshot()
-        return QuorumPause(random.choice(("followers", "followers", "follower", "leader")))
+            return ops.QuorumSnapshot()
+        return ops.QuorumPause(random.choice(("followers", "followers", "follower", "leader")))
 
-    def format(self, random: Random) -> QuorumFormat:
+    def format(self, random: Random) -> ops.QuorumFormat:
         newest, least = self.rules.newest, self.rules.first_bootstrap
         if random.random() < 0.15 and (older := _older(self.rules)) is not None:
             release, level = older
-            beside = QuorumFormat(random.randint(max(least, level - 2), level), (), release)
-            return beside if self.can_be_beside(beside) else QuorumFormat(newest)
+            beside = ops.QuorumFormat(random.randint(max(least, level - 2), level), (), release)
+            return beside if self.can_be_beside(beside) else ops.QuorumFormat(newest)
         level = newest if GROUP in self.rules.supported and random.random() < 0.8 else random.randint(least, newest)
         names = [name for name in self.rules.supported if name not in (METADATA, "kraft.version")]
         chosen = random.sample(names, random.randint(0, min(2, len(names)))) if level == newest else []
-        return QuorumFormat(level, tuple(Level(name, self.rules.supported[name].high) for name in sorted(chosen)))
+        return ops.QuorumFormat(level, tuple(Level(name, self.rules.supported[name].high) for name in sorted(chosen)))
 
     def updates(self, state: State, random: Random) -> tuple[TypedUpdate, ...]:
         """Mostly legal: two features, or the next level of one."""
@@ -143,18 +131,18 @@ class Likely:
             return tuple(TypedUpdate(name, state.cluster.level(name) + 1, UPGRADE) for name in sorted(chosen))
         return (TypedUpdate(METADATA, metadata + random.choice((1, 1, 1, 2)), UPGRADE),)
 
-    def possible(self, state: State, event: Event) -> Event:
+    def possible(self, state: State, event: ops.Event) -> ops.Event:
         """A cluster has levels that it supports, features are named once, and updates wait for each other."""
         match event:
-            case QuorumFormat():
-                return event if self.can_format(event) else QuorumRead()
-            case QuorumSend(updates):
+            case ops.QuorumFormat():
+                return event if self.can_format(event) else ops.QuorumRead()
+            case ops.QuorumSend(updates):
                 once = len({each.feature for each in updates}) == len(updates) > 0
-                return event if once and state.pending is None else QuorumRead()
+                return event if once and state.pending is None else ops.QuorumRead()
             case _:
                 return event
 
-    def can_format(self, event: QuorumFormat) -> bool:
+    def can_format(self, event: ops.QuorumFormat) -> bool:
         supported = self.rules.supported
         levels = [Level(METADATA, event.level), *event.levels]
         fits = all(each.feature in supported and supported[each.feature].holds(each.level) for each in levels)
@@ -162,7 +150,7 @@ class Likely:
         bounded = event.level >= self.rules.first_bootstrap and not any(e.feature == "kraft.version" for e in levels)
         return fits and once and bounded and self.can_be_beside(event)
 
-    def can_be_beside(self, event: QuorumFormat) -> bool:
+    def can_be_beside(self, event: ops.QuorumFormat) -> bool:
         older = _older(self.rules)
         if event.beside is None:
             return True
@@ -171,7 +159,7 @@ class Likely:
 
 
 @cache
-def kraft_quorums(name: str) -> Conversations[State, Event]:
+def kraft_quorums(name: str) -> Conversations[State, ops.Event]:
     """Conversations with a quorum of an edition. Errors: ValueError where it has none."""
     rules = Rules.of_edition(edition(name))
     likely = Likely(rules)
@@ -186,12 +174,20 @@ def kraft_quorums(name: str) -> Conversations[State, Event]:
     which: dict[str, Node] = {"which": OneOf((Pick(("leader", "follower", "followers", "all")),))}
     return Conversations(
         KraftQuorum(rules),
-        OPERATIONS.step_of,
-        OPERATIONS.event_of,
+        ops.OPERATIONS.step_of,
+        ops.OPERATIONS.event_of,
         events={
-            **nodes(QuorumRead, QuorumSend, QuorumFormat, QuorumAwait, QuorumStart, QuorumResume, drawn=drawn),
-            **nodes(QuorumKill, QuorumPause, drawn=which),
-            **nodes(QuorumSnapshot),
+            **nodes(
+                ops.QuorumRead,
+                ops.QuorumSend,
+                ops.QuorumFormat,
+                ops.QuorumAwait,
+                ops.QuorumStart,
+                ops.QuorumResume,
+                drawn=drawn,
+            ),
+            **nodes(ops.QuorumKill, ops.QuorumPause, drawn=which),
+            **nodes(ops.QuorumSnapshot),
         },
         progress=frozenset({"quorum-send", "quorum-views"}),
         max_steps=18,

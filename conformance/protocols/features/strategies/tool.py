@@ -9,16 +9,7 @@ from kipcheck.conformance.core.values.edition import KIP_584, edition
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.released_tool import ReleasedTool
 from kipcheck.conformance.protocols.features.model.tool import FeatureTool, State
-from kipcheck.conformance.protocols.features.ops.tool import (
-    OPERATIONS,
-    Event,
-    ToolBroker,
-    ToolDescribe,
-    ToolDowngradeAll,
-    ToolKnows,
-    ToolUpdate,
-    ToolUpgradeAll,
-)
+from kipcheck.conformance.protocols.features.ops import tool as ops
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.nodes import Node, OneOf, Pick, Row, Seq, record
 from kipcheck.strategies.operations import nodes
@@ -55,12 +46,13 @@ def drawn() -> dict[str, Node]:
     }
 
 
-FEATURE_TOOLS: Final[Conversations[State, Event]] = Conversations(
+FEATURE_TOOLS: Final[Conversations[State, ops.Event]] = Conversations(
     FeatureTool(),
-    OPERATIONS.step_of,
-    OPERATIONS.event_of,
+    ops.OPERATIONS.step_of,
+    ops.OPERATIONS.event_of,
     events=nodes(
-        ToolDescribe, ToolUpdate, ToolUpgradeAll, ToolDowngradeAll, ToolKnows, ToolBroker, drawn=drawn()
+        ops.ToolDescribe, ops.ToolUpdate, ops.ToolUpgradeAll, ops.ToolDowngradeAll, ops.ToolKnows, ops.ToolBroker,
+        drawn=drawn(),
     ),
     progress=frozenset({"tool-broker", "tool-update", "tool-upgrade-all", "tool-downgrade-all"}),
     max_steps=12,
@@ -69,19 +61,19 @@ FEATURE_TOOLS: Final[Conversations[State, Event]] = Conversations(
 )  # fmt: skip
 
 
-def one_list(state: State, event: Event) -> Event:
+def one_list(state: State, event: ops.Event) -> ops.Event:
     """A released tool has a command for each list of the draft's update, and none for all features."""
-    if not isinstance(event, ToolUpdate):
+    if not isinstance(event, ops.ToolUpdate):
         return event
     if event.upgrade:
         return replace(event, downgrade=(), delete=())
     if event.downgrade:
         return replace(event, delete=())
-    return event if event.delete else ToolDescribe()
+    return event if event.delete else ops.ToolDescribe()
 
 
 @cache
-def released_tools(name: str) -> Conversations[State, Event]:
+def released_tools(name: str) -> Conversations[State, ops.Event]:
     """On a controller of an edition: levels that it takes and refuses. Errors: ValueError where it has none."""
     rules = Rules.of(edition(name).release)
     newest = rules.newest
@@ -92,10 +84,10 @@ def released_tools(name: str) -> Conversations[State, Event]:
     named = _each_once(levels)
     return Conversations(
         ReleasedTool(rules),
-        OPERATIONS.step_of,
-        OPERATIONS.event_of,
+        ops.OPERATIONS.step_of,
+        ops.OPERATIONS.event_of,
         events=nodes(
-            ToolUpdate, ToolDescribe,
+            ops.ToolUpdate, ops.ToolDescribe,
             drawn={"upgrade": named, "downgrade": named, "delete": Seq(Pick((*levels,)), 0, 1)},
         ),
         progress=frozenset({"tool-update"}),
@@ -106,6 +98,6 @@ def released_tools(name: str) -> Conversations[State, Event]:
     )  # fmt: skip
 
 
-def feature_tools(name: str) -> Conversations[Any, Event]:
+def feature_tools(name: str) -> Conversations[Any, ops.Event]:
     """The tool of the edition. Errors: ValueError for a release without KRaft controllers."""
     return FEATURE_TOOLS if edition(name) == KIP_584 else released_tools(name)

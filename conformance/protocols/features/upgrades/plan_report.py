@@ -8,40 +8,40 @@ from kipcheck.conformance.protocols.features.upgrades.upgrade_plan import Plan
 from kipcheck.conformance.protocols.features.upgrades.ways_back import runs
 
 
-def lines(found: Plan) -> Iterator[str]:
-    yield f"features from {found.old} to {found.new}"
-    yield f"1. restart every broker and controller with {found.new}, one by one"
-    last = next((number for number, each in enumerate(found.steps, 2) if not each.by.leads_back), None)
-    for number, each in enumerate(found.steps, 2):
-        needs = f"; needs {each.needs}" if each.needs else ""
-        undone = return_commands.after_it(each, found.old)
+def lines(plan: Plan) -> Iterator[str]:
+    yield f"features from {plan.old} to {plan.new}"
+    yield f"1. restart every broker and controller with {plan.new}, one by one"
+    last = next((number for number, step in enumerate(plan.steps, 2) if not step.by.leads_back), None)
+    for number, step in enumerate(plan.steps, 2):
+        needs = f"; needs {step.needs}" if step.needs else ""
+        undone = return_commands.after_it(step, plan.old)
         if last is not None and number > last:
-            undone = f"; {'can' if each.lowered else 'cannot'} be lowered, and step {last} stays"
-        yield f"{number}. raise {each.feature} from {each.before} to {each.after}{needs}{undone}"
-        yield f"   $ {return_commands.raising(each)}"
-    if not found.steps:
+            undone = f"; {'can' if step.lowered else 'cannot'} be lowered, and step {last} stays"
+        yield f"{number}. raise {step.feature} from {step.before} to {step.after}{needs}{undone}"
+        yield f"   $ {return_commands.raising(step)}"
+    if not plan.steps:
         yield "no feature rises"
-    kept = [each.feature for each in found.steps if not each.lowered]
+    kept = [step.feature for step in plan.steps if not step.lowered]
     yield f"cannot be undone: {', '.join(kept) or 'nothing'}"
-    yield from return_commands.lines(found.old, found.new, found.steps)
-    yield f"explored: {found.states} states and {found.transitions} transitions, every order of restarts and updates"
-    yield f"accepted before every node is new: {', '.join(found.early) or 'nothing'}"
-    if found.unguarded:
-        yield f"not guarded: {found.unguarded}; finish step 1 first"
+    yield from return_commands.lines(plan.old, plan.new, plan.steps)
+    yield f"explored: {plan.states} states and {plan.transitions} transitions, every order of restarts and updates"
+    yield f"accepted before every node is new: {', '.join(plan.early) or 'nothing'}"
+    if plan.unguarded:
+        yield f"not guarded: {plan.unguarded}; finish step 1 first"
     else:
         yield "in every state each node supports every finalized level"
 
 
-def as_json(found: Plan) -> Mapping[str, Any]:
+def as_json(plan: Plan) -> Mapping[str, Any]:
     return {
-        "from": found.old,
-        "to": found.new,
+        "from": plan.old,
+        "to": plan.new,
         "steps": [
-            {"feature": each.feature, "before": each.before, "after": each.after, "needs": each.needs,
-             "undone": each.undone, "commands": [return_commands.raising(each)],
-             "way_back": return_commands.as_json(each.by, each, found.new, runs(found.old, found.new, each.feature))}
-            for each in found.steps
+            {"feature": step.feature, "before": step.before, "after": step.after, "needs": step.needs,
+             "undone": step.undone, "commands": [return_commands.raising(step)],
+             "way_back": return_commands.as_json(step.by, step, plan.new, runs(plan.old, plan.new, step.feature))}
+            for step in plan.steps
         ],
-        "explored": {"states": found.states, "transitions": found.transitions, "complete": True,
-                     "early": [*found.early], "unguarded": found.unguarded},
+        "explored": {"states": plan.states, "transitions": plan.transitions, "complete": True,
+                     "early": [*plan.early], "unguarded": plan.unguarded},
     }  # fmt: skip

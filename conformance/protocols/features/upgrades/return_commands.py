@@ -59,16 +59,16 @@ def after_it(step: Step, old: str) -> str:
 def lines(old: str, new: str, raised: Iterable[Step]) -> Iterator[str]:
     """The way back from the steps before the first without one, the last step first; no lines without such steps."""
     undone = [*takewhile(lambda step: step.by.leads_back, raised)]
-    lowered = [each for each in undone if each.lowered][::-1]
+    lowered = [step for step in undone if step.lowered][::-1]
     if not lowered:
         return
     yield f"the way back to {old}:"
-    tasks = [f"$ {lowering(each)}" for each in lowered]
-    if any(each.by is By.SNAPSHOT for each in lowered):
+    tasks = [f"$ {lowering(step)}" for step in lowered]
+    if any(step.by is By.SNAPSHOT for step in lowered):
         tasks += [f"$ {STATUS}", f"WAIT until {wait(new)}", f"$ {LIST}"]
     tasks.append(f"only then restart every node with {old}, one by one")
     yield from (f"   {mark}. {task}" for mark, task in zip("abcdefghijklmnop", tasks, strict=False))
-    yield from (f"{each.feature} stays at {each.after}, and {old} runs with it" for each in undone if not each.lowered)
+    yield from (f"{step.feature} stays at {step.after}, and {old} runs with it" for step in undone if not step.lowered)
     if not run_together(old, new, undone):
         yield "UNKNOWN: each level was run alone, and all of them together were not"
 
@@ -76,8 +76,8 @@ def lines(old: str, new: str, raised: Iterable[Step]) -> Iterator[str]:
 def evidence(runs: Iterable[Played], quorum: bool) -> str:
     """Which releases were run, on how many nodes; empty without runs. ``quorum``: three nodes should have been run."""
     by_pair: dict[tuple[str, str], list[int]] = {}
-    for each in runs:
-        by_pair.setdefault((each.way.old, each.way.new), []).append(each.way.nodes)
+    for run in runs:
+        by_pair.setdefault((run.way.old, run.way.new), []).append(run.way.nodes)
     return "; ".join(
         f"run with {old} and {new} on {' and '.join(map(str, sorted(nodes)))} node{'' if nodes == [1] else 's'}"
         + (", not run on 3 nodes" if quorum and 3 not in nodes else "")
@@ -93,5 +93,5 @@ def as_json(by: By, step: Step | None, new: str, runs: Iterable[Played]) -> dict
         "by": str(by),
         "commands": [*([lowering(step)] if step is not None and lowers else ()), *((STATUS, LIST) if waits else ())],
         "waits_for": wait(new) if waits else None,
-        "runs": [each.way.name for each in runs],
+        "runs": [run.way.name for run in runs],
     }

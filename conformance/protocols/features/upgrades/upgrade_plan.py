@@ -15,16 +15,7 @@ from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    SAFE_DOWNGRADE,
-    UPGRADE,
-    Action,
-    Declared,
-    DeclareNode,
-    Event,
-    KraftUpdate,
-    TypedUpdate,
-)
+from kipcheck.conformance.protocols.features.ops import kraft as ops
 from kipcheck.conformance.protocols.features.upgrades.ways_back import TOGETHER, By, as_run, by_rule
 
 NODES: Final[tuple[tuple[Literal["broker", "controller"], int], ...]] = (
@@ -91,30 +82,30 @@ class Upgrade(KraftController):
         levels = tuple(sorted((name, level) for name, level in self.old.defaults().items() if level))
         state = State(levels, quorum=(0, 1))
         for kind, number in NODES:
-            state = self.declared(state, DeclareNode(kind, number, declared(self.old)))
+            state = self.declared(state, ops.DeclareNode(kind, number, declared(self.old)))
         return state
 
     def upgraded(self) -> State:
         """Every node is new, and no level was raised."""
         state = self.initial()
         for kind, number in NODES:
-            state = self.declared(state, DeclareNode(kind, number, declared(self.rules)))
+            state = self.declared(state, ops.DeclareNode(kind, number, declared(self.rules)))
         return state
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
         after, actions = super().step(state, event)
         return Transition(replace(after, epoch=1), actions)
 
-    def enabled(self, state: State, /) -> Iterator[Event]:
+    def enabled(self, state: State, /) -> Iterator[ops.Event]:
         for kind, number in NODES:
-            yield DeclareNode(kind, number, declared(self.rules))
+            yield ops.DeclareNode(kind, number, declared(self.rules))
         for name, level in target(self.rules).items():
             yield requested(name, level)
 
 
-def declared(rules: Rules) -> tuple[Declared, ...]:
+def declared(rules: Rules) -> tuple[ops.Declared, ...]:
     """What a node declares to a controller."""
-    return tuple(Declared(name, *span) for name, span in rules.declares())
+    return tuple(ops.Declared(name, *span) for name, span in rules.declares())
 
 
 def levels(release: str) -> dict[str, int]:
@@ -130,8 +121,8 @@ def target(rules: Rules) -> dict[str, int]:
     return found
 
 
-def requested(name: str, level: int, upgrade_type: int = UPGRADE) -> KraftUpdate:
-    return KraftUpdate(VERSION, (TypedUpdate(name, level, upgrade_type),))
+def requested(name: str, level: int, upgrade_type: int = ops.UPGRADE) -> ops.KraftUpdate:
+    return ops.KraftUpdate(VERSION, (ops.TypedUpdate(name, level, upgrade_type),))
 
 
 def plan(old: str, new: str) -> Plan:
@@ -146,7 +137,7 @@ def plan(old: str, new: str) -> Plan:
         transitions += 1
         states.add(after)
         mixed = (before.brokers, before.controllers) != (rolled.brokers, rolled.controllers)
-        if mixed and isinstance(path[-1], KraftUpdate) and before.levels != after.levels:
+        if mixed and isinstance(path[-1], ops.KraftUpdate) and before.levels != after.levels:
             early.add(path[-1].updates[0].feature)
         unguarded = unguarded or unfit(after)
     steps = tuple(_steps(machine, rolled))
@@ -184,7 +175,7 @@ def _steps(machine: Upgrade, state: State) -> Iterator[Step]:
         else:
             return  # the controller refuses the rest
         rank.remove(name)
-        lowered = machine.step(after, requested(name, state.level(name), SAFE_DOWNGRADE)).state
+        lowered = machine.step(after, requested(name, state.level(name), ops.SAFE_DOWNGRADE)).state
         least = machine.rules.needs.get((name, wanted[name]), 0)
         needs = f"{METADATA} {least}" if least > machine.old.newest else ""
         yield _step(machine, name, state.level(name), wanted[name], needs, lowered.level(name) == state.level(name))

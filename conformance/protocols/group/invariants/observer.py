@@ -19,20 +19,8 @@ from kipcheck.conformance.protocols.group.invariants.view import (
     group_trace,
     superseded_by,
 )
-from kipcheck.conformance.protocols.group.model.messages import (
-    Commit,
-    Delete,
-    Describe,
-    Described,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Phase,
-    Sync,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, FailWrite
 from kipcheck.conformance.protocols.group.trace import TracedRequest, TracedStep
 
@@ -52,7 +40,7 @@ class Observer:
         self.superseding = {
             each.index: superseded_by(group, each)
             for each in group.served_requests
-            if each.parked and isinstance(each.request, Join | Sync)
+            if each.parked and isinstance(each.request, messages.Join | messages.Sync)
         }
 
     def follow(self) -> Mapping[int, KnownGroup]:
@@ -63,12 +51,12 @@ class Observer:
             if not self.agrees(step, before):
                 self.forget()
             parked = [*self._open(step.index)]
-            joining = tuple(each for each in parked if isinstance(each.request, Join))
+            joining = tuple(each for each in parked if isinstance(each.request, messages.Join))
             self.now = replace(self.now, joining=joining)
-            if joining and self.now.phase is not Phase.PREPARING:
-                self.now = replace(self.now, phase=Phase.PREPARING, since_ms=step.to_ms)
-            if any(isinstance(each.request, Sync) for each in parked):
-                self.now = replace(self.now, phase=Phase.COMPLETING)
+            if joining and self.now.phase is not messages.Phase.PREPARING:
+                self.now = replace(self.now, phase=messages.Phase.PREPARING, since_ms=step.to_ms)
+            if any(isinstance(each.request, messages.Sync) for each in parked):
+                self.now = replace(self.now, phase=messages.Phase.COMPLETING)
         return self.before
 
     def _open(self, index: int) -> Iterator[TracedRequest]:
@@ -112,7 +100,7 @@ class Observer:
                 if not exchange.nameless:
                     self.request(exchange)
                 self.answers_to_parked(step)
-                if isinstance(exchange.request, Join | Leave | Delete):
+                if isinstance(exchange.request, messages.Join | messages.Leave | messages.Delete):
                     self.after_writes()
             case _:
                 self.answers_to_parked(step)
@@ -134,25 +122,25 @@ class Observer:
             self.now = replace(self.now, failing=False)  # the write that had to fail has failed
             return
         match exchange.request:
-            case Join() as join:
+            case messages.Join() as join:
                 self.join(exchange, join, error)
-            case Sync() if error is Error.REBALANCE_IN_PROGRESS and self.now.failing:
+            case messages.Sync() if error is Error.REBALANCE_IN_PROGRESS and self.now.failing:
                 self.forget()
-            case Sync() as sync if exchange.parked:
+            case messages.Sync() as sync if exchange.parked:
                 self.touch(sync.member, exchange.at_ms, done=True)
-                self.now = replace(self.now, phase=Phase.COMPLETING, generation=sync.generation)
-            case Heartbeat() as beat if error is Error.NONE:
+                self.now = replace(self.now, phase=messages.Phase.COMPLETING, generation=sync.generation)
+            case messages.Heartbeat() as beat if error is Error.NONE:
                 self.touch(beat.member, exchange.at_ms)
-            case Leave():
+            case messages.Leave():
                 self.leave(exchange)
-            case Commit() as commit if error is Error.NONE:
+            case messages.Commit() as commit if error is Error.NONE:
                 # Offsets that no member committed make a group in some releases, and none in others.
                 self.now = replace(self.now, exists=True if commit.member else self.now.exists or None)
-            case Delete() if error is Error.NONE:
+            case messages.Delete() if error is Error.NONE:
                 self.now = KnownGroup(
                     gone=self.now.gone | {*self.now.members, *self.now.reserved}, failing=self.now.failing
                 )
-            case Describe():
+            case messages.Describe():
                 self.described(exchange)
 
     def touch(self, id: str, at_ms: int, done: bool = False) -> None:
@@ -177,7 +165,7 @@ class Observer:
 
     # Joins
 
-    def join(self, exchange: TracedRequest, join: Join, error: Error | None) -> None:
+    def join(self, exchange: TracedRequest, join: messages.Join, error: Error | None) -> None:
         if exchange.parked:
             if join.instance is not None and not join.member:
                 self.replace_holder(join.instance)
@@ -185,8 +173,8 @@ class Observer:
                 former = self.now.members.get(join.member)
                 instance = join.instance if former is None else former.instance
                 self.put(join.member, Member(instance, join, exchange.at_ms))
-            self.now = replace(self.now, phase=Phase.PREPARING, since_ms=exchange.at_ms, exists=True)
-        elif error is Error.MEMBER_ID_REQUIRED and isinstance(exchange.answer, Joined):
+            self.now = replace(self.now, phase=messages.Phase.PREPARING, since_ms=exchange.at_ms, exists=True)
+        elif error is Error.MEMBER_ID_REQUIRED and isinstance(exchange.answer, messages.Joined):
             until = exchange.at_ms + join.session_ms
             reserved = {**self.now.reserved, exchange.answer.member: until}
             self.now = replace(self.now, reserved=reserved, exists=True)
@@ -229,7 +217,7 @@ class Observer:
         now = self.now
         for each in results:
             join = each.exchange.request
-            if isinstance(join, Join) and join.instance is not None and not join.member:
+            if isinstance(join, messages.Join) and join.instance is not None and not join.member:
                 self.replace_holder(join.instance)
         if fresh:
             self.next_generation(results, now, step)
@@ -263,7 +251,7 @@ class Observer:
         }
         gone = before.gone | {id for id in former if listed and id not in kept}
         self.now = KnownGroup(
-            phase=Phase.COMPLETING,
+            phase=messages.Phase.COMPLETING,
             exists=True,
             generation=first.generation,
             since_ms=step.from_ms,
@@ -279,7 +267,7 @@ class Observer:
 
     def admit(self, result: JoinResult, step: TracedStep, fresh: bool) -> None:
         join = result.exchange.request
-        assert isinstance(join, Join)
+        assert isinstance(join, messages.Join)
         id = result.answer.member
         former = self.now.members.get(id)
         instance = join.instance if former is None or former.instance is None else former.instance
@@ -295,7 +283,7 @@ class Observer:
     # Other requests
 
     def leave(self, exchange: TracedRequest) -> None:
-        if not isinstance(exchange.request, Leave) or not isinstance(exchange.answer, Left):
+        if not isinstance(exchange.request, messages.Leave) or not isinstance(exchange.answer, messages.Left):
             return
         before = self.now
         results = exchange.answer.members or tuple(
@@ -315,7 +303,9 @@ class Observer:
                 self.drop([leaves])
             elif leaves in self.now.reserved:
                 self.drop([leaves])  # no document says whether the members have to join again
-                self.now = replace(self.now, phase=None if self.now.phase is not Phase.EMPTY else Phase.EMPTY)
+                self.now = replace(
+                    self.now, phase=None if self.now.phase is not messages.Phase.EMPTY else messages.Phase.EMPTY
+                )
             else:
                 self.drop([leaves])
                 unsure = True
@@ -328,23 +318,28 @@ class Observer:
         """A member left: the others have to join again."""
         joining = [each for each in before.joining if not named(each) or named(each) & self.now.members.keys()]
         if self.now.members or joining or not self.now.complete:
-            stable = before.phase in (Phase.STABLE, Phase.COMPLETING) and bool(self.now.members)
-            phase = Phase.PREPARING if stable else None
+            stable = before.phase in (messages.Phase.STABLE, messages.Phase.COMPLETING) and bool(self.now.members)
+            phase = messages.Phase.PREPARING if stable else None
             self.now = replace(self.now, phase=phase)
             return
-        settled = before.phase in (Phase.STABLE, Phase.COMPLETING) and not before.reserved and not before.unsure
+        settled = (
+            before.phase in (messages.Phase.STABLE, messages.Phase.COMPLETING)
+            and not before.reserved
+            and not before.unsure
+        )
         self.now = replace(
-            self.now, phase=Phase.EMPTY if settled else None, exists=None, generation=None, protocol=None
+            self.now, phase=messages.Phase.EMPTY if settled else None, exists=None, generation=None, protocol=None
         )
 
     def described(self, exchange: TracedRequest) -> None:
         answer = exchange.answer
-        if not isinstance(answer, Described) or answer.error is not Error.NONE or self.now.phase is not None:
+        if not isinstance(answer, messages.Described) or answer.error is not Error.NONE or self.now.phase is not None:
             return
-        phase = next((each for each in Phase if each.called == answer.state), None)
-        if phase in (Phase.EMPTY, Phase.DEAD):
+        phase = next((each for each in messages.Phase if each.called == answer.state), None)
+        if phase in (messages.Phase.EMPTY, messages.Phase.DEAD):
             gone = self.now.gone | {*self.now.members}
-            self.now = replace(UNKNOWN, phase=Phase.EMPTY, gone=gone, complete=True, reserved=self.now.reserved,
+            self.now = replace(UNKNOWN, phase=messages.Phase.EMPTY, gone=gone, complete=True,
+            reserved=self.now.reserved,
                                unsure=self.now.unsure, failing=self.now.failing)  # fmt: skip
         elif phase is not None:
             self.now = replace(self.now, phase=phase, since_ms=exchange.at_ms, exists=True)
@@ -360,12 +355,12 @@ class Observer:
                 self.refused_later(each, error)
         if results:
             self.joined(results, step)
-        synced = [each for each in answered if isinstance(each.request, Sync) and error_of(each) is Error.NONE]
+        synced = [each for each in answered if isinstance(each.request, messages.Sync) and error_of(each) is Error.NONE]
         for each in synced:
-            assert isinstance(each.request, Sync)
+            assert isinstance(each.request, messages.Sync)
             self.synced(each, each.request, step)
 
-    def synced(self, exchange: TracedRequest, sync: Sync, step: TracedStep) -> None:
+    def synced(self, exchange: TracedRequest, sync: messages.Sync, step: TracedStep) -> None:
         if self.now.generation not in (None, sync.generation):
             self.forget()
             return
@@ -374,13 +369,13 @@ class Observer:
         else:  # no document says that a repeated SyncGroup extends the session
             member = self.now.members.get(sync.member, Member(self.instance_of(sync.member), None, 0))
             self.put(sync.member, replace(member, done=True))
-        self.now = replace(self.now, phase=Phase.STABLE, generation=sync.generation)
+        self.now = replace(self.now, phase=messages.Phase.STABLE, generation=sync.generation)
 
     def refused_later(self, exchange: TracedRequest, error: Error | None) -> None:
         if error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID):
             self.drop(named(exchange))
-        elif error is Error.REBALANCE_IN_PROGRESS and isinstance(exchange.request, Sync):
-            if self.now.phase is not Phase.PREPARING:
+        elif error is Error.REBALANCE_IN_PROGRESS and isinstance(exchange.request, messages.Sync):
+            if self.now.phase is not messages.Phase.PREPARING:
                 self.now = replace(self.now, phase=None)
         elif error is not Error.NOT_COORDINATOR:
             self.forget()
@@ -391,22 +386,24 @@ class Observer:
         now, until = self.now, step.to_ms
         open_requests = [each for each in self._open(step.index)]
         waiting = {id for each in open_requests for id in named(each)}
-        joining = any(isinstance(each.request, Join) for each in open_requests)
+        joining = any(isinstance(each.request, messages.Join) for each in open_requests)
         least = {id: self.group.shortest_wait_ms(id, step.index) for id in now.members}
         kept = {id: each for id, each in now.members.items() if id in waiting or until - each.since_ms < least[id]}
-        if now.phase is Phase.STABLE:  # who has not sent SyncGroup may be removed a rebalance timeout after its start
+        if (
+            now.phase is messages.Phase.STABLE
+        ):  # who has not sent SyncGroup may be removed a rebalance timeout after its start
             in_time = {id for id in kept if until - now.since_ms < least[id]}
             kept = {id: each for id, each in kept.items() if each.done or id in waiting or id in in_time}
         sure = len(kept) == len(now.members) and now.complete
-        if now.phase is Phase.COMPLETING:
+        if now.phase is messages.Phase.COMPLETING:
             sure = sure and all(until - now.since_ms < least[id] for id in now.members if id not in waiting)
             if not sure:
                 kept = {id: each for id, each in kept.items() if id in waiting}
-        if now.phase is None or (now.phase is Phase.PREPARING and not joining):
+        if now.phase is None or (now.phase is messages.Phase.PREPARING and not joining):
             sure, kept = False, {id: each for id, each in kept.items() if id in waiting}
-        phase = now.phase if sure or (joining and now.phase is Phase.PREPARING) else None
-        if now.phase is Phase.EMPTY:
-            phase, sure = Phase.EMPTY, now.complete
+        phase = now.phase if sure or (joining and now.phase is messages.Phase.PREPARING) else None
+        if now.phase is messages.Phase.EMPTY:
+            phase, sure = messages.Phase.EMPTY, now.complete
         reserved = {id: end for id, end in now.reserved.items() if end > until}
         unsure = {id: end for id, end in now.unsure.items() if end >= until}
         spent = {id for id, end in now.reserved.items() if end < until}
@@ -431,7 +428,11 @@ def longest_wait_ms(history: History, first: int, last: int) -> int:
     """
     group, known = group_trace(history), known_before(history)
     indexes = sorted(index for index in known if index <= last)
-    while first in indexes and known[first].phase in (Phase.PREPARING, Phase.COMPLETING, None) and first > indexes[0]:
+    while (
+        first in indexes
+        and known[first].phase in (messages.Phase.PREPARING, messages.Phase.COMPLETING, None)
+        and first > indexes[0]
+    ):
         first = indexes[indexes.index(first) - 1]  # members that left since it began count too
     during = [known[index] for index in indexes if index >= first]
     if not all(each.complete for each in during):
@@ -439,6 +440,6 @@ def longest_wait_ms(history: History, first: int, last: int) -> int:
     waits = [group.settings.initial_delay_ms]
     for each in during:
         waits += [join.patience_ms for id in each.members for join in group.admitted_joins(id, last)]
-        waits += [parked.request.patience_ms for parked in each.joining if isinstance(parked.request, Join)]
+        waits += [parked.request.patience_ms for parked in each.joining if isinstance(parked.request, messages.Join)]
     joins = [each.request for each in group.served_requests if first <= each.index <= last]
-    return max([*waits, *(each.patience_ms for each in joins if isinstance(each, Join))])
+    return max([*waits, *(each.patience_ms for each in joins if isinstance(each, messages.Join))])

@@ -13,26 +13,8 @@ from kipcheck.conformance.protocols.declare.list_difference import list_differen
 from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, group_trace
-from kipcheck.conformance.protocols.group.model.messages import (
-    Commit,
-    Delete,
-    Describe,
-    Described,
-    Error,
-    Fetch,
-    Fetched,
-    Heartbeat,
-    Join,
-    Leave,
-    Left,
-    ListGroups,
-    Load,
-    Loaded,
-    Phase,
-    Sync,
-    Synced,
-    Unload,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.service import By, FailWrite
 from kipcheck.conformance.protocols.group.trace import TracedRequest, TracedStep
 
@@ -81,9 +63,12 @@ class Description(NamedTuple):
 def _described(group: GroupTrace) -> Iterator[Description]:
     for each in group.served_requests:
         answer = each.answer
-        if isinstance(answer, Described) and answer.error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
+        if isinstance(answer, messages.Described) and answer.error in (
+            Error.NONE,
+            Error.GROUP_ID_NOT_FOUND,
+        ):
             state = answer.state if answer.members else ""  # a group without members is Empty, Dead or unknown
-            protocol = (answer.protocol,) if answer.state == Phase.STABLE.called else ()
+            protocol = (answer.protocol,) if answer.state == messages.Phase.STABLE.called else ()
             members = ((id, sent, given) for id, _, sent, given in answer.members)  # older answers lack the instances
             yield Description(each, state, protocol, tuple(sorted(members, key=str)))
 
@@ -130,15 +115,15 @@ def _is_refused(group: GroupTrace, step: TracedStep) -> bool:
     exchange = group.trace.request(step.index)
     error = error_of(exchange)
     match exchange.request:
-        case Describe() | ListGroups() | Fetch():
+        case messages.Describe() | messages.ListGroups() | messages.Fetch():
             return True
-        case Leave():
+        case messages.Leave():
             left = exchange.answer
-            each = [error for _, _, error in left.members] if isinstance(left, Left) else []
+            each = [error for _, _, error in left.members] if isinstance(left, messages.Left) else []
             return error not in (None, Error.NONE) or (bool(each) and Error.NONE not in each)
-        case Heartbeat() | Commit():
+        case messages.Heartbeat() | messages.Commit():
             return error not in (None, Error.NONE)
-        case Join() | Sync():
+        case messages.Join() | messages.Sync():
             return not exchange.parked and error in _OWN_FAULTS
     return False
 
@@ -150,7 +135,11 @@ def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
     group = group_trace(history)
     for each in group.served_requests:
         request = each.request
-        if not isinstance(request, Heartbeat) or error_of(each) == Error.NONE or not group.names_own_instance(each):
+        if (
+            not isinstance(request, messages.Heartbeat)
+            or error_of(each) == Error.NONE
+            or not group.names_own_instance(each)
+        ):
             continue
         last = group.last_grant(request.member, request.generation, each.index)
         if last is None or last.by is None:
@@ -185,10 +174,12 @@ def outlives_moves(history: History) -> Iterator[Violation]:
     """A stable or empty group is unchanged after a move."""
     group = group_trace(history)
     for before, after, between in _pairs(group):
-        moved = [each for each in between if isinstance(each.event, Unload)]
-        if not moved or not all(isinstance(each.event, Unload | Load | Loaded) for each in between):
+        moved = [each for each in between if isinstance(each.event, messages.Unload)]
+        if not moved or not all(
+            isinstance(each.event, messages.Unload | messages.Load | messages.Loaded) for each in between
+        ):
             continue
-        if before.state not in ("", Phase.STABLE.called) or before[1:] == after[1:]:
+        if before.state not in ("", messages.Phase.STABLE.called) or before[1:] == after[1:]:
             continue
         why = (
             f"{at(before.exchange.index)} describes the group as {before}, it moved at {at(moved[0].index)}, and"
@@ -207,7 +198,7 @@ def goes_on_after_moves(history: History) -> Iterator[Violation]:
     group = group_trace(history)
     for each in group.served_requests:
         request = each.request
-        if not isinstance(request, Heartbeat | Sync) or not request.member:
+        if not isinstance(request, messages.Heartbeat | messages.Sync) or not request.member:
             continue
         last = group.last_grant(request.member, request.generation, each.index)
         if last is None or not _only_moved(group, last, each):
@@ -220,7 +211,7 @@ def goes_on_after_moves(history: History) -> Iterator[Violation]:
         if error != Error.NONE:
             observed = "no answer" if error is None else error.name
             shape = "forgotten"
-        elif isinstance(each.answer, Synced) and each.answer.assignment != given.answer.assignment:
+        elif isinstance(each.answer, messages.Synced) and each.answer.assignment != given.answer.assignment:
             observed, shape = f"the assignment {each.answer.assignment!r}", "another assignment"
         else:
             continue
@@ -229,14 +220,14 @@ def goes_on_after_moves(history: History) -> Iterator[Violation]:
             f"{at(given.by)} handed {request.member} {given.answer.assignment!r} in generation {request.generation},"
             f" the group moved, and {at(each.index)} answers its {kind} with {observed}"
         )
-        wanted = "NONE" if isinstance(request, Heartbeat) else repr(given.answer.assignment)
+        wanted = "NONE" if isinstance(request, messages.Heartbeat) else repr(given.answer.assignment)
         yield breach(why, (given.by, last.index, each.index), wanted, observed, kind, shape)
 
 
-def _repeats(now: Heartbeat | Sync, then: Sync) -> bool:
+def _repeats(now: messages.Heartbeat | messages.Sync, then: messages.Sync) -> bool:
     """Does the request name the same instance and protocol as the SyncGroup, as far as it names them?"""
     returned = [(now.instance, then.instance)]
-    if isinstance(now, Sync):
+    if isinstance(now, messages.Sync):
         returned += [(now.protocol_type, then.protocol_type), (now.protocol, then.protocol)]
     return all(sent is None or sent == before for sent, before in returned)
 
@@ -246,11 +237,11 @@ def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> b
     moved = False
     for each in group.between(last.by if last.by is not None else last.index, now.index):
         match each.event:
-            case Unload():
+            case messages.Unload():
                 moved = True
-            case Load() | Loaded():
+            case messages.Load() | messages.Loaded():
                 pass
-            case By(request=Describe() | ListGroups() | Fetch() | Heartbeat()):
+            case By(request=messages.Describe() | messages.ListGroups() | messages.Fetch() | messages.Heartbeat()):
                 pass
             case _:
                 return False
@@ -270,12 +261,12 @@ def commits_kept(history: History) -> Iterator[Violation]:
         if each.at_ms >= KEPT_MS:
             return
         accepted = kept[each.nameless]
-        if isinstance(each.request, Delete) and error_of(each) == Error.NONE:
+        if isinstance(each.request, messages.Delete) and error_of(each) == Error.NONE:
             accepted.clear()
-        if isinstance(each.request, Commit) and error_of(each) == Error.NONE:
+        if isinstance(each.request, messages.Commit) and error_of(each) == Error.NONE:
             accepted.update({(topic, number): (offset, each.index) for topic, number, offset in each.request.offsets})
         served = each.nameless or each in group.served_requests
-        if not isinstance(each.answer, Fetched) or error_of(each) != Error.NONE or not served:
+        if not isinstance(each.answer, messages.Fetched) or error_of(each) != Error.NONE or not served:
             continue
         returned = {(topic, number): offset for topic, number, offset in each.answer.offsets}
         for topic, number in sorted(accepted.keys() | returned.keys()):
@@ -318,7 +309,7 @@ def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
                 f"{at(step.index)} makes the next write fail, and {at(exchange.index)} grants the {kind} that needs it"
             )
             yield breach(why, (step.index, exchange.index), error, "NONE", kind, "not written")
-        if not isinstance(exchange.request, Sync) or error_of(exchange) in _OWN_FAULTS:
+        if not isinstance(exchange.request, messages.Sync) or error_of(exchange) in _OWN_FAULTS:
             continue
         for given in group.sync_results:
             if (
@@ -345,12 +336,12 @@ def _next_write(group: GroupTrace, failing: TracedStep) -> TracedRequest | None:
             return None
         exchange = group.trace.request(each.index)
         match exchange.request:
-            case Describe() | ListGroups() | Fetch() | Heartbeat():
+            case messages.Describe() | messages.ListGroups() | messages.Fetch() | messages.Heartbeat():
                 continue
-            case Commit(offsets=offsets) if offsets and exchange in group.served_requests:
+            case messages.Commit(offsets=offsets) if offsets and exchange in group.served_requests:
                 # A commit without offsets, or one that is refused anyway, needs no write.
                 return exchange
-            case Sync(generation=generation, member=member) if exchange in group.served_requests:
+            case messages.Sync(generation=generation, member=member) if exchange in group.served_requests:
                 known = (
                     group.current(exchange.index)[0] == generation
                     and group.leader(generation, exchange.index) == member

@@ -7,43 +7,38 @@ from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    Blob,
-    Commit,
-    Error,
-    Heartbeat,
-    Join,
-    Leave,
-    Left,
-    Sync,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.service import Elapse
 from kipcheck.conformance.protocols.group.trace import TracedRequest, TracedStep
 
-REFUSED: Final = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION)
+REFUSED: Final = (
+    Error.UNKNOWN_MEMBER_ID,
+    Error.FENCED_INSTANCE_ID,
+    Error.ILLEGAL_GENERATION,
+)
 """Errors for a request with an unknown member id, a fenced instance id or another generation."""
 
 
-def metadata_of(join: Join, protocol: str | None) -> Blob:
-    return next((blob for name, blob in join.protocols if name == protocol), EMPTY)
+def metadata_of(join: messages.Join, protocol: str | None) -> messages.Blob:
+    return next((blob for name, blob in join.protocols if name == protocol), messages.EMPTY)
 
 
 def named(exchange: TracedRequest) -> frozenset[str]:
     """The member ids in a request."""
     match exchange.request:
-        case Join() | Sync() | Heartbeat() | Commit():
+        case messages.Join() | messages.Sync() | messages.Heartbeat() | messages.Commit():
             return frozenset({exchange.request.member} - {""})
-        case Leave(members=members):
+        case messages.Leave(members=members):
             return frozenset(id for id, _ in members if id)
     return frozenset()
 
 
 def instances(exchange: TracedRequest) -> frozenset[str]:
     match exchange.request:
-        case Join() | Sync() | Heartbeat() | Commit():
+        case messages.Join() | messages.Sync() | messages.Heartbeat() | messages.Commit():
             return frozenset() if exchange.request.instance is None else frozenset({exchange.request.instance})
-        case Leave(members=members):
+        case messages.Leave(members=members):
             return frozenset(instance for _, instance in members if instance is not None)
     return frozenset()
 
@@ -55,7 +50,7 @@ def error_of(exchange: TracedRequest) -> Error | None:
 
 def granted(exchange: TracedRequest) -> bool:
     """Was the request granted, at least in part?"""
-    if isinstance(exchange.answer, Left) and exchange.answer.members:
+    if isinstance(exchange.answer, messages.Left) and exchange.answer.members:
         return exchange.answer.error == Error.NONE and any(
             error == Error.NONE for _, _, error in exchange.answer.members
         )

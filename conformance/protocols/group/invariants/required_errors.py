@@ -11,21 +11,10 @@ from typing import Final
 from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, KnownGroup
 from kipcheck.conformance.protocols.group.invariants.requests import in_force, named
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, Location
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.answers import SYNC_TYPE_SINCE, Config
 from kipcheck.conformance.protocols.group.model.decisions import IDS_REQUIRED_SINCE
-from kipcheck.conformance.protocols.group.model.messages import (
-    Commit,
-    Delete,
-    Describe,
-    Error,
-    Fetch,
-    Heartbeat,
-    Join,
-    ListGroups,
-    Phase,
-    Request,
-    Sync,
-)
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.trace import TracedRequest
 
 OF_THE_LOG: Final = frozenset({*Error} - OWN_FAULTS - {Error.NONE} | {Error.REBALANCE_IN_PROGRESS})
@@ -88,75 +77,87 @@ def owed(exchange: TracedRequest, known: KnownGroup, group: GroupTrace) -> Owed 
     if where is not Location.HERE:
         return _elsewhere(request, where, group.settings)
     match request:
-        case Join():
+        case messages.Join():
             found = _join(request, known, group)
-        case Sync():
+        case messages.Sync():
             found = _sync(request, known)
-        case Heartbeat():
+        case messages.Heartbeat():
             found = _heartbeat(request, known)
-        case Commit():
+        case messages.Commit():
             if not request.offsets:
                 return None
             found = _commit(request, known)
-        case Delete():
+        case messages.Delete():
             found = _delete(known)
-        case Describe():
+        case messages.Describe():
             found = Faults()
             found.add(Error.GROUP_ID_NOT_FOUND, None if known.exists is not True else False)
-        case Fetch() | ListGroups():
+        case messages.Fetch() | messages.ListGroups():
             found = Faults()
         case _:
             return None
-    if known.failing and not isinstance(request, Describe | Fetch | ListGroups | Heartbeat):
+    if known.failing and not isinstance(
+        request, messages.Describe | messages.Fetch | messages.ListGroups | messages.Heartbeat
+    ):
         found.possible |= OF_THE_LOG
-    return found.owed(isinstance(request, Join) or (isinstance(request, Sync) and known.phase is not Phase.STABLE))
+    return found.owed(
+        isinstance(request, messages.Join)
+        or (isinstance(request, messages.Sync) and known.phase is not messages.Phase.STABLE)
+    )
 
 
-def _nameless(request: Request, exists: bool | None) -> Owed | None:
+def _nameless(request: messages.Request, exists: bool | None) -> Owed | None:
     """What is owed in the group with the empty name, which has no members. ``exists``: whether it has offsets."""
     found = Faults()
     match request:
-        case Join() | Sync() | Heartbeat():
+        case messages.Join() | messages.Sync() | messages.Heartbeat():
             found.add(Error.INVALID_GROUP_ID, applies=True)
-            found.add(Error.INCONSISTENT_GROUP_PROTOCOL, isinstance(request, Sync) and _lacks_protocol(request))
-        case Delete():
+            found.add(
+                Error.INCONSISTENT_GROUP_PROTOCOL,
+                isinstance(request, messages.Sync) and _lacks_protocol(request),
+            )
+        case messages.Delete():
             refused = {Error.INVALID_GROUP_ID, Error.GROUP_ID_NOT_FOUND}
             if exists is False:
                 found.certain |= refused
             else:
                 found.possible |= refused | OF_THE_LOG
-        case Commit(generation=generation) if request.offsets and generation >= 0:
-            found.certain |= {Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.GROUP_ID_NOT_FOUND}
-        case Commit(member="", instance=None) if request.offsets:
+        case messages.Commit(generation=generation) if request.offsets and generation >= 0:
+            found.certain |= {
+                Error.UNKNOWN_MEMBER_ID,
+                Error.ILLEGAL_GENERATION,
+                Error.GROUP_ID_NOT_FOUND,
+            }
+        case messages.Commit(member="", instance=None) if request.offsets:
             found.possible |= OF_THE_LOG
         case _:
             return None
     return found.owed()
 
 
-def _elsewhere(request: Request, where: Location, settings: Config) -> Owed | None:
+def _elsewhere(request: messages.Request, where: Location, settings: Config) -> Owed | None:
     found = Faults()
-    if isinstance(request, ListGroups):
+    if isinstance(request, messages.ListGroups):
         return None
     if where is Location.GONE:
         found.add(Error.NOT_COORDINATOR, applies=True)
     else:
         found.add(Error.COORDINATOR_LOAD_IN_PROGRESS, applies=True)
         match request:
-            case Heartbeat():
+            case messages.Heartbeat():
                 return Owed(frozenset(), frozenset(found.certain))
-            case Sync():  # so that the member joins again without a search for the coordinator
+            case messages.Sync():  # so that the member joins again without a search for the coordinator
                 found.certain.add(Error.REBALANCE_IN_PROGRESS)
-    found.add(Error.INVALID_SESSION_TIMEOUT, isinstance(request, Join) and not _may_last(request, settings))
-    found.add(Error.INCONSISTENT_GROUP_PROTOCOL, isinstance(request, Sync) and _lacks_protocol(request))
+    found.add(Error.INVALID_SESSION_TIMEOUT, isinstance(request, messages.Join) and not _may_last(request, settings))
+    found.add(Error.INCONSISTENT_GROUP_PROTOCOL, isinstance(request, messages.Sync) and _lacks_protocol(request))
     return found.owed()
 
 
-def _may_last(join: Join, settings: Config) -> bool:
+def _may_last(join: messages.Join, settings: Config) -> bool:
     return settings.min_session_ms <= join.session_ms <= settings.max_session_ms
 
 
-def _lacks_protocol(sync: Sync) -> bool:
+def _lacks_protocol(sync: messages.Sync) -> bool:
     return sync.version >= SYNC_TYPE_SINCE and (sync.protocol_type is None or sync.protocol is None)
 
 
@@ -181,7 +182,7 @@ def identity(found: Faults, known: KnownGroup, id: str, instance: str | None) ->
 # JoinGroup
 
 
-def _join(join: Join, known: KnownGroup, group: GroupTrace) -> Faults:
+def _join(join: messages.Join, known: KnownGroup, group: GroupTrace) -> Faults:
     found = Faults()
     found.add(Error.INVALID_SESSION_TIMEOUT, not _may_last(join, group.settings))
     _protocols(found, join, known)
@@ -197,16 +198,16 @@ def _join(join: Join, known: KnownGroup, group: GroupTrace) -> Faults:
     return found
 
 
-def _protocols(found: Faults, join: Join, known: KnownGroup) -> None:
+def _protocols(found: Faults, join: messages.Join, known: KnownGroup) -> None:
     """Without members any protocols will do, with members one that all of them list, of the same type."""
     error, names = Error.INCONSISTENT_GROUP_PROTOCOL, {name for name, _ in join.protocols}
     found.add(error, not join.protocol_type or not names)
     others = [each.join for id, each in known.members.items() if id != join.member and each.join is not None]
-    others += [each.request for each in known.newcomers if isinstance(each.request, Join)]
+    others += [each.request for each in known.newcomers if isinstance(each.request, messages.Join)]
     for each in others:
         found.add(error, each.protocol_type != join.protocol_type or names.isdisjoint(dict(each.protocols)))
     everybody = known.known_joins
-    if everybody is None or (known.empty and known.phase is not Phase.EMPTY):
+    if everybody is None or (known.empty and known.phase is not messages.Phase.EMPTY):
         found.add(error, None)
     elif everybody:
         common = set.intersection(*({name for name, _ in each.protocols} for each in everybody))
@@ -214,24 +215,24 @@ def _protocols(found: Faults, join: Join, known: KnownGroup) -> None:
         found.add(error, None if not same_type or names.isdisjoint(common) else False)
 
 
-def _is_full(join: Join, known: KnownGroup, max_size: int) -> bool | None:
+def _is_full(join: messages.Join, known: KnownGroup, max_size: int) -> bool | None:
     full = _has_no_room(join, known, max_size)
     takes_a_place = join.instance is not None and known.holders(join.instance)[0]
     return None if full and takes_a_place else full
 
 
-def _has_no_room(join: Join, known: KnownGroup, max_size: int) -> bool | None:
+def _has_no_room(join: messages.Join, known: KnownGroup, max_size: int) -> bool | None:
     others = [each for each in known.joining if join.member not in named(each)]
     if len(others) < len(known.joining):
         return False  # it waits for this join phase already
     match known.phase:
-        case Phase.EMPTY:
+        case messages.Phase.EMPTY:
             return False
-        case Phase.PREPARING:
+        case messages.Phase.PREPARING:
             return True if len(others) >= max_size else None if not known.complete else False
-        case Phase.COMPLETING | Phase.STABLE if known.is_member(join.member):
+        case messages.Phase.COMPLETING | messages.Phase.STABLE if known.is_member(join.member):
             return False
-        case Phase.COMPLETING | Phase.STABLE if known.complete:
+        case messages.Phase.COMPLETING | messages.Phase.STABLE if known.complete:
             return len(known.members) >= max_size
     return None
 
@@ -243,19 +244,19 @@ def _generation(found: Faults, generation: int, known: KnownGroup) -> None:
     found.add(Error.ILLEGAL_GENERATION, None if known.generation is None else generation != known.generation)
 
 
-def _busy(found: Faults, known: KnownGroup, phase: Phase) -> None:
+def _busy(found: Faults, known: KnownGroup, phase: messages.Phase) -> None:
     found.add(Error.REBALANCE_IN_PROGRESS, None if known.phase is None else known.phase is phase)
 
 
-def _sync(sync: Sync, known: KnownGroup) -> Faults:
+def _sync(sync: messages.Sync, known: KnownGroup) -> Faults:
     found = Faults()
     found.add(Error.INCONSISTENT_GROUP_PROTOCOL, _lacks_protocol(sync))
     identity(found, known, sync.member, sync.instance)
     _generation(found, sync.generation, known)
-    _busy(found, known, Phase.PREPARING)
+    _busy(found, known, messages.Phase.PREPARING)
     if sync.version >= SYNC_TYPE_SINCE:
         of_members = {each.join.protocol_type for each in known.members.values() if each.join is not None}
-        settled = known.phase in (Phase.COMPLETING, Phase.STABLE)
+        settled = known.phase in (messages.Phase.COMPLETING, messages.Phase.STABLE)
         other_name = None if known.protocol is None or not settled else sync.protocol != known.protocol
         other_type = None if not of_members else sync.protocol_type not in of_members
         found.add(Error.INCONSISTENT_GROUP_PROTOCOL, other_name)
@@ -263,29 +264,37 @@ def _sync(sync: Sync, known: KnownGroup) -> Faults:
     return found
 
 
-def _heartbeat(beat: Heartbeat, known: KnownGroup) -> Faults:
+def _heartbeat(beat: messages.Heartbeat, known: KnownGroup) -> Faults:
     """That a heartbeat is granted while only the assignment is pending is another requirement (grp-51)."""
     found = Faults()
     identity(found, known, beat.member, beat.instance)
     _generation(found, beat.generation, known)
-    _busy(found, known, Phase.PREPARING)
-    if known.phase is Phase.COMPLETING and not found.certain:
+    _busy(found, known, messages.Phase.PREPARING)
+    if known.phase is messages.Phase.COMPLETING and not found.certain:
         found.add(Error.REBALANCE_IN_PROGRESS, None)
     return found
 
 
-def _commit(commit: Commit, known: KnownGroup) -> Faults:
+def _commit(commit: messages.Commit, known: KnownGroup) -> Faults:
     found = Faults()
     if commit.generation < 0 and not known.occupied:
-        if not known.empty or known.phase is not Phase.EMPTY:
-            found.possible |= {Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION}
-            _busy(found, known, Phase.COMPLETING)
+        if not known.empty or known.phase is not messages.Phase.EMPTY:
+            found.possible |= {
+                Error.UNKNOWN_MEMBER_ID,
+                Error.FENCED_INSTANCE_ID,
+                Error.ILLEGAL_GENERATION,
+            }
+            _busy(found, known, messages.Phase.COMPLETING)
         elif commit.member or commit.instance is not None:
-            found.possible |= {Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION}
+            found.possible |= {
+                Error.UNKNOWN_MEMBER_ID,
+                Error.FENCED_INSTANCE_ID,
+                Error.ILLEGAL_GENERATION,
+            }
         return found
     identity(found, known, commit.member, commit.instance)
     _generation(found, commit.generation, known)
-    _busy(found, known, Phase.COMPLETING)
+    _busy(found, known, messages.Phase.COMPLETING)
     if known.exists is not True:
         found.possible |= {Error.ILLEGAL_GENERATION, Error.GROUP_ID_NOT_FOUND}
     return found
@@ -293,7 +302,10 @@ def _commit(commit: Commit, known: KnownGroup) -> Faults:
 
 def _delete(known: KnownGroup) -> Faults:
     found = Faults()
-    found.add(Error.NON_EMPTY_GROUP, True if known.occupied else False if known.phase is Phase.EMPTY else None)
+    found.add(
+        Error.NON_EMPTY_GROUP,
+        True if known.occupied else False if known.phase is messages.Phase.EMPTY else None,
+    )
     found.add(Error.GROUP_ID_NOT_FOUND, None if known.exists is None else not known.exists)
     return found
 
@@ -314,7 +326,11 @@ def leave_errors(
         held, holder = (False, None) if instance is None else known.holders(instance)
         leaving = holder if held and (not id or id == holder) else id
         if id in known.reserved and id not in left and instance is not None:
-            found.possible |= {Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.UNKNOWN_SERVER_ERROR}
+            found.possible |= {
+                Error.UNKNOWN_MEMBER_ID,
+                Error.FENCED_INSTANCE_ID,
+                Error.UNKNOWN_SERVER_ERROR,
+            }
         elif (leaving and leaving in left) or (not id and instance in vacated):
             found.certain.add(Error.UNKNOWN_MEMBER_ID)
             found.add(Error.FENCED_INSTANCE_ID, None)

@@ -10,16 +10,8 @@ from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of, granted, in_force, named
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, JoinResult, group_trace
-from kipcheck.conformance.protocols.group.model.messages import (
-    Commit,
-    Described,
-    Error,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Sync,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.trace import TracedRequest
 
 PLACE = 30
@@ -39,9 +31,15 @@ def fresh_ids(history: History) -> Iterator[Violation]:
     """A member that joins without an id gets an unused one, and a member that joins with an id keeps it."""
     group = group_trace(history)
     had: dict[str, TracedRequest] = {}
-    answers = [each for each in group.trace.asked if isinstance(each.request, Join) and isinstance(each.answer, Joined)]
+    answers = [
+        each
+        for each in group.trace.asked
+        if isinstance(each.request, messages.Join) and isinstance(each.answer, messages.Joined)
+    ]
     for each in sorted(answers, key=lambda exchange: (exchange.by or 0, exchange.index)):
-        assert isinstance(each.request, Join) and isinstance(each.answer, Joined) and each.by is not None
+        assert (
+            isinstance(each.request, messages.Join) and isinstance(each.answer, messages.Joined) and each.by is not None
+        )
         if each.answer.error not in (Error.NONE, Error.MEMBER_ID_REQUIRED):
             continue
         sent, result = each.request.member, each.answer.member
@@ -68,7 +66,12 @@ def ids_before_members(history: History) -> Iterator[Violation]:
     group = group_trace(history)
     for each in group.served_requests:
         request = each.request
-        if not isinstance(request, Join) or request.member or request.instance is not None or request.version < 4:
+        if (
+            not isinstance(request, messages.Join)
+            or request.member
+            or request.instance is not None
+            or request.version < 4
+        ):
             continue
         if each.parked or error_of(each) == Error.NONE:
             observed = "parked" if each.parked else "granted"
@@ -103,7 +106,7 @@ def size_limit(history: History) -> Iterator[Violation]:
 def one_id_per_instance(history: History) -> Iterator[Violation]:
     """No two members of a group have the same instance id."""
     for each in group_trace(history).trace.asked:
-        if not isinstance(each.answer, Joined | Described) or each.by is None:
+        if not isinstance(each.answer, messages.Joined | messages.Described) or each.by is None:
             continue
         holders: dict[str, str] = {}
         for id, instance, *_ in each.answer.members:
@@ -126,7 +129,11 @@ def fenced_never_wins(history: History) -> Iterator[Violation]:
     group = group_trace(history)
     for result in group.join_results:
         exchange = result.exchange
-        if not isinstance(exchange.request, Join) or exchange.request.instance is None or exchange.request.member:
+        if (
+            not isinstance(exchange.request, messages.Join)
+            or exchange.request.instance is None
+            or exchange.request.member
+        ):
             continue
         instance, new = exchange.request.instance, result.answer.member
         old = {
@@ -136,7 +143,7 @@ def fenced_never_wins(history: History) -> Iterator[Violation]:
         for each in group.served_requests:
             if each.index <= result.by or not old & named(each) or not _succeeds(each, old):
                 continue
-            if isinstance(each.request, Commit) and each.request.generation < 0:
+            if isinstance(each.request, messages.Commit) and each.request.generation < 0:
                 continue  # a group without members accepts it from any client
             if not _is_logged(group, result, each):
                 continue
@@ -149,7 +156,11 @@ def fenced_never_wins(history: History) -> Iterator[Violation]:
 
 
 def _succeeds(exchange: TracedRequest, old: set[str]) -> bool:
-    if isinstance(exchange.request, Leave) and isinstance(exchange.answer, Left) and exchange.answer.members:
+    if (
+        isinstance(exchange.request, messages.Leave)
+        and isinstance(exchange.answer, messages.Left)
+        and exchange.answer.members
+    ):
         return any(id in old and error == Error.NONE for id, _, error in exchange.answer.members)
     return granted(exchange)
 
@@ -172,12 +183,12 @@ def fenced_let_go(history: History) -> Iterator[Violation]:
     group = group_trace(history)
     for new in group.served_requests:
         request = new.request
-        if not isinstance(request, Join) or request.instance is None or request.member:
+        if not isinstance(request, messages.Join) or request.instance is None or request.member:
             continue
         if not (new.parked or error_of(new) == Error.NONE):
             continue
         for old in group.served_requests:
-            if old.index >= new.index or not isinstance(old.request, Join | Sync) or not old.parked:
+            if old.index >= new.index or not isinstance(old.request, messages.Join | messages.Sync) or not old.parked:
                 continue
             if old.request.instance != request.instance or (old.by is not None and old.by < new.index):
                 continue

@@ -18,22 +18,10 @@ from kipcheck.conformance.protocols.group.invariants.requests import (
     named,
     passes_time,
 )
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
-from kipcheck.conformance.protocols.group.model.messages import (
-    Commit,
-    Delete,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Load,
-    Loaded,
-    Sync,
-    Synced,
-    Unload,
-)
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By
 from kipcheck.conformance.protocols.group.trace import Trace, TracedRequest, TracedStep, settings, trace
@@ -51,7 +39,7 @@ class JoinResult(NamedTuple):
     """A successful response to JoinGroup: a generation, as one member got it."""
 
     exchange: TracedRequest
-    answer: Joined
+    answer: messages.Joined
     by: int
     """The step that brought the response."""
 
@@ -64,8 +52,8 @@ class SyncResult(NamedTuple):
     """A successful response to SyncGroup: an assignment, as one member got it."""
 
     exchange: TracedRequest
-    request: Sync
-    answer: Synced
+    request: messages.Sync
+    answer: messages.Synced
     by: int
 
 
@@ -82,11 +70,11 @@ class GroupTrace:
         found, now = {}, Location.HERE
         for each in self.trace.steps:
             match each.event:
-                case Unload():
+                case messages.Unload():
                     now = Location.GONE
-                case Load() if now is Location.GONE:
+                case messages.Load() if now is Location.GONE:
                     now = Location.LOADING
-                case Loaded() if now is Location.LOADING:
+                case messages.Loaded() if now is Location.LOADING:
                     now = Location.HERE
             found[each.index] = now
         return found
@@ -104,7 +92,7 @@ class GroupTrace:
         found = [
             JoinResult(each, each.answer, each.by)
             for each in self.trace.asked
-            if isinstance(each.answer, Joined) and each.answer.error == Error.NONE and each.by is not None
+            if isinstance(each.answer, messages.Joined) and each.answer.error == Error.NONE and each.by is not None
         ]
         return tuple(sorted(found, key=lambda result: (result.by, result.exchange.index)))
 
@@ -114,8 +102,8 @@ class GroupTrace:
         found = [
             SyncResult(each, each.request, each.answer, each.by)
             for each in self.trace.asked
-            if isinstance(each.request, Sync)
-            and isinstance(each.answer, Synced)
+            if isinstance(each.request, messages.Sync)
+            and isinstance(each.answer, messages.Synced)
             and each.answer.error == Error.NONE
             and each.by is not None
             and self.locations[each.by] is Location.HERE
@@ -128,7 +116,7 @@ class GroupTrace:
         return tuple(
             each.by
             for each in self.trace.asked
-            if isinstance(each.request, Delete)
+            if isinstance(each.request, messages.Delete)
             and error_of(each) == Error.NONE
             and each.by is not None
             and not each.nameless
@@ -141,10 +129,10 @@ class GroupTrace:
             if not each.nameless or each.index >= until:
                 continue
             match each.request:
-                case Commit(offsets=offsets) if found is not True:
+                case messages.Commit(offsets=offsets) if found is not True:
                     granted = error_of(each) == Error.NONE
                     found = True if granted and offsets else found if error_of(each) in OWN_FAULTS else None
-                case Delete() if error_of(each) == Error.NONE:
+                case messages.Delete() if error_of(each) == Error.NONE:
                     found = False
         return found
 
@@ -181,7 +169,7 @@ class GroupTrace:
         found: dict[str, str] = {}
         for each in self.trace.asked:
             let_in = each.parked or granted(each)
-            if isinstance(each.request, Join) and each.request.instance is not None and let_in:
+            if isinstance(each.request, messages.Join) and each.request.instance is not None and let_in:
                 for id in _ids(each, each.request):
                     found.setdefault(id, f"instance {each.request.instance}")
         return found
@@ -194,7 +182,7 @@ class GroupTrace:
         """By member id: the JoinGroups that were not refused."""
         found: dict[str, list[TracedRequest]] = {}
         for each in self.trace.asked:
-            if isinstance(each.request, Join) and (each.answer is None or each.answer.error == Error.NONE):
+            if isinstance(each.request, messages.Join) and (each.answer is None or each.answer.error == Error.NONE):
                 for id in _ids(each, each.request):
                     found.setdefault(id, []).append(each)
         return {id: tuple(joins) for id, joins in found.items()}
@@ -203,14 +191,14 @@ class GroupTrace:
         """The newest JoinGroup of the member."""
         return next((each for each in reversed(self.joins.get(id, ())) if each.index <= until), None)
 
-    def joined(self, id: str, until: int) -> Join | None:
+    def joined(self, id: str, until: int) -> messages.Join | None:
         """The member's last JoinGroup request."""
         found = self.joining(id, until)
-        return found.request if found is not None and isinstance(found.request, Join) else None
+        return found.request if found is not None and isinstance(found.request, messages.Join) else None
 
     def instances_as(self, id: str) -> set[str | None]:
         """The instance ids in the member's JoinGroups; a member that joins again may omit its own."""
-        found = {each.request.instance for each in self.joins.get(id, ()) if isinstance(each.request, Join)}
+        found = {each.request.instance for each in self.joins.get(id, ()) if isinstance(each.request, messages.Join)}
         return found - {None} or found
 
     def names_own_instance(self, exchange: TracedRequest) -> bool:
@@ -221,7 +209,7 @@ class GroupTrace:
     def failed_to_join(self, id: str, until: int) -> bool:
         """Was a JoinGroup of this member or instance refused? The coordinator may have kept its contents anyway."""
         return any(
-            isinstance(each.request, Join)
+            isinstance(each.request, messages.Join)
             and each.index <= until
             and error_of(each) not in (None, Error.NONE)
             and (each.request.member == id or f"instance {each.request.instance}" == self.identity(id))
@@ -258,7 +246,7 @@ class GroupTrace:
     def emptying_steps(self, since: int, until: int) -> int:
         """The number of steps that may have removed the last member, which ends a join phase without a response."""
         return sum(
-            passes_time(each) or (isinstance(each.event, By) and isinstance(each.event.request, Leave))
+            passes_time(each) or (isinstance(each.event, By) and isinstance(each.event.request, messages.Leave))
             for each in self.between(since - 1, until + 1)
         )
 
@@ -294,7 +282,7 @@ class GroupTrace:
         waits = (
             each.request.patience_ms
             for each in self.trace.asked
-            if isinstance(each.request, Join) and each.index <= until
+            if isinstance(each.request, messages.Join) and each.index <= until
         )
         return max(*waits, self.settings.initial_delay_ms, 0)
 
@@ -323,7 +311,7 @@ class GroupTrace:
             if not parked.index < each.index <= until:
                 continue
             same = bool(named(each) & named(parked))
-            if isinstance(each.request, Leave) and granted(each):
+            if isinstance(each.request, messages.Leave) and granted(each):
                 if same or instances(each) & self.instances_of(parked):
                     return True
             elif same and error_of(each) == Error.GROUP_MAX_SIZE_REACHED:
@@ -353,17 +341,17 @@ class GroupTrace:
             if not given or each.index >= until or each.by is None or not min(given) <= each.by < until:
                 continue
             request = each.request
-            if not isinstance(request, Heartbeat | Sync) or error_of(each) != Error.NONE:
+            if not isinstance(request, messages.Heartbeat | messages.Sync) or error_of(each) != Error.NONE:
                 continue
             if (request.member, request.generation) == (member, generation):
                 return each
         return None
 
-    def admitted_joins(self, id: str, until: int) -> Iterator[Join]:
+    def admitted_joins(self, id: str, until: int) -> Iterator[messages.Join]:
         """The JoinGroups of this member or instance, under any id, that were parked or granted."""
         for each in self.served_requests:
             join = each.request
-            if not isinstance(join, Join) or each.index > until or not (each.parked or granted(each)):
+            if not isinstance(join, messages.Join) or each.index > until or not (each.parked or granted(each)):
                 continue
             if id in _ids(each, join) or f"instance {join.instance}" == self.identity(id):
                 yield join
@@ -382,7 +370,9 @@ class GroupTrace:
                     signs.append(each.to_ms)
         signs += [each.exchange.to_ms or 0 for each in self.join_results if each.by < until]
         signs += [each.exchange.to_ms or 0 for each in self.sync_results if each.by < until]
-        signs += [each.to_ms for each in self.trace.steps if each.index < until and isinstance(each.event, Loaded)]
+        signs += [
+            each.to_ms for each in self.trace.steps if each.index < until and isinstance(each.event, messages.Loaded)
+        ]
         return max(signs)
 
     @property
@@ -407,17 +397,17 @@ def _rules(edition_name: str) -> Rules:
     return found.rules
 
 
-def _ids(exchange: TracedRequest, join: Join) -> set[str]:
+def _ids(exchange: TracedRequest, join: messages.Join) -> set[str]:
     """The member ids of the request and of the response."""
     answer = exchange.answer
-    result = answer.member if isinstance(answer, Joined) and answer.error == Error.NONE else ""
+    result = answer.member if isinstance(answer, messages.Joined) and answer.error == Error.NONE else ""
     return {id for id in (join.member, result) if id}
 
 
 def enters(result: JoinResult) -> bool:
     """Did the JoinGroup come from a new dynamic member?"""
     join = result.exchange.request
-    return isinstance(join, Join) and not join.member and join.instance is None
+    return isinstance(join, messages.Join) and not join.member and join.instance is None
 
 
 def superseded_by(group: GroupTrace, parked: TracedRequest) -> TracedRequest | None:

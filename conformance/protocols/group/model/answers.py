@@ -4,32 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never, final
 
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    Beat,
-    Blob,
-    Commit,
-    Committed,
-    Delete,
-    Deleted,
-    Describe,
-    Described,
-    Error,
-    Fetch,
-    Fetched,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Listed,
-    ListGroups,
-    Phase,
-    Reply,
-    Request,
-    Sync,
-    Synced,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Rules
 from kipcheck.conformance.protocols.group.model.state import Member, Parked, State, lacks_protocol
 
@@ -77,28 +53,28 @@ class Answers:
         self.rules = rules
         self.config = config
 
-    def refusal(self, request: Request, error: Error) -> Reply:
+    def refusal(self, request: messages.Request, error: Error) -> messages.Reply:
         """The answer to a request with an error and no other data."""
         to = request.request
         match request:
-            case Heartbeat():
-                return Beat(to, error)
-            case Sync():
-                return Synced(to, error)
-            case Join():
+            case messages.Heartbeat():
+                return messages.Beat(to, error)
+            case messages.Sync():
+                return messages.Synced(to, error)
+            case messages.Join():
                 return self.join_refusal(to, error, "" if self.omits_member_id(error) else request.member)
-            case Leave():
-                return Left(to, error)
-            case Commit():
-                return Committed(to, error)
-            case Fetch():
-                return Fetched(to, error)
-            case Describe():
-                return Described(to, error)
-            case ListGroups():
-                return Listed(to, error)
-            case Delete():
-                return Deleted(to, error)
+            case messages.Leave():
+                return messages.Left(to, error)
+            case messages.Commit():
+                return messages.Committed(to, error)
+            case messages.Fetch():
+                return messages.Fetched(to, error)
+            case messages.Describe():
+                return messages.Described(to, error)
+            case messages.ListGroups():
+                return messages.Listed(to, error)
+            case messages.Delete():
+                return messages.Deleted(to, error)
             case _:
                 assert_never(request)
 
@@ -107,21 +83,29 @@ class Answers:
         away = error in (Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS)
         return error in (Error.GROUP_MAX_SIZE_REACHED, Error.UNKNOWN_SERVER_ERROR) or (self.rules.java and away)
 
-    def join_refusal(self, to: int, error: Error, member: str) -> Joined:
-        return Joined(to, error, self.rules.generation_in_errors, None, None, "", member)
+    def join_refusal(self, to: int, error: Error, member: str) -> messages.Joined:
+        return messages.Joined(to, error, self.rules.generation_in_errors, None, None, "", member)
 
     def joined(
         self, state: State, member: Member, asked: Parked, leader: str | None, listing: bool, skip: bool = False
-    ) -> Joined:
+    ) -> messages.Joined:
         """``listing``: include the list of members."""
         kind = state.protocol_type if asked.version >= JOIN_TYPE_SINCE else None
         members = self.member_list(state, asked.version) if listing else ()
-        return Joined(
-            asked.to, Error.NONE, state.generation, kind, state.protocol, leader or "", member.id, members, skip
+        return messages.Joined(
+            asked.to,
+            Error.NONE,
+            state.generation,
+            kind,
+            state.protocol,
+            leader or "",
+            member.id,
+            members,
+            skip,
         )
 
-    def member_list(self, state: State, version: int) -> tuple[tuple[str, str | None, Blob], ...]:
-        has_instances = version >= INSTANCE_SINCE[Join]
+    def member_list(self, state: State, version: int) -> tuple[tuple[str, str | None, messages.Blob], ...]:
+        has_instances = version >= INSTANCE_SINCE[messages.Join]
         protocol = state.protocol
         return tuple(
             [(each.id, each.instance if has_instances else None, each.metadata(protocol)) for each in state.members]
@@ -129,48 +113,48 @@ class Answers:
 
     def cannot_list(self, state: State, version: int) -> bool:
         """Whether the list of members cannot be encoded in this version of a JoinGroup response."""
-        if not self.rules.fails_on_old_leaders or version >= INSTANCE_SINCE[Join]:
+        if not self.rules.fails_on_old_leaders or version >= INSTANCE_SINCE[messages.Join]:
             return False
         return any(each.instance is not None for each in state.members)
 
-    def synced(self, state: State, member: Member, asked: Parked, error: Error) -> Synced:
+    def synced(self, state: State, member: Member, asked: Parked, error: Error) -> messages.Synced:
         """Only successful answers have protocol type and name."""
         if error is not Error.NONE:
-            return Synced(asked.to, error)
+            return messages.Synced(asked.to, error)
         if asked.version < SYNC_TYPE_SINCE:
-            return Synced(asked.to, error, None, None, member.assignment)
-        return Synced(asked.to, error, state.protocol_type, state.protocol, member.assignment)
+            return messages.Synced(asked.to, error, None, None, member.assignment)
+        return messages.Synced(asked.to, error, state.protocol_type, state.protocol, member.assignment)
 
-    def left(self, leave: Leave, results: tuple[tuple[str, str | None, Error], ...]) -> Left:
+    def left(self, leave: messages.Leave, results: tuple[tuple[str, str | None, Error], ...]) -> messages.Left:
         """Up to version 2 the error of the only member becomes the top-level error."""
         if leave.version < BATCH_SINCE:
-            return Left(leave.request, results[0][2])
-        return Left(leave.request, Error.NONE, results)
+            return messages.Left(leave.request, results[0][2])
+        return messages.Left(leave.request, Error.NONE, results)
 
-    def described(self, state: State, asked: Describe) -> Described:
+    def described(self, state: State, asked: messages.Describe) -> messages.Described:
         """Protocol, metadata and assignments appear only for a stable group; in Java, old assignments stay visible. It
         fails if a member lacks the protocol, as the successor of a static member may."""
-        if state.phase is Phase.DEAD:
+        if state.phase is messages.Phase.DEAD:
             unknown = Error.GROUP_ID_NOT_FOUND if asked.version >= UNKNOWN_DESCRIBED_SINCE else Error.NONE
-            return Described(asked.request, unknown, Phase.DEAD.called)
-        stable = state.phase is Phase.STABLE
+            return messages.Described(asked.request, unknown, messages.Phase.DEAD.called)
+        stable = state.phase is messages.Phase.STABLE
         if stable and lacks_protocol(state):
-            return Described(asked.request, Error.UNKNOWN_SERVER_ERROR)
+            return messages.Described(asked.request, Error.UNKNOWN_SERVER_ERROR)
         has_instances = asked.version >= INSTANCES_DESCRIBED_SINCE
         protocol = state.protocol if stable else None
         members = []
         for each in sorted(state.members, key=lambda each: each.id):
-            assignment = each.assignment if stable or self.rules.java else EMPTY
+            assignment = each.assignment if stable or self.rules.java else messages.EMPTY
             metadata = each.metadata(protocol) if self.rules.metadata_described else assignment
             members.append((each.id, each.instance if has_instances else None, metadata, assignment))
         kind = state.protocol_type or ""
-        return Described(asked.request, Error.NONE, state.phase.called, kind, protocol or "", tuple(members))
+        return messages.Described(asked.request, Error.NONE, state.phase.called, kind, protocol or "", tuple(members))
 
-    def listed(self, state: State, asked: ListGroups) -> Listed:
-        if state.phase is Phase.DEAD:
-            return Listed(asked.request, Error.NONE)
+    def listed(self, state: State, asked: messages.ListGroups) -> messages.Listed:
+        if state.phase is messages.Phase.DEAD:
+            return messages.Listed(asked.request, Error.NONE)
         called = state.phase.called if asked.version >= STATES_LISTED_SINCE else ""
-        return Listed(asked.request, Error.NONE, ((state.protocol_type or "", called),))
+        return messages.Listed(asked.request, Error.NONE, ((state.protocol_type or "", called),))
 
     # Answers after a failed append
 

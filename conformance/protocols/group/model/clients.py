@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Law, Sent, StepLaw
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.answers import SYNC_TYPE_SINCE, Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.coordinator_node import (
@@ -27,19 +28,7 @@ from kipcheck.conformance.protocols.group.model.coordinator_node import (
     number,
 )
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    NO_GENERATION,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Request,
-    Sync,
-    Synced,
-)
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
 from kipcheck.conformance.protocols.group.model.state_bounds import older
 
@@ -50,7 +39,7 @@ IDS: Final = 3
 
 class Client(NamedTuple):
     id: str = ""
-    generation: int = NO_GENERATION
+    generation: int = messages.NO_GENERATION
     leads: bool = False
     waits: bool = False
     serial: int = 0
@@ -159,22 +148,24 @@ class Clients:
         ask = Ask(self.request(index, part, move.verb), pool, cost)
         return Did(after, (Sent(COORDINATOR_INDEX, ask),))
 
-    def request(self, index: int, client: Client, verb: str) -> Request:
+    def request(self, index: int, client: Client, verb: str) -> messages.Request:
         instance, version, asked = self.instances[index], self.versions, number(index, client.serial)
         match verb:
             case "join":
                 # In the draft the last client has a higher protocol version than the others.
                 highest = int(index == len(self.names) - 1) if self.draft else None
-                said = CONSUMER, ((RANGE, EMPTY),), TIMEOUT_MS, TIMEOUT_MS, "", highest, asked
-                return Join(version[Join], client.id, instance, *said)
+                said = CONSUMER, ((RANGE, messages.EMPTY),), TIMEOUT_MS, TIMEOUT_MS, "", highest, asked
+                return messages.Join(version[messages.Join], client.id, instance, *said)
             case "sync":
                 shares = self.shares(index) if client.leads else ()
-                named = version[Sync] >= SYNC_TYPE_SINCE
+                named = version[messages.Sync] >= SYNC_TYPE_SINCE
                 kind, protocol = CONSUMER if named else None, RANGE if named else None
-                return Sync(version[Sync], client.id, instance, client.generation, shares, kind, protocol, asked)
+                return messages.Sync(
+                    version[messages.Sync], client.id, instance, client.generation, shares, kind, protocol, asked
+                )
             case "heartbeat":
-                return Heartbeat(version[Heartbeat], client.id, instance, client.generation, asked)
-        return Leave(version[Leave], ((client.id, instance),), asked)
+                return messages.Heartbeat(version[messages.Heartbeat], client.id, instance, client.generation, asked)
+        return messages.Leave(version[messages.Leave], ((client.id, instance),), asked)
 
     def shares(self, leader: int) -> tuple[tuple[str, tuple[str, str]], ...]:
         """Assignments for all possible ids; the coordinator ignores unknown ones. Each names its member and leader."""
@@ -204,11 +195,11 @@ class Clients:
         if reply.error is Error.ILLEGAL_GENERATION:
             return Client(client.id, serial=client.serial)
         match reply:
-            case Joined(error=Error.MEMBER_ID_REQUIRED):
+            case messages.Joined(error=Error.MEMBER_ID_REQUIRED):
                 return client._replace(id=reply.member)
-            case Joined(error=Error.NONE):
+            case messages.Joined(error=Error.NONE):
                 return Client(reply.member, reply.generation, reply.leader == reply.member, serial=client.serial)
-            case Left(error=Error.NONE):
+            case messages.Left(error=Error.NONE):
                 return Client(serial=client.serial)
         return client
 
@@ -218,7 +209,7 @@ class Clients:
                 return "restarts, and forgets what it was told"
             case Does(verb, lost):
                 return f"{verb}s, and gives up at once" if lost else ""
-            case Answer(Synced(error=Error.NONE, assignment=(whose, by))):
+            case Answer(messages.Synced(error=Error.NONE, assignment=(whose, by))):
                 return f"assignment by {by} for {whose}"
             case _:
                 return describe(value)
@@ -226,8 +217,8 @@ class Clients:
 
 def has_static(coordinator: Coordinator) -> bool:
     """Whether the coordinator supports instance ids."""
-    newest = max(coordinator.rules.versions[Join], default=0)
-    return newest >= INSTANCE_SINCE[Join] and not isinstance(coordinator, DraftCoordinator)
+    newest = max(coordinator.rules.versions[messages.Join], default=0)
+    return newest >= INSTANCE_SINCE[messages.Join] and not isinstance(coordinator, DraftCoordinator)
 
 
 def pools(name: str) -> Iterator[str]:

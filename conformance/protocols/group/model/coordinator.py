@@ -17,38 +17,10 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from kipcheck.conformance.core.values.machine import Transition
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.environment_moves import CLIENTS, Client, environment_events
-from kipcheck.conformance.protocols.group.model.messages import (
-    Action,
-    Arm,
-    Beat,
-    Commit,
-    Delete,
-    Deleted,
-    Describe,
-    Error,
-    Event,
-    Fetch,
-    Fetched,
-    Fired,
-    Heartbeat,
-    Join,
-    Leave,
-    ListGroups,
-    Load,
-    Loaded,
-    Nameless,
-    OffsetBatch,
-    OffsetRecord,
-    Phase,
-    Request,
-    Sync,
-    Tombstone,
-    Unload,
-    WriteFailed,
-    Written,
-)
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.state import (
@@ -77,64 +49,82 @@ class Coordinator(Storage):
     def initial(self) -> State:
         return State()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+    def step(self, state: State, event: messages.Event, /) -> Transition[State, messages.Action]:
         out: Out = []
         match event:
-            case Heartbeat() | Sync() | Join() | Commit() | Leave() | Fetch() | Describe() | ListGroups() | Delete():
+            case (
+                messages.Heartbeat()
+                | messages.Sync()
+                | messages.Join()
+                | messages.Commit()
+                | messages.Leave()
+                | messages.Fetch()
+                | messages.Describe()
+                | messages.ListGroups()
+                | messages.Delete()
+            ):
                 after = self.handle_request(state, event, out)
-            case Nameless(asked):
+            case messages.Nameless(asked):
                 after = self.nameless(state, asked, out)
             case _:
                 after = self.handle_event(state, event, out) if self.accepts(state, event) else state
         return Transition(after, tuple(out))
 
     def handle_event(
-        self, state: State, event: Fired | Written | WriteFailed | Unload | Load | Loaded, out: Out
+        self,
+        state: State,
+        event: messages.Fired
+        | messages.Written
+        | messages.WriteFailed
+        | messages.Unload
+        | messages.Load
+        | messages.Loaded,
+        out: Out,
     ) -> State:
         match event:
-            case Fired(timer):
+            case messages.Fired(timer):
                 return self.on_fired(state, timer, out)
-            case Written():
+            case messages.Written():
                 return self.written(state, out)
-            case WriteFailed(error):
+            case messages.WriteFailed(error):
                 return self.write_failed(state, error, out)
-            case Unload():
+            case messages.Unload():
                 return self.unload(state, out)
-            case Load():
+            case messages.Load():
                 return self.load(state)
-            case Loaded():
+            case messages.Loaded():
                 return self.loaded(state, out)
             case _:
                 assert_never(event)
 
-    def handle_request(self, state: State, request: Request, out: Out) -> State:
+    def handle_request(self, state: State, request: messages.Request, out: Out) -> State:
         fault = self.fault(state, request)
         if fault is not None:
             return self.refuse(state, request, fault, out)
         match request:
-            case Heartbeat():
+            case messages.Heartbeat():
                 return self.heartbeat(state, request, out)
-            case Sync():
+            case messages.Sync():
                 return self.sync(state, request, out)
-            case Join():
+            case messages.Join():
                 return self.join(state, request, out)
-            case Commit():
+            case messages.Commit():
                 return self.commit(state, request, out)
-            case Leave():
+            case messages.Leave():
                 return self.leave(state, request, out)
-            case Fetch():
-                out.append(Fetched(request.request, Error.NONE, self.fetched(state)))
-            case Describe():
+            case messages.Fetch():
+                out.append(messages.Fetched(request.request, Error.NONE, self.fetched(state)))
+            case messages.Describe():
                 out.append(self.described(state, request))
-            case ListGroups():
+            case messages.ListGroups():
                 out.append(self.listed(state, request))
-            case Delete():
+            case messages.Delete():
                 return self.delete(state, request, out)
             case _:
                 assert_never(request)
         return state
 
-    def nameless(self, state: State, asked: Request, out: Out) -> State:
+    def nameless(self, state: State, asked: messages.Request, out: Out) -> State:
         """A request to the group with the empty name."""
         fault = self.nameless_fault(state, asked)
         if fault is not None:
@@ -142,17 +132,17 @@ class Coordinator(Storage):
             return state
         unnamed = state.unnamed or State()
         match asked:
-            case Commit():
+            case messages.Commit():
                 return state._replace(unnamed=self.commit(unnamed, asked, out))
-            case Delete():
+            case messages.Delete():
                 return state._replace(unnamed=self.delete(unnamed, asked, out))
-            case Fetch():
-                out.append(Fetched(asked.request, Error.NONE, self.fetched(unnamed)))
-            case Describe():
+            case messages.Fetch():
+                out.append(messages.Fetched(asked.request, Error.NONE, self.fetched(unnamed)))
+            case messages.Describe():
                 out.append(self.described(unnamed, asked))
-            case ListGroups():
+            case messages.ListGroups():
                 out.append(self.listed(unnamed, asked))
-            case Join() | Sync() | Heartbeat() | Leave():
+            case messages.Join() | messages.Sync() | messages.Heartbeat() | messages.Leave():
                 raise LookupError(f"{asked} to a group without members has no fault")
             case _:
                 assert_never(asked)
@@ -160,19 +150,19 @@ class Coordinator(Storage):
 
     # Requests
 
-    def refuse(self, state: State, request: Request, error: Error, out: Out) -> State:
+    def refuse(self, state: State, request: messages.Request, error: Error, out: Out) -> State:
         """Answers a request with an error. A rejected first join may still create the group."""
         out.append(self.refusal(request, error))
-        if isinstance(request, Join):
+        if isinstance(request, messages.Join):
             return self.after_refused_join(state, request, error, out)
         return state
 
-    def after_refused_join(self, state: State, join: Join, error: Error, out: Out) -> State:
+    def after_refused_join(self, state: State, join: messages.Join, error: Error, out: Out) -> State:
         if error is Error.GROUP_MAX_SIZE_REACHED:
             if join.instance is not None and not self.rules.size_by_waiting and state.static(join.instance) is not None:
                 state = state._replace(failed=True)  # 2.3 to 2.5 forget who has the instance id: removeStaticMember
             return self.evicted(state, join.member, out)
-        if error is Error.INCONSISTENT_GROUP_PROTOCOL and state.phase is Phase.DEAD:
+        if error is Error.INCONSISTENT_GROUP_PROTOCOL and state.phase is messages.Phase.DEAD:
             return self.founded(state, out)
         return state
 
@@ -185,14 +175,14 @@ class Coordinator(Storage):
             state = self.without_pending(state, id, out)
         return self.complete_if_all_joined(state, out) if self.rules.refusals_end_join_phase else state
 
-    def join(self, state: State, join: Join, out: Out) -> State:
+    def join(self, state: State, join: messages.Join, out: Out) -> State:
         if join.member:
             return self.join_with_id(state, join, out)
-        if state.phase is Phase.DEAD:
+        if state.phase is messages.Phase.DEAD:
             state = self.founded(state, out)
         return self.join_without_id(state, join, out)
 
-    def join_without_id(self, state: State, join: Join, out: Out) -> State:
+    def join_without_id(self, state: State, join: messages.Join, out: Out) -> State:
         if join.instance is not None:
             holder = state.static(join.instance)
             if holder is None:
@@ -202,28 +192,28 @@ class Coordinator(Storage):
             return self.give_id(state, join, out)
         return self.add_member(state, join, join.fresh, out)
 
-    def give_id(self, state: State, join: Join, out: Out) -> State:
+    def give_id(self, state: State, join: messages.Join, out: Out) -> State:
         """Assigns a member id; the client must join with it within its session timeout."""
-        out.append(Arm(pending(join.fresh), join.session_ms))
+        out.append(messages.Arm(pending(join.fresh), join.session_ms))
         out.append(self.join_refusal(join.request, Error.MEMBER_ID_REQUIRED, join.fresh))
         return state._replace(pending=(*state.pending, join.fresh))
 
-    def join_with_id(self, state: State, join: Join, out: Out) -> State:
+    def join_with_id(self, state: State, join: messages.Join, out: Out) -> State:
         member = state.member(join.member)
         if member is None:
             return self.add_member(state, join, join.member, out)
         if self.answered_at_once(state, member, join):
             asked = Parked(join.request, join.version)
-            as_leader = state.phase is Phase.COMPLETING and member.id == state.leader
+            as_leader = state.phase is messages.Phase.COMPLETING and member.id == state.leader
             out.append(self.joined(state, member, asked, state.leader, as_leader))
             return state._replace(failed=True) if as_leader and self.cannot_list(state, join.version) else state
         return self.rejoin(state, member, join, out)
 
-    def sync(self, state: State, sync: Sync, out: Out) -> State:
+    def sync(self, state: State, sync: messages.Sync, out: Out) -> State:
         member = state.known(sync.member)
         if member.id in state.owing:
             state = self.not_owing(state, member.id, out)
-        if state.phase is Phase.COMPLETING:
+        if state.phase is messages.Phase.COMPLETING:
             return self.park_sync(state, member, sync, out)
         out.append(self.synced(state, member, Parked(sync.request, sync.version), Error.NONE))
         return self.refreshed(state, member, out) if self.refreshed_by_sync(member) else state
@@ -240,7 +230,7 @@ class Coordinator(Storage):
         """Whether a SyncGroup that is answered at once restarts the session; not in Java."""
         return not self.rules.java and not member.waits
 
-    def park_sync(self, state: State, member: Member, sync: Sync, out: Out) -> State:
+    def park_sync(self, state: State, member: Member, sync: messages.Sync, out: Out) -> State:
         if member.sync is not None:
             self.supersede_sync(state, member, member.sync, out)
         elif not member.waits:
@@ -253,7 +243,7 @@ class Coordinator(Storage):
         if self.rules.superseded_answered:
             out.append(self.synced(state, member, former, Error.NOT_COORDINATOR))
 
-    def lead(self, state: State, sync: Sync, out: Out) -> State:
+    def lead(self, state: State, sync: messages.Sync, out: Out) -> State:
         """Appends the leader's assignments: members it omits get none, unknown ids are ignored.
 
         A static member that was replaced without the chosen protocol has no metadata for the record: writing it fails.
@@ -262,14 +252,14 @@ class Coordinator(Storage):
             state = state._replace(failed=True)
         return self.append(state, Assigning(self.group_record(state, dict(sync.assignments))), out)
 
-    def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:
+    def heartbeat(self, state: State, beat: messages.Heartbeat, out: Out) -> State:
         member = state.known(beat.member)
         if self.refreshed_by_heartbeat(state, member):
             state = self.refreshed(state, member, out)
-        out.append(Beat(beat.request, Error.REBALANCE_IN_PROGRESS if self.must_rejoin(state) else Error.NONE))
+        out.append(messages.Beat(beat.request, Error.REBALANCE_IN_PROGRESS if self.must_rejoin(state) else Error.NONE))
         return state
 
-    def leave(self, state: State, leave: Leave, out: Out) -> State:
+    def leave(self, state: State, leave: messages.Leave, out: Out) -> State:
         """Scala rebalances after each removed member, Java once, at the end. An internal error ends the batch."""
         results = []
         for id, instance in leave.members:
@@ -300,26 +290,26 @@ class Coordinator(Storage):
         state = self.dismissed(state, holder or state.known(id), out)
         return state if self.rules.java else self.after_removal(state, out), Error.NONE
 
-    def commit(self, state: State, commit: Commit, out: Out) -> State:
-        if state.phase is Phase.DEAD and self.rules.keeps_empty_groups:
-            state = self.without_all_pending(state, out)._replace(phase=Phase.EMPTY)
+    def commit(self, state: State, commit: messages.Commit, out: Out) -> State:
+        if state.phase is messages.Phase.DEAD and self.rules.keeps_empty_groups:
+            state = self.without_all_pending(state, out)._replace(phase=messages.Phase.EMPTY)
         member = state.member(commit.member)
         if member is not None and not member.waits:
             state = self.refreshed(state, member, out)
-        records = tuple([OffsetRecord(*each) for each in commit.offsets])
-        return self.append(state, Committing(OffsetBatch(records), commit.request), out)
+        records = tuple([messages.OffsetRecord(*each) for each in commit.offsets])
+        return self.append(state, Committing(messages.OffsetBatch(records), commit.request), out)
 
     def fetched(self, state: State) -> Offsets:
         return state.offsets
 
-    def delete(self, state: State, delete: Delete, out: Out) -> State:
+    def delete(self, state: State, delete: messages.Delete, out: Out) -> State:
         """Removes the group at once. Since 4.0 the answer waits for the write, and the group returns if that fails."""
-        write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type)
+        write = Deleting(messages.Tombstone(), delete.request, state.generation, state.protocol_type)
         if self.rules.deletes_unwritten:
-            out.append(Deleted(delete.request, Error.NONE))
+            out.append(messages.Deleted(delete.request, Error.NONE))
             state = self.without_all_pending(self.without_lapsing(state, out), out)
         return self.append(self.forgotten(state)._replace(pending=state.pending), write, out)
 
-    def enabled(self, state: State, /) -> Iterable[Event]:
+    def enabled(self, state: State, /) -> Iterable[messages.Event]:
         """The events that it accepts: requests of ``clients``, timers, results of appends, moves of the partition."""
         return (event for event in environment_events(state, self.rules, self.clients) if self.accepts(state, event))

@@ -13,28 +13,8 @@ from kipcheck.conformance.core.values.machine import Driven
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Sent
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned
-from kipcheck.conformance.protocols.group.model.messages import (
-    Action,
-    Append,
-    Arm,
-    Blob,
-    Disarm,
-    Error,
-    Event,
-    Fired,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Phase,
-    Reply,
-    Request,
-    Sync,
-    Synced,
-    Timer,
-    WriteFailed,
-    Written,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.state import Log, State, armed
 from kipcheck.conformance.protocols.group.model.state_bounds import aged, ids
 
@@ -52,7 +32,7 @@ def number(part: int, serial: int) -> int:
 class Ask(NamedTuple):
     """A request of a component that reaches the coordinator, where a fresh id is filled in."""
 
-    request: Request | None
+    request: messages.Request | None
     """The request, with its ``number``. None: only the cost applies."""
     pool: tuple[str, ...] = ()
     """Ids for this component. The first that the group does not know is used."""
@@ -63,7 +43,7 @@ class Ask(NamedTuple):
 class Answer(NamedTuple):
     """An answer, addressed to a component."""
 
-    reply: Reply
+    reply: messages.Reply
 
     @property
     def serial(self) -> int:
@@ -94,7 +74,7 @@ class CoordinatorNode(NamedTuple):
 
 
 class Fire(NamedTuple):
-    timer: Timer
+    timer: messages.Timer
 
 
 class Store(NamedTuple):
@@ -107,7 +87,7 @@ Move: TypeAlias = Fire | Store
 Message: TypeAlias = Ask | Answer | Aged
 
 
-def unchanged_blob(blob: Blob, by: int) -> Blob:
+def unchanged_blob(blob: messages.Blob, by: int) -> messages.Blob:
     """Ages a blob that contains no generation."""
     return blob
 
@@ -117,14 +97,14 @@ class CoordinatorComponent:
 
     def __init__(
         self,
-        coordinator: Driven[State, Event, Action],
+        coordinator: Driven[State, messages.Event, messages.Action],
         sync_deadline: bool,
         parts: int,
         budgets: Mapping[str, int],
         costs: Mapping[str, str] | None = None,
         slow_log: bool = False,
         newest: int = 2,
-        blob: Callable[[Blob, int], Blob] = unchanged_blob,
+        blob: Callable[[messages.Blob, int], messages.Blob] = unchanged_blob,
     ) -> None:
         """``parts``: the number of other components.
 
@@ -157,10 +137,10 @@ class CoordinatorComponent:
     def act(self, hub: CoordinatorNode, move: Move) -> Did[CoordinatorNode, Message]:
         match move:
             case Fire(timer):
-                event: Event = Fired(timer)
+                event: messages.Event = messages.Fired(timer)
                 spent = hub.spent(self.costs.get(timer.kind, ""))
             case Store(error):
-                event = Written() if error is None else WriteFailed(error)
+                event = messages.Written() if error is None else messages.WriteFailed(error)
                 spent = hub if error is None else hub.spent("failures")
         assert spent is not None, "moves are enabled only within the budget"
         return self.done(spent, event)
@@ -173,7 +153,7 @@ class CoordinatorComponent:
             return None
         if request is None:
             return Did(spent)
-        if isinstance(request, Join):
+        if isinstance(request, messages.Join):
             known = set(ids(spent.group))
             fresh = next((each for each in ask.pool if each not in known), None)
             if fresh is None:
@@ -181,15 +161,15 @@ class CoordinatorComponent:
             request = replace(request, fresh=fresh)
         return self.done(spent, request)
 
-    def done(self, hub: CoordinatorNode, event: Event) -> Did[CoordinatorNode, Message]:
+    def done(self, hub: CoordinatorNode, event: messages.Event) -> Did[CoordinatorNode, Message]:
         group, actions = self.coordinator.step(hub.group, event)
         found = [*actions]
         while group.writes and not self.slow_log:
-            group, more = self.coordinator.step(group, Written())
+            group, more = self.coordinator.step(group, messages.Written())
             found += more
         sends: list[Sent[Message]] = []
         for each in found:
-            if not isinstance(each, Append | Arm | Disarm):
+            if not isinstance(each, messages.Append | messages.Arm | messages.Disarm):
                 sends.append(Sent(each.to // NUMBERS, Answer(each)))
         by = group.generation - self.newest
         if by > 0:
@@ -200,13 +180,15 @@ class CoordinatorComponent:
 
 def without_stale_log(group: State) -> State:
     """The group without a log that differs from it: the log will be rewritten before it is read."""
-    return group if group.phase is Phase.STABLE or group.writes else group._replace(log=Log(None, group.offsets))
+    return (
+        group if group.phase is messages.Phase.STABLE or group.writes else group._replace(log=Log(None, group.offsets))
+    )
 
 
 def describe(value: Move | Message) -> str:
     """A short text of a move or a message; empty for ``Aged``."""
     match value:
-        case Fire(Timer(kind, member)):
+        case Fire(messages.Timer(kind, member)):
             return f"the {kind} timer{f' of {member}' * bool(member)} runs out"
         case Store(error):
             return "a record is written" if error is None else f"a record is not written: {error.name}"
@@ -218,34 +200,34 @@ def describe(value: Move | Message) -> str:
             return ""
 
 
-def _describe_request(request: Request) -> str:
+def _describe_request(request: messages.Request) -> str:
     generation = getattr(request, "generation", None)
     of = "" if generation is None else f", generation {generation}"
     match request:
-        case Join() | Sync() | Heartbeat():
+        case messages.Join() | messages.Sync() | messages.Heartbeat():
             instance = f", instance {request.instance}" if request.instance is not None else ""
             return f"{_api_name(request)} v{request.version}, member {request.member or 'none'}{instance}{of}"
     return f"{_api_name(request)} v{request.version}"
 
 
-def _api_name(request: Request) -> str:
+def _api_name(request: messages.Request) -> str:
     name = type(request).__name__
-    return f"{name}Group" if isinstance(request, Join | Sync | Leave) else name
+    return f"{name}Group" if isinstance(request, messages.Join | messages.Sync | messages.Leave) else name
 
 
-def _describe_answer(reply: Reply) -> str:
+def _describe_answer(reply: messages.Reply) -> str:
     if reply.error is not Error.NONE:
         return reply.error.name
     match reply:
-        case Joined():
+        case messages.Joined():
             leads = "leads" if reply.leader == reply.member else f"led by {reply.leader}"
             return f"member {reply.member}, generation {reply.generation}, {leads}"
-        case Synced():
+        case messages.Synced():
             return f"assigned {_describe_assignment(reply.assignment)}"
     return "done"
 
 
-def _describe_assignment(assignment: Blob) -> str:
+def _describe_assignment(assignment: messages.Blob) -> str:
     if not isinstance(assignment, Assigned):
         return str(assignment) or "nothing"
     partitions = ", ".join(f"{topic}-{number}" for topic, number in assignment.partitions) or "nothing"

@@ -2,29 +2,9 @@
 
 from typing import Final, assert_never
 
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.answers import BATCH_SINCE, SYNC_TYPE_SINCE, Answers
-from kipcheck.conformance.protocols.group.model.messages import (
-    Commit,
-    Delete,
-    Describe,
-    Error,
-    Event,
-    Fetch,
-    Fired,
-    Heartbeat,
-    Join,
-    Leave,
-    ListGroups,
-    Load,
-    Loaded,
-    Nameless,
-    Phase,
-    Request,
-    Sync,
-    Unload,
-    WriteFailed,
-    Written,
-)
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
 from kipcheck.conformance.protocols.group.model.state import Member, Standing, State, armed
 
@@ -37,121 +17,123 @@ UNKNOWN_GROUP_SINCE: Final = 9
 class Decisions(Answers):
     # The guard of ``step``
 
-    def accepts(self, state: State, event: Event) -> bool:
+    def accepts(self, state: State, event: messages.Event) -> bool:
         """Whether a request is valid, so that it is answered now or later without an error of its own, or another event
         can happen in this state."""
         match event:
-            case Fired(timer):
+            case messages.Fired(timer):
                 return timer in armed(state, self.rules.sync_deadline)
-            case Written() | WriteFailed():
+            case messages.Written() | messages.WriteFailed():
                 return bool(state.writes or (state.unnamed is not None and state.unnamed.writes))
-            case Unload():
+            case messages.Unload():
                 return state.standing is not Standing.AWAY
-            case Load():
+            case messages.Load():
                 return state.standing is Standing.AWAY and not state.writes
-            case Loaded():
+            case messages.Loaded():
                 return state.standing is Standing.LOADING
-            case Nameless(asked):
+            case messages.Nameless(asked):
                 return self.nameless_fault(state, asked) in (None, Error.NONE)
             case _:
                 return self.fault(state, event) in (None, Error.NONE)
 
-    def fault(self, state: State, request: Request) -> Error | None:
+    def fault(self, state: State, request: messages.Request) -> Error | None:
         """The immediate answer's error: ``NONE`` if the request is answered without effect, None if it is processed."""
         fault = self.unsupported(request)
         if fault is None:
             fault = self.turned_away(state, request)
         return self.own_fault(state, request) if fault is None else fault
 
-    def unsupported(self, request: Request) -> Error | None:
+    def unsupported(self, request: messages.Request) -> Error | None:
         if request.version in self.rules.versions[type(request)] and self.expressible(request):
             return None
         return Error.UNSUPPORTED_VERSION
 
-    def expressible(self, request: Request) -> bool:
+    def expressible(self, request: messages.Request) -> bool:
         """Whether the request's version has all of its fields."""
         match request:
-            case Heartbeat() | Sync() | Commit():
+            case messages.Heartbeat() | messages.Sync() | messages.Commit():
                 return request.instance is None or request.version >= INSTANCE_SINCE[type(request)]
-            case Join(version, _, instance):
-                return request.protocol_version is None and (instance is None or version >= INSTANCE_SINCE[Join])
-            case Leave(version, members):
+            case messages.Join(version, _, instance):
+                return request.protocol_version is None and (
+                    instance is None or version >= INSTANCE_SINCE[messages.Join]
+                )
+            case messages.Leave(version, members):
                 return version >= BATCH_SINCE or (len(members) == 1 and members[0][1] is None)
             case _:
                 return True
 
-    def turned_away(self, state: State, request: Request) -> Error | None:
+    def turned_away(self, state: State, request: messages.Request) -> Error | None:
         """The error of a request while this broker has not loaded the group, or is not its coordinator."""
-        if isinstance(request, Sync) and self.protocol_missing(request):
+        if isinstance(request, messages.Sync) and self.protocol_missing(request):
             return Error.INCONSISTENT_GROUP_PROTOCOL
         if state.standing is Standing.OURS:
             return None
-        if self.rules.java and isinstance(request, Join) and not self.session_allowed(request.session_ms):
+        if self.rules.java and isinstance(request, messages.Join) and not self.session_allowed(request.session_ms):
             return Error.INVALID_SESSION_TIMEOUT
         if state.standing is Standing.LOADING:
             return self.while_loading(request)
-        return Error.NONE if isinstance(request, ListGroups) else Error.NOT_COORDINATOR
+        return Error.NONE if isinstance(request, messages.ListGroups) else Error.NOT_COORDINATOR
 
-    def while_loading(self, request: Request) -> Error:
+    def while_loading(self, request: messages.Request) -> Error:
         """The error while the log is loading. Heartbeats succeed; in Scala a sync gets REBALANCE_IN_PROGRESS."""
         match request:
-            case ListGroups():
+            case messages.ListGroups():
                 return Error.COORDINATOR_LOAD_IN_PROGRESS
             case _ if not self.rules.loading_told:
                 return Error.NOT_COORDINATOR
-            case Heartbeat():
+            case messages.Heartbeat():
                 return Error.NONE
-            case Sync() if not self.rules.java:
+            case messages.Sync() if not self.rules.java:
                 return Error.REBALANCE_IN_PROGRESS
             case _:
                 return Error.COORDINATOR_LOAD_IN_PROGRESS
 
-    def own_fault(self, state: State, request: Request) -> Error | None:
+    def own_fault(self, state: State, request: messages.Request) -> Error | None:
         match request:
-            case Heartbeat():
+            case messages.Heartbeat():
                 return self.heartbeat_fault(state, request)
-            case Sync():
+            case messages.Sync():
                 return self.sync_fault(state, request)
-            case Join():
+            case messages.Join():
                 return self.join_fault(state, request)
-            case Commit():
+            case messages.Commit():
                 return self.commit_fault(state, request)
-            case Delete():
+            case messages.Delete():
                 return self.delete_fault(state)
-            case Leave() | Fetch() | Describe() | ListGroups():
+            case messages.Leave() | messages.Fetch() | messages.Describe() | messages.ListGroups():
                 return None
             case _:
                 assert_never(request)
 
-    def nameless_fault(self, state: State, asked: Request) -> Error | None:
+    def nameless_fault(self, state: State, asked: messages.Request) -> Error | None:
         """The group with the empty name cannot have members, but offsets, which old consumers commit to it."""
         fault = self.unsupported(asked)
         if fault is not None:
             return fault
         match asked:
-            case Sync() if self.protocol_missing(asked):
+            case messages.Sync() if self.protocol_missing(asked):
                 return Error.INCONSISTENT_GROUP_PROTOCOL
-            case Join():
+            case messages.Join():
                 return Error.INVALID_GROUP_ID
-            case Sync() | Heartbeat() | Leave():
+            case messages.Sync() | messages.Heartbeat() | messages.Leave():
                 return self.rules.nameless
-            case Commit():
+            case messages.Commit():
                 return self.commit_fault(state.unnamed or State(), asked)
-            case Delete() if not self.rules.deletes_nameless:
+            case messages.Delete() if not self.rules.deletes_nameless:
                 return Error.INVALID_GROUP_ID
-            case Delete():
+            case messages.Delete():
                 return self.delete_fault(state.unnamed or State())
-            case Fetch() | Describe() | ListGroups():
+            case messages.Fetch() | messages.Describe() | messages.ListGroups():
                 return None
             case _:
                 assert_never(asked)
 
     # Joining
 
-    def join_fault(self, state: State, join: Join) -> Error | None:
+    def join_fault(self, state: State, join: messages.Join) -> Error | None:
         if not self.session_allowed(join.session_ms):
             return Error.INVALID_SESSION_TIMEOUT
-        if join.member and state.phase is Phase.DEAD:
+        if join.member and state.phase is messages.Phase.DEAD:
             return Error.UNKNOWN_MEMBER_ID
         if self.rules.size_limit and not self.admits(state, join.member):
             return Error.GROUP_MAX_SIZE_REACHED
@@ -168,12 +150,12 @@ class Decisions(Answers):
             surplus = member is not None and member.join is None and len(state.members) > room
             return not surplus and (id != "" or len(state.members) < room)
         match state.phase:
-            case Phase.EMPTY | Phase.DEAD:
+            case messages.Phase.EMPTY | messages.Phase.DEAD:
                 return True
-            case Phase.PREPARING:
+            case messages.Phase.PREPARING:
                 known = member is not None and member.join is not None
                 return known or self.waiting(state) < room
-            case Phase.COMPLETING | Phase.STABLE:
+            case messages.Phase.COMPLETING | messages.Phase.STABLE:
                 return member is not None or len(state.members) < room
             case _:
                 assert_never(state.phase)
@@ -182,14 +164,14 @@ class Decisions(Answers):
         """Number of members with a parked JoinGroup."""
         return sum([each.join is not None for each in state.members])
 
-    def protocol_fault(self, state: State, join: Join) -> Error | None:
-        if self.rules.refuses_empty_protocols or state.phase not in (Phase.EMPTY, Phase.DEAD):
+    def protocol_fault(self, state: State, join: messages.Join) -> Error | None:
+        if self.rules.refuses_empty_protocols or state.phase not in (messages.Phase.EMPTY, messages.Phase.DEAD):
             return None if self.compatible(state, join) else Error.INCONSISTENT_GROUP_PROTOCOL
         return None if join.protocols else Error.UNKNOWN_SERVER_ERROR
 
-    def compatible(self, state: State, join: Join) -> bool:
+    def compatible(self, state: State, join: messages.Join) -> bool:
         """Whether the join shares the protocol type, and a protocol with all members."""
-        if state.phase in (Phase.EMPTY, Phase.DEAD):
+        if state.phase in (messages.Phase.EMPTY, messages.Phase.DEAD):
             return bool(join.protocol_type and join.protocols)
         if join.protocol_type != state.protocol_type:
             return False
@@ -197,7 +179,7 @@ class Decisions(Answers):
             return bool(join.protocols)
         return not self.common_protocols(state.members).isdisjoint([name for name, _ in join.protocols])
 
-    def identity_fault(self, state: State, join: Join) -> Error | None:
+    def identity_fault(self, state: State, join: messages.Join) -> Error | None:
         """The fault of a join with a member id. A pending id belongs to a dynamic member, and cannot become static."""
         if join.member in state.pending:
             fails = self.rules.fails_on_unused_static_ids
@@ -216,19 +198,19 @@ class Decisions(Answers):
                 return Error.UNKNOWN_MEMBER_ID
         return Error.UNKNOWN_MEMBER_ID if state.member(id) is None else None
 
-    def needs_id_first(self, join: Join) -> bool:
+    def needs_id_first(self, join: messages.Join) -> bool:
         return self.rules.ids_required and join.version >= IDS_REQUIRED_SINCE
 
-    def unchanged(self, member: Member, join: Join) -> bool:
+    def unchanged(self, member: Member, join: messages.Join) -> bool:
         """Whether names, order and metadata of the protocols are unchanged."""
         return member.protocols == join.protocols
 
-    def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
+    def answered_at_once(self, state: State, member: Member, join: messages.Join) -> bool:
         """Whether an unchanged join of a member is answered with the current generation. In a stable group, a join of
         the leader starts a rebalance instead."""
-        if state.phase is Phase.STABLE:
+        if state.phase is messages.Phase.STABLE:
             return member.id != state.leader and self.unchanged(member, join)
-        return state.phase is Phase.COMPLETING and self.unchanged(member, join)
+        return state.phase is messages.Phase.COMPLETING and self.unchanged(member, join)
 
     # A rebalance
 
@@ -237,7 +219,7 @@ class Decisions(Answers):
 
     def may_complete(self, state: State) -> bool:
         """Whether the join phase may end before its timeout."""
-        return state.phase is Phase.PREPARING and not state.initial and self.all_joined(state)
+        return state.phase is messages.Phase.PREPARING and not state.initial and self.all_joined(state)
 
     def prolongs(self, state: State) -> bool:
         """Whether a join now prolongs the initial rebalance; in Scala only if the group never had a generation."""
@@ -293,7 +275,7 @@ class Decisions(Answers):
 
     def replacement_starts_round(self, state: State) -> bool:
         """Whether a returning static member starts a rebalance; in a stable group, if the elected protocol changes."""
-        if state.phase is Phase.COMPLETING:
+        if state.phase is messages.Phase.COMPLETING:
             return self.rules.replacement_rejoins
         return self.rules.replacement_written and state.protocol != self.elected_protocol(state)
 
@@ -303,44 +285,46 @@ class Decisions(Answers):
 
     # Requests of members
 
-    def sync_fault(self, state: State, sync: Sync) -> Error | None:
-        if state.phase is Phase.DEAD:
+    def sync_fault(self, state: State, sync: messages.Sync) -> Error | None:
+        if state.phase is messages.Phase.DEAD:
             return Error.UNKNOWN_MEMBER_ID
         fault = self.fenced(state, sync.member, sync.instance) or self.stale(state, sync.generation)
         if fault is not None:
             return fault
         if not self.names_the_protocol(state, sync):
             return Error.INCONSISTENT_GROUP_PROTOCOL
-        return Error.REBALANCE_IN_PROGRESS if state.phase is Phase.PREPARING else None
+        return Error.REBALANCE_IN_PROGRESS if state.phase is messages.Phase.PREPARING else None
 
     def stale(self, state: State, generation: int) -> Error | None:
         return None if generation == state.generation else Error.ILLEGAL_GENERATION
 
-    def protocol_missing(self, sync: Sync) -> bool:
+    def protocol_missing(self, sync: messages.Sync) -> bool:
         return sync.version >= SYNC_TYPE_SINCE and (sync.protocol_type is None or sync.protocol is None)
 
-    def names_the_protocol(self, state: State, sync: Sync) -> bool:
+    def names_the_protocol(self, state: State, sync: messages.Sync) -> bool:
         """Whether the request names the group's protocol; Java ignores it until the group has one."""
         if sync.version < SYNC_TYPE_SINCE:
             return True
         unknown = self.rules.java and state.protocol is None
         return sync.protocol_type == state.protocol_type and (unknown or sync.protocol == state.protocol)
 
-    def heartbeat_fault(self, state: State, beat: Heartbeat) -> Error | None:
-        if self.rules.heartbeats_by_phase and state.phase in (Phase.PREPARING, Phase.COMPLETING):
+    def heartbeat_fault(self, state: State, beat: messages.Heartbeat) -> Error | None:
+        if self.rules.heartbeats_by_phase and state.phase in (messages.Phase.PREPARING, messages.Phase.COMPLETING):
             return Error.REBALANCE_IN_PROGRESS
         fault = self.fenced(state, beat.member, beat.instance)
-        if fault is not None or (state.phase is Phase.COMPLETING and not self.rules.busy_generation_checked):
+        if fault is not None or (state.phase is messages.Phase.COMPLETING and not self.rules.busy_generation_checked):
             return fault
         return self.stale(state, beat.generation)
 
     def must_rejoin(self, state: State) -> bool:
         """Whether a valid heartbeat gets REBALANCE_IN_PROGRESS."""
-        return state.phase is Phase.PREPARING or (state.phase is Phase.COMPLETING and self.rules.busy_while_completing)
+        return state.phase is messages.Phase.PREPARING or (
+            state.phase is messages.Phase.COMPLETING and self.rules.busy_while_completing
+        )
 
     def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
         """Whether a heartbeat restarts the session. While a request is parked, no session timer runs."""
-        ignored = state.phase is Phase.COMPLETING and self.rules.busy_while_completing
+        ignored = state.phase is messages.Phase.COMPLETING and self.rules.busy_while_completing
         return not (ignored or member.waits)
 
     def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
@@ -356,28 +340,28 @@ class Decisions(Answers):
             return None
         return Error.UNKNOWN_SERVER_ERROR if state.static(instance) is None else Error.FENCED_INSTANCE_ID
 
-    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+    def commit_fault(self, state: State, commit: messages.Commit) -> Error | None:
         """Any client may commit without a generation to a group without members."""
-        if state.phase is Phase.DEAD:
+        if state.phase is messages.Phase.DEAD:
             return None if commit.generation < 0 else self.unknown_group(commit)
-        if commit.generation < 0 and state.phase is Phase.EMPTY:
+        if commit.generation < 0 and state.phase is messages.Phase.EMPTY:
             return None
-        completing = state.phase is Phase.COMPLETING
+        completing = state.phase is messages.Phase.COMPLETING
         if completing and not self.rules.commits_fenced_first:
             return self.fenced_commit(state, commit) or Error.REBALANCE_IN_PROGRESS
         fault = self.fenced(state, commit.member, commit.instance) or self.stale(state, commit.generation)
         return Error.REBALANCE_IN_PROGRESS if fault is None and completing else fault
 
-    def fenced_commit(self, state: State, commit: Commit) -> Error | None:
+    def fenced_commit(self, state: State, commit: messages.Commit) -> Error | None:
         """FENCED_INSTANCE_ID if another member has the instance; other faults are ignored."""
         fault = self.fenced(state, commit.member, commit.instance)
         return fault if fault is Error.FENCED_INSTANCE_ID else None
 
-    def unknown_group(self, commit: Commit) -> Error:
+    def unknown_group(self, commit: messages.Commit) -> Error:
         known = self.rules.java and commit.version >= UNKNOWN_GROUP_SINCE
         return Error.GROUP_ID_NOT_FOUND if known else Error.ILLEGAL_GENERATION
 
     def delete_fault(self, state: State) -> Error | None:
-        if state.phase is Phase.DEAD:
+        if state.phase is messages.Phase.DEAD:
             return Error.GROUP_ID_NOT_FOUND
-        return None if state.phase is Phase.EMPTY else Error.NON_EMPTY_GROUP
+        return None if state.phase is messages.Phase.EMPTY else Error.NON_EMPTY_GROUP

@@ -3,28 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.protocols.group.model.messages import (
-    NO_GENERATION,
-    Blob,
-    Commit,
-    Delete,
-    Describe,
-    Error,
-    Event,
-    Fetch,
-    Fired,
-    Heartbeat,
-    Join,
-    Leave,
-    ListGroups,
-    Load,
-    Loaded,
-    Request,
-    Sync,
-    Unload,
-    WriteFailed,
-    Written,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Rules
 from kipcheck.conformance.protocols.group.model.state import Committing, Deleting, Emptying, State, armed
 from kipcheck.conformance.protocols.group.model.state_bounds import ids
@@ -35,54 +15,64 @@ class Client(NamedTuple):
 
     name: str
     instance: str | None = None
-    protocols: tuple[tuple[str, Blob], ...] = (("range", ""),)
+    protocols: tuple[tuple[str, messages.Blob], ...] = (("range", ""),)
 
 
 CLIENTS: Final = (Client("a"), Client("b"), Client("c", "i"))
-OTHER_PROTOCOLS: Final[tuple[tuple[str, Blob], ...]] = (("roundrobin", ""), ("range", ""))
+OTHER_PROTOCOLS: Final[tuple[tuple[str, messages.Blob], ...]] = (("roundrobin", ""), ("range", ""))
 """Protocols with which any member may join again."""
-Newest: TypeAlias = Mapping[type[Request], int]
+Newest: TypeAlias = Mapping[type[messages.Request], int]
 
 
-def environment_events(state: State, rules: Rules, clients: tuple[Client, ...]) -> Iterator[Event]:
+def environment_events(state: State, rules: Rules, clients: tuple[Client, ...]) -> Iterator[messages.Event]:
     """Distinct events, many of them invalid in this state. Requests have the newest version, and the lowest numbers and
     fresh ids that the state does not contain."""
     newest = {request: versions[-1] for request, versions in rules.versions.items() if versions}
     number = _free_number(state)
     for client in clients:
         yield from _by_client(state, newest, client, number)
-    yield Commit(newest[Commit], "", None, NO_GENERATION, (("t", 0, 1),), number)
-    yield Fetch(newest[Fetch], number)
-    yield Describe(newest[Describe], number)
-    yield ListGroups(newest[ListGroups], number)
-    if Delete in newest:
-        yield Delete(newest[Delete], number)
+    yield messages.Commit(newest[messages.Commit], "", None, messages.NO_GENERATION, (("t", 0, 1),), number)
+    yield messages.Fetch(newest[messages.Fetch], number)
+    yield messages.Describe(newest[messages.Describe], number)
+    yield messages.ListGroups(newest[messages.ListGroups], number)
+    if messages.Delete in newest:
+        yield messages.Delete(newest[messages.Delete], number)
     for timer in armed(state, rules.sync_deadline):
-        yield Fired(timer)
-    yield from (Written(), WriteFailed(Error.NOT_ENOUGH_REPLICAS), Unload(), Load(), Loaded())
+        yield messages.Fired(timer)
+    yield from (
+        messages.Written(),
+        messages.WriteFailed(Error.NOT_ENOUGH_REPLICAS),
+        messages.Unload(),
+        messages.Load(),
+        messages.Loaded(),
+    )
 
 
-def _by_client(state: State, newest: Newest, client: Client, number: int) -> Iterator[Event]:
-    def instance(request: type[Request]) -> str | None:
+def _by_client(state: State, newest: Newest, client: Client, number: int) -> Iterator[messages.Event]:
+    def instance(request: type[messages.Request]) -> str | None:
         return client.instance if newest[request] >= INSTANCE_SINCE[request] else None
 
-    fresh, static = _fresh(state, client), instance(Join)
+    fresh, static = _fresh(state, client), instance(messages.Join)
     known = [id for id in (*state.pending, *(each.id for each in state.members)) if _is_of(client, id)]
     if static is not None or not known:
-        yield Join(newest[Join], "", static, "consumer", client.protocols, fresh=fresh, request=number)
+        yield messages.Join(
+            newest[messages.Join], "", static, "consumer", client.protocols, fresh=fresh, request=number
+        )
     for id in known:
         for protocols in (client.protocols, OTHER_PROTOCOLS):
-            yield Join(newest[Join], id, static, "consumer", protocols, request=number)
-        yield _sync(state, newest[Sync], id, instance(Sync), number)
-        yield Heartbeat(newest[Heartbeat], id, instance(Heartbeat), state.generation, number)
-        yield Leave(newest[Leave], ((id, instance(Leave)),), number)
-        yield Commit(newest[Commit], id, instance(Commit), state.generation, (("t", 0, 2),), number)
+            yield messages.Join(newest[messages.Join], id, static, "consumer", protocols, request=number)
+        yield _sync(state, newest[messages.Sync], id, instance(messages.Sync), number)
+        yield messages.Heartbeat(newest[messages.Heartbeat], id, instance(messages.Heartbeat), state.generation, number)
+        yield messages.Leave(newest[messages.Leave], ((id, instance(messages.Leave)),), number)
+        yield messages.Commit(
+            newest[messages.Commit], id, instance(messages.Commit), state.generation, (("t", 0, 2),), number
+        )
 
 
-def _sync(state: State, version: int, id: str, instance: str | None, number: int) -> Sync:
+def _sync(state: State, version: int, id: str, instance: str | None, number: int) -> messages.Sync:
     """A leader gives each member a different assignment."""
     given = tuple([(each.id, each.id) for each in state.members]) if state.leader == id else ()
-    return Sync(version, id, instance, state.generation, given, state.protocol_type, state.protocol, number)
+    return messages.Sync(version, id, instance, state.generation, given, state.protocol_type, state.protocol, number)
 
 
 def _is_of(client: Client, id: str) -> bool:

@@ -2,20 +2,9 @@
 
 from typing import TypeAlias, assert_never
 
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.decisions import Decisions
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    Action,
-    Append,
-    Arm,
-    Blob,
-    Disarm,
-    Error,
-    GroupRecord,
-    Join,
-    Phase,
-    Timer,
-)
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.state import (
     NOT_INITIAL,
     REBALANCE,
@@ -35,14 +24,14 @@ from kipcheck.conformance.protocols.group.model.state import (
     pending,
 )
 
-Out: TypeAlias = list[Action]
+Out: TypeAlias = list[messages.Action]
 """The actions of a step, in order. The methods append to it, and return the next state."""
 
 
 class Rounds(Decisions):
     # Joining
 
-    def add_member(self, state: State, join: Join, id: str, out: Out) -> State:
+    def add_member(self, state: State, join: messages.Join, id: str, out: Out) -> State:
         """Adds a new member, which waits for the end of the rebalance."""
         if id in state.pending:
             state = self.without_pending(state, id, out)
@@ -57,7 +46,7 @@ class Rounds(Decisions):
         )
         return self.prepare_or_complete(state, out)
 
-    def newcomer(self, join: Join, id: str) -> Member:
+    def newcomer(self, join: messages.Join, id: str) -> Member:
         return Member(
             id,
             join.instance,
@@ -69,7 +58,7 @@ class Rounds(Decisions):
             protocol_version=join.protocol_version,
         )
 
-    def rejoin(self, state: State, member: Member, join: Join, out: Out) -> State:
+    def rejoin(self, state: State, member: Member, join: messages.Join, out: Out) -> State:
         """Updates a member that joins again."""
         if member.join is not None:
             self.supersede_join(member, member.join, out)
@@ -81,7 +70,7 @@ class Rounds(Decisions):
         """The member's request is parked, which keeps it alive without heartbeats."""
         out.append(disarm_session(member.id))
 
-    def updated(self, member: Member, join: Join) -> Member:
+    def updated(self, member: Member, join: messages.Join) -> Member:
         session_ms, rebalance_ms = self.timeouts(member, join)
         return member._replace(
             session_ms=session_ms,
@@ -91,7 +80,7 @@ class Rounds(Decisions):
             protocol_version=join.protocol_version,
         )
 
-    def timeouts(self, member: Member, join: Join) -> tuple[int, int]:
+    def timeouts(self, member: Member, join: messages.Join) -> tuple[int, int]:
         """Session and rebalance timeout of a member that joins again."""
         if self.rules.timeouts_renewed:
             return join.session_ms, join.patience_ms
@@ -103,7 +92,7 @@ class Rounds(Decisions):
             out.append(self.join_refusal(former.to, Error.NOT_COORDINATOR, member.id))
 
     def prepare_or_complete(self, state: State, out: Out) -> State:
-        if state.phase is Phase.PREPARING:
+        if state.phase is messages.Phase.PREPARING:
             return self.complete_if_all_joined(state, out)
         return self.prepare(state, out)
 
@@ -111,30 +100,30 @@ class Rounds(Decisions):
 
     def prepare(self, state: State, out: Out) -> State:
         """Starts the join phase."""
-        if state.phase is Phase.COMPLETING:
+        if state.phase is messages.Phase.COMPLETING:
             state = self.answer_parked_syncs(self.unassigned(state), Error.REBALANCE_IN_PROGRESS, out)
         if state.owing:
             state = self.no_more_owed(state, out)
-        if state.phase is Phase.EMPTY and self.rules.initial_delay:
+        if state.phase is messages.Phase.EMPTY and self.rules.initial_delay:
             return self.prepare_first(state, out)
-        state = state._replace(phase=Phase.PREPARING)
+        state = state._replace(phase=messages.Phase.PREPARING)
         if self.all_joined(state):
             return self.complete_join(state, out)
-        out.append(Arm(REBALANCE, state.rebalance_ms))
+        out.append(messages.Arm(REBALANCE, state.rebalance_ms))
         return state
 
     def prepare_first(self, state: State, out: Out) -> State:
         delay = self.config.initial_delay_ms
-        out.append(Arm(REBALANCE, delay))
+        out.append(messages.Arm(REBALANCE, delay))
         remaining = max(state.rebalance_ms - delay, 0)
-        return state._replace(phase=Phase.PREPARING, delay_ms=delay, remaining_ms=remaining)
+        return state._replace(phase=messages.Phase.PREPARING, delay_ms=delay, remaining_ms=remaining)
 
     def unassigned(self, state: State) -> State:
-        return state._replace(members=tuple([each._replace(assignment=EMPTY) for each in state.members]))
+        return state._replace(members=tuple([each._replace(assignment=messages.EMPTY) for each in state.members]))
 
     def no_more_owed(self, state: State, out: Out) -> State:
         if self.rules.sync_deadline:
-            out.append(Disarm(SYNC))
+            out.append(messages.Disarm(SYNC))
         return state._replace(owing=())
 
     # End of the join phase
@@ -142,7 +131,7 @@ class Rounds(Decisions):
     def complete_if_all_joined(self, state: State, out: Out) -> State:
         if not self.may_complete(state):
             return state
-        out.append(Disarm(REBALANCE))
+        out.append(messages.Disarm(REBALANCE))
         return self.complete_join(state, out)
 
     def complete_join(self, state: State, out: Out) -> State:
@@ -157,7 +146,7 @@ class Rounds(Decisions):
             return self.emptied(state, out)
         candidates = tuple([each for each in state.members if each.join is not None])
         if not candidates:
-            out.append(Arm(REBALANCE, state.rebalance_ms))
+            out.append(messages.Arm(REBALANCE, state.rebalance_ms))
             return state._replace(delay_ms=delay_ms) if self.rules.java else state
         return self.next_generation(self.led(state, candidates), out)
 
@@ -178,7 +167,7 @@ class Rounds(Decisions):
     def emptied(self, state: State, out: Out) -> State:
         """A generation without members. 0.10.0 removes and writes the group; its offsets exist without a group."""
         generation = self.bumped(state.generation)
-        state = state._replace(phase=Phase.EMPTY, generation=generation, protocol=None, leader=None)
+        state = state._replace(phase=messages.Phase.EMPTY, generation=generation, protocol=None, leader=None)
         state = self.append(state, Emptying(self.group_record(state)), out)
         if self.rules.keeps_empty_groups:
             return state
@@ -192,7 +181,7 @@ class Rounds(Decisions):
 
     def next_generation(self, state: State, out: Out) -> State:
         generation, protocol = self.bumped(state.generation), self.elected_protocol(state)
-        state = state._replace(phase=Phase.COMPLETING, generation=generation, protocol=protocol)
+        state = state._replace(phase=messages.Phase.COMPLETING, generation=generation, protocol=protocol)
         members, owing = [], []
         for each in state.members:
             if each.join is not None:
@@ -205,16 +194,16 @@ class Rounds(Decisions):
             members.append(each)
             owing.append(each.id)
         if self.rules.sync_deadline:
-            out.append(Arm(SYNC, state.rebalance_ms))
+            out.append(messages.Arm(SYNC, state.rebalance_ms))
         return state._replace(members=tuple(members), owing=tuple(owing))
 
     # Assignments
 
-    def assigned(self, state: State, record: GroupRecord, out: Out) -> State:
+    def assigned(self, state: State, record: messages.GroupRecord, out: Out) -> State:
         """Applies the leader's assignment after it is written."""
         given = {id: assignment for id, _, _, _, _, assignment in record.members}
-        members = tuple([each._replace(assignment=given.get(each.id, EMPTY)) for each in state.members])
-        return self.answer_parked_syncs(state._replace(members=members, phase=Phase.STABLE), Error.NONE, out)
+        members = tuple([each._replace(assignment=given.get(each.id, messages.EMPTY)) for each in state.members])
+        return self.answer_parked_syncs(state._replace(members=members, phase=messages.Phase.STABLE), Error.NONE, out)
 
     def assignment_failed(self, state: State, error: Error, out: Out) -> State:
         state = self.answer_parked_syncs(self.unassigned(state), self.write_error(error), out)
@@ -262,17 +251,17 @@ class Rounds(Decisions):
         """Removes an id from those that owe a SyncGroup; disarms the deadline after the last one."""
         owing = tuple([each for each in state.owing if each != id])
         if not owing and self.rules.sync_deadline:
-            out.append(Disarm(SYNC))
+            out.append(messages.Disarm(SYNC))
         return state._replace(owing=owing)
 
     def after_removal(self, state: State, out: Out) -> State:
-        if state.phase is Phase.STABLE or state.phase is Phase.COMPLETING:
+        if state.phase is messages.Phase.STABLE or state.phase is messages.Phase.COMPLETING:
             return self.prepare(state, out)
         return self.complete_if_all_joined(state, out)
 
     def without_pending(self, state: State, id: str, out: Out) -> State:
         """Removes a pending id that was used, given back, or expired."""
-        out.append(Disarm(pending(id)))
+        out.append(messages.Disarm(pending(id)))
         return state._replace(pending=tuple([each for each in state.pending if each != id]))
 
     def without_all_pending(self, state: State, out: Out) -> State:
@@ -288,7 +277,7 @@ class Rounds(Decisions):
 
     # Time
 
-    def on_fired(self, state: State, timer: Timer, out: Out) -> State:
+    def on_fired(self, state: State, timer: messages.Timer, out: Out) -> State:
         match timer.kind:
             case "session":
                 return self.on_session_expired(state, timer.member, out)
@@ -304,13 +293,17 @@ class Rounds(Decisions):
             state = state._replace(lapsing=tuple([each for each in state.lapsing if each != id]))
         else:
             state = self.dismissed(state, state.known(id), out)
-        return self.after_silence(state, out) if state.phase is Phase.PREPARING else self.after_removal(state, out)
+        return (
+            self.after_silence(state, out)
+            if state.phase is messages.Phase.PREPARING
+            else self.after_removal(state, out)
+        )
 
     def after_silence(self, state: State, out: Out) -> State:
         """Ends the join phase if only the expired member was missing; in Java also an initial rebalance."""
         if not (self.rules.expired_ids_end_delay and state.initial and self.all_joined(state)):
             return self.complete_if_all_joined(state, out)
-        out.append(Disarm(REBALANCE))
+        out.append(messages.Disarm(REBALANCE))
         return self.complete_join(state, out)
 
     def on_pending_expired(self, state: State, id: str, out: Out) -> State:
@@ -323,7 +316,7 @@ class Rounds(Decisions):
     def another_round(self, state: State, out: Out) -> State:
         """Starts another round of the initial rebalance, and deducts the last one from the remaining time."""
         delay = min(self.config.initial_delay_ms, state.remaining_ms)
-        out.append(Arm(REBALANCE, delay))
+        out.append(messages.Arm(REBALANCE, delay))
         remaining = max(state.remaining_ms - state.delay_ms, 0)
         return state._replace(delay_ms=delay, remaining_ms=remaining, grown=False)
 
@@ -342,10 +335,10 @@ class Rounds(Decisions):
     # Records
 
     def append(self, state: State, write: Write, out: Out) -> State:
-        out.append(Append(write.record))
+        out.append(messages.Append(write.record))
         return state._replace(writes=(*state.writes, write))
 
-    def group_record(self, state: State, given: dict[str, Blob] | None = None) -> GroupRecord:
+    def group_record(self, state: State, given: dict[str, messages.Blob] | None = None) -> messages.GroupRecord:
         """The record of the current generation; ``given``: assignments that replace those of the members."""
         protocol = state.protocol
         members = [
@@ -355,11 +348,11 @@ class Rounds(Decisions):
                 each.session_ms,
                 each.rebalance_ms,
                 each.metadata(protocol),
-                each.assignment if given is None else given.get(each.id, EMPTY),
+                each.assignment if given is None else given.get(each.id, messages.EMPTY),
             )
             for each in state.members
         ]
-        return GroupRecord(state.generation, state.protocol_type or "", protocol, state.leader, tuple(members))
+        return messages.GroupRecord(state.generation, state.protocol_type or "", protocol, state.leader, tuple(members))
 
 
 def _orphaned(write: Write) -> Write:

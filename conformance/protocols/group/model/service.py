@@ -11,34 +11,7 @@ from kipcheck.conformance.core.values.machine import Driven, Transition
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.group.model import messages
-from kipcheck.conformance.protocols.group.model.messages import (
-    Append,
-    Arm,
-    Commit,
-    Delete,
-    Describe,
-    Described,
-    Disarm,
-    Error,
-    Fetch,
-    Fired,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    ListGroups,
-    Load,
-    Loaded,
-    Nameless,
-    Reply,
-    Request,
-    Sync,
-    Timer,
-    Unload,
-    WriteFailed,
-    Written,
-)
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.ops import By, Elapse, Event, FailWrite
 
@@ -54,7 +27,7 @@ class Served(Generic[Group]):
     """The state of a service."""
 
     group: Group
-    clock: Clock[Timer] = field(default_factory=Clock)
+    clock: Clock[messages.Timer] = field(default_factory=Clock)
     names: Names = field(default_factory=Names)
     actors: tuple[str, ...] = ()
     """The actor of each event so far; the number of a request is its index."""
@@ -69,11 +42,11 @@ class Service(Generic[Group]):
     def initial(self) -> Served[Group]:
         return Served(self.coordinator.initial())
 
-    def step(self, state: Served[Group], event: Event, /) -> Transition[Served[Group], Reply]:
+    def step(self, state: Served[Group], event: Event, /) -> Transition[Served[Group], messages.Reply]:
         """Its actions are all answers that the event causes, also to earlier requests, with canonical ids."""
         actors = (*state.actors, event.actor if isinstance(event, By) else "")
         group, clock, failing = state.group, state.clock, state.failing
-        replies: list[Reply] = []
+        replies: list[messages.Reply] = []
         match event:
             case By():
                 group, clock, failing = self.run(group, clock, failing, _coordinator_event(state, event), replies)
@@ -81,29 +54,31 @@ class Service(Generic[Group]):
                 until = clock.now_ms + ms
                 while (due := self.due(clock, until)) is not None:
                     timer, clock = due
-                    group, clock, failing = self.run(group, clock, failing, Fired(timer), replies)
+                    group, clock, failing = self.run(group, clock, failing, messages.Fired(timer), replies)
                 clock = Clock(until, clock.timers)
             case FailWrite(error):
                 failing = error
-            case Unload() | Load() | Loaded():
+            case messages.Unload() | messages.Load() | messages.Loaded():
                 group, clock, failing = self.run(group, clock, failing, event, replies)
             case _:
                 assert_never(event)
         return _answered(state, Served(group, clock, state.names, actors, failing), replies)
 
-    def due(self, clock: Clock[Timer], until: int) -> tuple[Timer, Clock[Timer]] | None:
+    def due(self, clock: Clock[messages.Timer], until: int) -> tuple[messages.Timer, Clock[messages.Timer]] | None:
         """The timer that expires next, and the clock after it; None if no timer expires until then."""
         return clock.due(until)
 
-    def expire(self, state: Served[Group], armed: tuple[int, Timer], /) -> Transition[Served[Group], Reply]:
+    def expire(
+        self, state: Served[Group], armed: tuple[int, messages.Timer], /
+    ) -> Transition[Served[Group], messages.Reply]:
         """A timer, armed for a deadline, expires, whether or not others should before it."""
         deadline, timer = armed
         clock = Clock(max(state.clock.now_ms, deadline), state.clock.disarmed(timer).timers)
-        replies: list[Reply] = []
-        group, clock, failing = self.run(state.group, clock, state.failing, Fired(timer), replies)
+        replies: list[messages.Reply] = []
+        group, clock, failing = self.run(state.group, clock, state.failing, messages.Fired(timer), replies)
         return _answered(state, Served(group, clock, state.names, state.actors, failing), replies)
 
-    def step_in_real_time(self, state: Served[Group], event: By, /) -> Transition[Served[Group], Reply]:
+    def step_in_real_time(self, state: Served[Group], event: By, /) -> Transition[Served[Group], messages.Reply]:
         """The same, with what expires in the moment of the request: the first join phase, if its delay is zero."""
         after, replies = self.step(state, event)
         if after.clock.due(after.clock.now_ms) is None:
@@ -112,29 +87,36 @@ class Service(Generic[Group]):
         return Transition(replace(last, actors=after.actors), (*replies, *more))
 
     def run(
-        self, group: Group, clock: Clock[Timer], failing: Error | None, event: messages.Event, replies: list[Reply]
-    ) -> tuple[Group, Clock[Timer], Error | None]:
+        self,
+        group: Group,
+        clock: Clock[messages.Timer],
+        failing: Error | None,
+        event: messages.Event,
+        replies: list[messages.Reply],
+    ) -> tuple[Group, Clock[messages.Timer], Error | None]:
         """Applies the event, and the results of the appends that it causes."""
         waiting = deque([event])
         while waiting:
             group, actions = self.coordinator.step(group, waiting.popleft())
             for action in actions:
                 match action:
-                    case Arm(timer, ms):
+                    case messages.Arm(timer, ms):
                         clock = clock.armed(timer, ms)
-                    case Disarm(timer):
+                    case messages.Disarm(timer):
                         clock = clock.disarmed(timer)
-                    case Append():
-                        waiting.append(Written() if failing is None else WriteFailed(failing))
+                    case messages.Append():
+                        waiting.append(messages.Written() if failing is None else messages.WriteFailed(failing))
                         failing = None
                     case _:
                         replies.append(action)
         return group, clock, failing
 
 
-def _answered(before: Served[Group], after: Served[Group], replies: list[Reply]) -> Transition[Served[Group], Reply]:
+def _answered(
+    before: Served[Group], after: Served[Group], replies: list[messages.Reply]
+) -> Transition[Served[Group], messages.Reply]:
     """With the names that the replies show, and canonical ids in these."""
-    joined = [(after.actors[each.to], each) for each in replies if isinstance(each, Joined)]
+    joined = [(after.actors[each.to], each) for each in replies if isinstance(each, messages.Joined)]
     names = before.names.after_answers(joined) if joined else before.names
     shown = replace(after, names=names) if joined else after
     return Transition(shown, tuple([canonical_reply(each, names) for each in replies]))
@@ -145,41 +127,43 @@ def _coordinator_event(state: Served[Group], event: By) -> messages.Event:
     number, names = len(state.actors), state.names
     fresh = f"{event.actor}-{number}"
     asked = resolved(event.request, names, names.generation(event.actor, event.behind), fresh, number)
-    return Nameless(asked) if event.nameless else asked
+    return messages.Nameless(asked) if event.nameless else asked
 
 
-def resolved(request: Request, names: Names, generation: int, fresh: str = "", number: int = 0) -> Request:
+def resolved(
+    request: messages.Request, names: Names, generation: int, fresh: str = "", number: int = 0
+) -> messages.Request:
     """The request with ids in place of references, a generation, and the number that its answer repeats."""
     match request:
-        case Join():
+        case messages.Join():
             return replace(request, member=names.resolved(request.member), fresh=fresh, request=number)
-        case Sync():
+        case messages.Sync():
             given = tuple((names.resolved(member), blob) for member, blob in request.assignments)
             member = names.resolved(request.member)
             return replace(request, member=member, generation=generation, assignments=given, request=number)
-        case Heartbeat() | Commit():
+        case messages.Heartbeat() | messages.Commit():
             return replace(request, member=names.resolved(request.member), generation=generation, request=number)
-        case Leave(members=members):
+        case messages.Leave(members=members):
             left = tuple((names.resolved(member), instance) for member, instance in members)
             return replace(request, members=left, request=number)
-        case Fetch() | Describe() | ListGroups() | Delete():
+        case messages.Fetch() | messages.Describe() | messages.ListGroups() | messages.Delete():
             return replace(request, request=number)
         case _:
             assert_never(request)
 
 
-def canonical_reply(reply: Reply, names: Names) -> Reply:
+def canonical_reply(reply: messages.Reply, names: Names) -> messages.Reply:
     """The reply with canonical ids."""
     canonical = names.canonical
     match reply:
-        case Joined():
+        case messages.Joined():
             members = tuple((canonical(id), instance, blob) for id, instance, blob in reply.members)
             return replace(reply, leader=canonical(reply.leader), member=canonical(reply.member), members=members)
-        case Left():
+        case messages.Left():
             return replace(
                 reply, members=tuple((canonical(id), instance, error) for id, instance, error in reply.members)
             )
-        case Described():
+        case messages.Described():
             described = ((canonical(id), instance, known, given) for id, instance, known, given in reply.members)
             return replace(reply, members=tuple(sorted(described, key=repr)))
         case _:

@@ -5,20 +5,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    Arm,
-    Blob,
-    Disarm,
-    GroupRecord,
-    Left,
-    OffsetBatch,
-    OffsetRecord,
-    Phase,
-    Record,
-    Timer,
-    Tombstone,
-)
+from kipcheck.conformance.protocols.group.model import messages
 
 NOT_INITIAL: Final = -1
 
@@ -44,8 +31,8 @@ class Member(NamedTuple):
     instance: str | None
     session_ms: int
     rebalance_ms: int
-    protocols: tuple[tuple[str, Blob], ...]
-    assignment: Blob = EMPTY
+    protocols: tuple[tuple[str, messages.Blob], ...]
+    assignment: messages.Blob = messages.EMPTY
     join: Parked | None = None
     sync: Parked | None = None
     new: bool = False
@@ -58,11 +45,11 @@ class Member(NamedTuple):
         """Whether a parked request keeps the member alive without heartbeats."""
         return not self.new and (self.join is not None or self.sync is not None)
 
-    def metadata(self, protocol: str | None) -> Blob:
+    def metadata(self, protocol: str | None) -> messages.Blob:
         for name, blob in self.protocols:
             if name == protocol:
                 return blob
-        return EMPTY
+        return messages.EMPTY
 
 
 # Pending appends, by purpose
@@ -73,7 +60,7 @@ class Member(NamedTuple):
 class Assigning:
     """The leader's assignment."""
 
-    record: GroupRecord
+    record: messages.GroupRecord
 
 
 @final
@@ -81,7 +68,7 @@ class Assigning:
 class Replacing:
     """The new id of a static member."""
 
-    record: GroupRecord
+    record: messages.GroupRecord
     before: Member
     after: str
     """Its new id."""
@@ -94,8 +81,8 @@ class Replacing:
 class Emptying:
     """The group has no members any more."""
 
-    record: GroupRecord
-    reply: Left | None = None
+    record: messages.GroupRecord
+    reply: messages.Left | None = None
     """In Java, the answer to the last LeaveGroup, which is sent after the write."""
 
 
@@ -104,13 +91,13 @@ class Emptying:
 class Founding:
     """A new group (only in Java)."""
 
-    record: GroupRecord
+    record: messages.GroupRecord
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Committing:
-    record: OffsetBatch
+    record: messages.OffsetBatch
     to: int
     counts: bool = True
     """False if the group was removed since: the offsets are for the former group."""
@@ -119,7 +106,7 @@ class Committing:
 @final
 @dataclass(frozen=True, slots=True)
 class Deleting:
-    record: Tombstone
+    record: messages.Tombstone
     to: int
     generation: int = 0
     """``generation`` and ``protocol_type`` of the deleted group."""
@@ -134,22 +121,22 @@ Offsets: TypeAlias = tuple[tuple[str, int, int], ...]
 class Log(NamedTuple):
     """The committed records after compaction of the log."""
 
-    group: GroupRecord | None = None
+    group: messages.GroupRecord | None = None
     offsets: Offsets = ()
 
-    def with_(self, record: Record) -> "Log":
+    def with_(self, record: messages.Record) -> "Log":
         match record:
-            case GroupRecord():
+            case messages.GroupRecord():
                 return Log(record, self.offsets)
-            case OffsetBatch(records):
+            case messages.OffsetBatch(records):
                 return Log(self.group, merged(self.offsets, records))
-            case Tombstone():
+            case messages.Tombstone():
                 return Log()
 
 
 class State(NamedTuple):
     standing: Standing = Standing.OURS
-    phase: Phase = Phase.DEAD
+    phase: messages.Phase = messages.Phase.DEAD
     """``DEAD``: the group does not exist here."""
     generation: int = 0
     protocol_type: str | None = None
@@ -238,43 +225,43 @@ _use_fast_replace(Member)
 _use_fast_replace(State)
 
 
-def armed(state: State, sync_deadline: bool) -> tuple[Timer, ...]:
+def armed(state: State, sync_deadline: bool) -> tuple[messages.Timer, ...]:
     """The armed timers."""
     timers = [session(each.id) for each in state.members if not each.waits]
     timers += [session(each) for each in state.lapsing]
     timers += [pending(each) for each in state.pending]
-    if state.phase is Phase.PREPARING:
+    if state.phase is messages.Phase.PREPARING:
         timers.append(REBALANCE)
     if sync_deadline and state.owing:
         timers.append(SYNC)
     return tuple(timers)
 
 
-REBALANCE: Final = Timer("rebalance")
-SYNC: Final = Timer("sync")
+REBALANCE: Final = messages.Timer("rebalance")
+SYNC: Final = messages.Timer("sync")
 
 
 @lru_cache(1024)
-def session(member: str) -> Timer:
-    return Timer("session", member)
+def session(member: str) -> messages.Timer:
+    return messages.Timer("session", member)
 
 
 @lru_cache(1024)
-def pending(member: str) -> Timer:
-    return Timer("pending", member)
+def pending(member: str) -> messages.Timer:
+    return messages.Timer("pending", member)
 
 
 @lru_cache(1024)
-def disarm_session(member: str) -> Disarm:
-    return Disarm(session(member))
+def disarm_session(member: str) -> messages.Disarm:
+    return messages.Disarm(session(member))
 
 
 @lru_cache(1024)
-def arm_session(member: str, ms: int) -> Arm:
-    return Arm(session(member), ms)
+def arm_session(member: str, ms: int) -> messages.Arm:
+    return messages.Arm(session(member), ms)
 
 
-def merged(offsets: Offsets, records: tuple[OffsetRecord, ...]) -> Offsets:
+def merged(offsets: Offsets, records: tuple[messages.OffsetRecord, ...]) -> Offsets:
     after = {(topic, partition): offset for topic, partition, offset in offsets}
     after.update({(each.topic, each.partition): each.offset for each in records})
     return tuple(sorted((*key, offset) for key, offset in after.items()))

@@ -3,18 +3,8 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from kipcheck.conformance.protocols.group.model.messages import (
-    Committed,
-    Deleted,
-    Disarm,
-    Error,
-    GroupRecord,
-    Left,
-    OffsetBatch,
-    Phase,
-    Record,
-    Synced,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import (
     Assigning,
@@ -38,7 +28,7 @@ from kipcheck.conformance.protocols.group.model.static import StaticMembers
 class Storage(StaticMembers):
     def founded(self, state: State, out: Out) -> State:
         """Creates the group. Java appends a first record."""
-        state = self.without_all_pending(state, out)._replace(phase=Phase.EMPTY)
+        state = self.without_all_pending(state, out)._replace(phase=messages.Phase.EMPTY)
         return self.append(state, Founding(self.group_record(state)), out) if self.rules.java else state
 
     # Results of appends
@@ -57,12 +47,12 @@ class Storage(StaticMembers):
             case Replacing(before=before, after=id, leader=leader):
                 return self.answer_replacement(state, id, leader, before.session_ms, out)
             case Committing(batch, to, counts):
-                out.append(Committed(to, Error.NONE))
+                out.append(messages.Committed(to, Error.NONE))
                 return self.committed(state, batch) if counts else state
             case Deleting(to=to):
                 if self.rules.deletes_unwritten:
                     return state
-                out.append(Deleted(to, Error.NONE))
+                out.append(messages.Deleted(to, Error.NONE))
                 return self.without_all_pending(state, out) if self.is_deleted(state) else state
             case Emptying(_, reply):
                 out += [] if reply is None else [reply]
@@ -83,17 +73,17 @@ class Storage(StaticMembers):
             case Replacing():
                 return self.replacement_failed(state, write, error, out)
             case Committing(to=to):
-                out.append(Committed(to, self.commit_error(error)))
+                out.append(messages.Committed(to, self.commit_error(error)))
                 return self.unfounded(state, out) if self.never_written(state) else state
             case Deleting(to=to):
                 if self.rules.deletes_unwritten:
                     return state
-                out.append(Deleted(to, self.write_error(error)))
+                out.append(messages.Deleted(to, self.write_error(error)))
                 return self.undeleted(state, write) if self.is_deleted(state) else state
             case Founding():
                 return self.founding_failed(state, error, out)
             case Emptying(_, reply):
-                out += [] if reply is None else [Left(reply.to, self.write_error(error))]
+                out += [] if reply is None else [messages.Left(reply.to, self.write_error(error))]
                 return state
             case _:
                 assert_never(write)
@@ -101,7 +91,7 @@ class Storage(StaticMembers):
     def undeleted(self, state: State, write: Deleting) -> State:
         """The group before the deletion, with offsets committed since."""
         return state._replace(
-            phase=Phase.EMPTY,
+            phase=messages.Phase.EMPTY,
             generation=write.generation,
             protocol_type=write.protocol_type,
             offsets=state.log.offsets,
@@ -109,20 +99,20 @@ class Storage(StaticMembers):
 
     def is_deleted(self, state: State) -> bool:
         """Whether the deleted group has not been created again. Java restores it if the write fails."""
-        return state.phase is Phase.DEAD and state.standing is Standing.OURS
+        return state.phase is messages.Phase.DEAD and state.standing is Standing.OURS
 
-    def committed(self, state: State, batch: OffsetBatch) -> State:
-        unknown = state.phase is Phase.DEAD and self.rules.keeps_empty_groups
+    def committed(self, state: State, batch: messages.OffsetBatch) -> State:
+        unknown = state.phase is messages.Phase.DEAD and self.rules.keeps_empty_groups
         offsets = merged(state.offsets, batch.records)
-        return state._replace(phase=Phase.EMPTY if unknown else state.phase, offsets=offsets)
+        return state._replace(phase=messages.Phase.EMPTY if unknown else state.phase, offsets=offsets)
 
-    def still_awaited(self, state: State, record: GroupRecord) -> bool:
+    def still_awaited(self, state: State, record: messages.GroupRecord) -> bool:
         """Whether the assignment is still for the current generation."""
-        return state.phase is Phase.COMPLETING and state.generation == record.generation
+        return state.phase is messages.Phase.COMPLETING and state.generation == record.generation
 
     def never_written(self, state: State) -> bool:
         """Whether the failed offsets would have created the group. Java then removes it."""
-        return self.rules.java and state.phase is Phase.EMPTY and not state.writes and state.log == Log()
+        return self.rules.java and state.phase is messages.Phase.EMPTY and not state.writes and state.log == Log()
 
     def founding_failed(self, state: State, error: Error, out: Out) -> State:
         """Removes the group, and answers the parked joins with an error."""
@@ -133,7 +123,7 @@ class Storage(StaticMembers):
 
     def gone(self, state: State, out: Out) -> State:
         """Removes the group, and disarms all its timers."""
-        out += map(Disarm, armed(state, self.rules.sync_deadline))
+        out += map(messages.Disarm, armed(state, self.rules.sync_deadline))
         return self.forgotten(state)
 
     def unfounded(self, state: State, out: Out) -> State:
@@ -150,7 +140,7 @@ class Storage(StaticMembers):
             if each.join is not None:
                 out.append(self.join_refusal(each.join.to, Error.NOT_COORDINATOR, each.id))
             if each.sync is not None:
-                out.append(Synced(each.sync.to, Error.NOT_COORDINATOR))
+                out.append(messages.Synced(each.sync.to, Error.NOT_COORDINATOR))
         return self.gone(state, out)._replace(standing=Standing.AWAY)
 
     def load(self, state: State) -> State:
@@ -169,7 +159,7 @@ class Storage(StaticMembers):
         out += [arm_session(each.id, each.session_ms) for each in state.members]
         return state
 
-    def replayed(self, records: Iterable[Record]) -> State:
+    def replayed(self, records: Iterable[messages.Record]) -> State:
         """The state of a coordinator that has read these records, oldest first."""
         log = Log()
         for each in records:
@@ -181,9 +171,11 @@ class Storage(StaticMembers):
         if not self.rules.keeps_empty_groups and (record is None or not record.members):
             return State(offsets=log.offsets, log=log)
         if record is None:
-            return State(phase=Phase.EMPTY if log.offsets else Phase.DEAD, offsets=log.offsets, log=log)
+            return State(
+                phase=messages.Phase.EMPTY if log.offsets else messages.Phase.DEAD, offsets=log.offsets, log=log
+            )
         return State(
-            phase=Phase.STABLE if record.members else Phase.EMPTY,
+            phase=messages.Phase.STABLE if record.members else messages.Phase.EMPTY,
             generation=record.generation,
             protocol_type=record.protocol_type or None,
             protocol=record.protocol,
@@ -193,7 +185,9 @@ class Storage(StaticMembers):
             log=log,
         )
 
-    def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, object, object]) -> Member:
+    def recalled_member(
+        self, record: messages.GroupRecord, member: tuple[str, str | None, int, int, object, object]
+    ) -> Member:
         """A member with the chosen protocol; the log does not contain its other protocols."""
         id, instance, session_ms, rebalance_ms, metadata, assignment = member
         return Member(id, instance, session_ms, rebalance_ms, ((record.protocol or "", metadata),), assignment)

@@ -5,20 +5,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from kipcheck.conformance.protocols.declare.mutant import mutant
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    Blob,
-    Commit,
-    Error,
-    GroupRecord,
-    Heartbeat,
-    Join,
-    Joined,
-    Phase,
-    Request,
-    Sync,
-    Synced,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import Log, Member, Parked, State
 from kipcheck.conformance.protocols.group.ops import GROUP
@@ -62,7 +50,7 @@ class LeadsInSecret(CoordinatorAdapter):
 
     def joined(
         self, state: State, member: Member, asked: Parked, leader: str | None, listing: bool, skip: bool = False
-    ) -> Joined:
+    ) -> messages.Joined:
         return super().joined(state, member, asked, leader if listing else None, listing, skip)
 
 
@@ -72,7 +60,7 @@ class ListsToAll(CoordinatorAdapter):
 
     def joined(
         self, state: State, member: Member, asked: Parked, leader: str | None, listing: bool, skip: bool = False
-    ) -> Joined:
+    ) -> messages.Joined:
         return super().joined(state, member, asked, leader, True, skip)
 
 
@@ -80,7 +68,7 @@ class ListsToAll(CoordinatorAdapter):
 class ListsOneTooFew(CoordinatorAdapter):
     """The leader's list lacks the last member, if there are several."""
 
-    def member_list(self, state: State, version: int) -> tuple[tuple[str, str | None, Blob], ...]:
+    def member_list(self, state: State, version: int) -> tuple[tuple[str, str | None, messages.Blob], ...]:
         return super().member_list(state, version)[: max(1, len(state.members) - 1)]
 
 
@@ -88,7 +76,7 @@ class ListsOneTooFew(CoordinatorAdapter):
 class KeepsOldMetadata(CoordinatorAdapter):
     """The metadata of a member that joins again is not updated."""
 
-    def updated(self, member: Member, join: Join) -> Member:
+    def updated(self, member: Member, join: messages.Join) -> Member:
         return super().updated(member, join)._replace(protocols=member.protocols)
 
 
@@ -112,9 +100,9 @@ class AnyoneAssigns(CoordinatorAdapter):
 class HandsOutNothing(CoordinatorAdapter):
     """In a stable group SyncGroup is answered with an empty assignment."""
 
-    def synced(self, state: State, member: Member, asked: Parked, error: Error) -> Synced:
-        stable = state.phase is Phase.STABLE
-        return super().synced(state, member._replace(assignment=EMPTY) if stable else member, asked, error)
+    def synced(self, state: State, member: Member, asked: Parked, error: Error) -> messages.Synced:
+        stable = state.phase is messages.Phase.STABLE
+        return super().synced(state, member._replace(assignment=messages.EMPTY) if stable else member, asked, error)
 
 
 @generations("initial-delay", "join a")
@@ -122,7 +110,7 @@ class WaitsForNobody(CoordinatorAdapter):
     """The first join phase ends with the first member."""
 
     def prepare_first(self, state: State, out: Out) -> State:
-        return self.complete_join(state._replace(phase=Phase.PREPARING), out)
+        return self.complete_join(state._replace(phase=messages.Phase.PREPARING), out)
 
 
 @generations("join-phase-ends", "join a; join b; elapse 6000; rejoin a lists=p:y")
@@ -132,7 +120,12 @@ class WaitsForTheLeaderAlone(CoordinatorAdapter):
     def prepare(self, state: State, out: Out) -> State:
         state = super().prepare(state, out)
         leader = state.member(state.leader or "")
-        hasty = state.phase is Phase.PREPARING and not state.initial and leader is not None and leader.join is not None
+        hasty = (
+            state.phase is messages.Phase.PREPARING
+            and not state.initial
+            and leader is not None
+            and leader.join is not None
+        )
         return self.next_generation(state, out) if hasty else state
 
 
@@ -162,7 +155,7 @@ class RefusesHeartbeats(CoordinatorAdapter):
 class ParksHeartbeats(CoordinatorAdapter):
     """During a join phase heartbeats get no answer."""
 
-    def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:
+    def heartbeat(self, state: State, beat: messages.Heartbeat, out: Out) -> State:
         return state if self.must_rejoin(state) else super().heartbeat(state, beat, out)
 
 
@@ -213,7 +206,7 @@ class DeafToHeartbeats(CoordinatorAdapter):
 class TakesTwins(CoordinatorAdapter):
     """A join with a known instance id adds another member."""
 
-    def replace_static(self, state: State, holder: Member, join: Join, out: Out) -> State:
+    def replace_static(self, state: State, holder: Member, join: messages.Join, out: Out) -> State:
         return self.add_member(state, join, join.fresh, out)
 
 
@@ -221,7 +214,7 @@ class TakesTwins(CoordinatorAdapter):
 class CommitsForTheInstance(CoordinatorAdapter):
     """The member id of a commit with an instance id is not checked."""
 
-    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+    def commit_fault(self, state: State, commit: messages.Commit) -> Error | None:
         holder = state.static(commit.instance or "")
         return super().commit_fault(state, commit if holder is None else replace(commit, member=holder.id))
 
@@ -238,7 +231,7 @@ class LeavesTheFormerWaiting(CoordinatorAdapter):
 class GivesIdsTwice(CoordinatorAdapter):
     """While a new member id is unused, every member without an id gets it."""
 
-    def give_id(self, state: State, join: Join, out: Out) -> State:
+    def give_id(self, state: State, join: messages.Join, out: Out) -> State:
         return super().give_id(state, replace(join, fresh=(*state.pending, join.fresh)[0]), out)
 
 
@@ -246,7 +239,7 @@ class GivesIdsTwice(CoordinatorAdapter):
 class AsksForIdsTooLate(CoordinatorAdapter):
     """Members have to join with an id from JoinGroup version 5 on instead of 4."""
 
-    def needs_id_first(self, join: Join) -> bool:
+    def needs_id_first(self, join: messages.Join) -> bool:
         return super().needs_id_first(join) and join.version != 4
 
 
@@ -281,7 +274,7 @@ class WantsLongerSessions(CoordinatorAdapter):
 class HandsOutTheOld(CoordinatorAdapter):
     """During a join phase SyncGroup is answered with the previous assignment."""
 
-    def sync_fault(self, state: State, sync: Sync) -> Error | None:
+    def sync_fault(self, state: State, sync: messages.Sync) -> Error | None:
         fault = super().sync_fault(state, sync)
         return None if fault is Error.REBALANCE_IN_PROGRESS else fault
 
@@ -291,7 +284,7 @@ class BusyUntilStable(CoordinatorAdapter):
     """While the assignment is pending, a heartbeat is answered REBALANCE_IN_PROGRESS."""
 
     def must_rejoin(self, state: State) -> bool:
-        return state.phase is not Phase.STABLE
+        return state.phase is not messages.Phase.STABLE
 
 
 @errors("answers-leave", "join a as i; leave a /i")
@@ -306,7 +299,7 @@ class WantsMemberIds(CoordinatorAdapter):
 class CommitsTooEarly(CoordinatorAdapter):
     """A commit is accepted before the group has an assignment."""
 
-    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+    def commit_fault(self, state: State, commit: messages.Commit) -> Error | None:
         fault = super().commit_fault(state, commit)
         return None if fault is Error.REBALANCE_IN_PROGRESS else fault
 
@@ -316,7 +309,7 @@ class DeletesTheLiving(CoordinatorAdapter):
     """A group is deleted although it has members."""
 
     def delete_fault(self, state: State) -> Error | None:
-        return None if state.phase is Phase.STABLE else super().delete_fault(state)
+        return None if state.phase is messages.Phase.STABLE else super().delete_fault(state)
 
 
 @errors("stale-never-wins", "join a; elapse 3000; beat a behind=1")
@@ -331,17 +324,21 @@ class TakesOlderGenerations(CoordinatorAdapter):
 class DisturbedByStrangers(CoordinatorAdapter):
     """A refused JoinGroup makes all members join again."""
 
-    def after_refused_join(self, state: State, join: Join, error: Error, out: Out) -> State:
-        return self.prepare(state, out) if state.phase is Phase.STABLE else state
+    def after_refused_join(self, state: State, join: messages.Join, error: Error, out: Out) -> State:
+        return self.prepare(state, out) if state.phase is messages.Phase.STABLE else state
 
 
 @errors("refused-disturbs-nobody", "join a; elapse 3000; sync a; commit a behind=1; beat a")
 class TakesWhatItRefuses(CoordinatorAdapter):
     """A member is removed when one of its requests is refused."""
 
-    def refuse(self, state: State, request: Request, error: Error, out: Out) -> State:
+    def refuse(self, state: State, request: messages.Request, error: Error, out: Out) -> State:
         state = super().refuse(state, request, error, out)
-        member = state.member(request.member) if isinstance(request, Heartbeat | Sync | Commit) else None
+        member = (
+            state.member(request.member)
+            if isinstance(request, messages.Heartbeat | messages.Sync | messages.Commit)
+            else None
+        )
         return state if member is None else self.after_removal(self.dismissed(state, member, out), out)
 
 
@@ -368,8 +365,10 @@ class LosesOffsets(CoordinatorAdapter):
 class LosesAssignments(CoordinatorAdapter):
     """A loaded group lacks the assignments of its members."""
 
-    def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, Blob, Blob]) -> Member:
-        return super().recalled_member(record, member)._replace(assignment=EMPTY)
+    def recalled_member(
+        self, record: messages.GroupRecord, member: tuple[str, str | None, int, int, messages.Blob, messages.Blob]
+    ) -> Member:
+        return super().recalled_member(record, member)._replace(assignment=messages.EMPTY)
 
 
 @records("goes-on-after-moves", "join a; elapse 3000; sync a; move; beat a")
@@ -378,7 +377,7 @@ class BeginsAnew(CoordinatorAdapter):
 
     def loaded(self, state: State, out: Out) -> State:
         state = super().loaded(state, out)
-        return self.prepare(state, out) if state.phase is Phase.STABLE else state
+        return self.prepare(state, out) if state.phase is messages.Phase.STABLE else state
 
 
 @records("failed-writes-count-nothing", "join a; elapse 3000; fail NOT_ENOUGH_REPLICAS; sync a")
@@ -386,7 +385,7 @@ class HandsOutUnwritten(CoordinatorAdapter):
     """An assignment that could not be written is handed out nevertheless."""
 
     def assignment_failed(self, state: State, error: Error, out: Out) -> State:
-        return self.answer_parked_syncs(state, Error.NONE, out)._replace(phase=Phase.STABLE)
+        return self.answer_parked_syncs(state, Error.NONE, out)._replace(phase=messages.Phase.STABLE)
 
 
 # KIP-429's draft

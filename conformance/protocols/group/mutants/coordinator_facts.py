@@ -8,18 +8,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kipcheck.conformance.protocols.declare.mutant import Least, mutant
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    Blob,
-    Commit,
-    Delete,
-    Error,
-    GroupRecord,
-    Heartbeat,
-    Join,
-    Phase,
-    Sync,
-)
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import Log, Member, Offsets, State
 from kipcheck.conformance.protocols.group.ops import GROUP
@@ -81,16 +71,16 @@ class CountsTheLastVote(CoordinatorAdapter):
 class DisturbedByRetries(CoordinatorAdapter):
     """A follower of a stable group that joins again without a change starts a rebalance."""
 
-    def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
-        return state.phase is not Phase.STABLE and super().answered_at_once(state, member, join)
+    def answered_at_once(self, state: State, member: Member, join: messages.Join) -> bool:
+        return state.phase is not messages.Phase.STABLE and super().answered_at_once(state, member, join)
 
 
 @group_mutant("generations", "generation-grows", "join c; elapse 3000; sync c; join a id=c")
 class DeafToItsLeader(CoordinatorAdapter):
     """The leader of a stable group that joins again gets the current generation."""
 
-    def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
-        stable = state.phase in (Phase.STABLE, Phase.COMPLETING)
+    def answered_at_once(self, state: State, member: Member, join: messages.Join) -> bool:
+        stable = state.phase in (messages.Phase.STABLE, messages.Phase.COMPLETING)
         return stable and self.unchanged(member, join)
 
 
@@ -98,7 +88,7 @@ class DeafToItsLeader(CoordinatorAdapter):
 class ComparesSets(CoordinatorAdapter):
     """Protocols in another order count as unchanged."""
 
-    def unchanged(self, member: Member, join: Join) -> bool:
+    def unchanged(self, member: Member, join: messages.Join) -> bool:
         return {*member.protocols} == {*join.protocols}
 
 
@@ -128,7 +118,7 @@ class ReplacesAmidTheRound(CoordinatorAdapter):
     """A static member that rejoins while the assignment is pending starts no rebalance (KAFKA-9801)."""
 
     def replacement_starts_round(self, state: State) -> bool:
-        return state.phase is not Phase.COMPLETING and super().replacement_starts_round(state)
+        return state.phase is not messages.Phase.COMPLETING and super().replacement_starts_round(state)
 
 
 @group_mutant("static", "answers-leave", "join a as i; leave a a/i")
@@ -146,7 +136,7 @@ class LeavesForAnother(CoordinatorAdapter):
 class AnswersWhileJoining(CoordinatorAdapter):
     """During a join phase SyncGroup is answered with the previous assignment."""
 
-    def sync_fault(self, state: State, sync: Sync) -> Error | None:
+    def sync_fault(self, state: State, sync: messages.Sync) -> Error | None:
         fault = super().sync_fault(state, sync)
         return None if fault is Error.REBALANCE_IN_PROGRESS else fault
 
@@ -155,7 +145,7 @@ class AnswersWhileJoining(CoordinatorAdapter):
 class TrustsTheProtocol(CoordinatorAdapter):
     """The protocol in SyncGroup is not compared with the chosen one."""
 
-    def names_the_protocol(self, state: State, sync: Sync) -> bool:
+    def names_the_protocol(self, state: State, sync: messages.Sync) -> bool:
         return True
 
 
@@ -183,7 +173,7 @@ class KeepsTheRoundSecret(CoordinatorAdapter):
 class BeatsInAnyGeneration(CoordinatorAdapter):
     """The generation of a heartbeat is not checked."""
 
-    def heartbeat_fault(self, state: State, beat: Heartbeat) -> Error | None:
+    def heartbeat_fault(self, state: State, beat: messages.Heartbeat) -> Error | None:
         return self.fenced(state, beat.member, beat.instance)
 
 
@@ -194,7 +184,7 @@ class BeatsInAnyGeneration(CoordinatorAdapter):
 class CommitsBetweenGenerations(CoordinatorAdapter):
     """A commit is accepted while the assignment is pending."""
 
-    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+    def commit_fault(self, state: State, commit: messages.Commit) -> Error | None:
         fault = super().commit_fault(state, commit)
         return None if fault is Error.REBALANCE_IN_PROGRESS else fault
 
@@ -203,7 +193,7 @@ class CommitsBetweenGenerations(CoordinatorAdapter):
 class TakesAnybodysCommit(CoordinatorAdapter):
     """A commit without member and generation is accepted although the group has members."""
 
-    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+    def commit_fault(self, state: State, commit: messages.Commit) -> Error | None:
         return None if commit.generation < 0 and not commit.member else super().commit_fault(state, commit)
 
 
@@ -240,8 +230,10 @@ class OneTooMany(CoordinatorAdapter):
 class RecallsNoAssignments(CoordinatorAdapter):
     """Assignments are not restored from the log."""
 
-    def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, Blob, Blob]) -> Member:
-        return super().recalled_member(record, (*member[:5], EMPTY))
+    def recalled_member(
+        self, record: messages.GroupRecord, member: tuple[str, str | None, int, int, messages.Blob, messages.Blob]
+    ) -> Member:
+        return super().recalled_member(record, (*member[:5], messages.EMPTY))
 
 
 @group_mutant("generations", "generation-grows", "join a as i; elapse 3000; sync a; move; join a as i")
@@ -258,12 +250,12 @@ class AssignsUnwritten(CoordinatorAdapter):
     """A failed write of the assignment is ignored."""
 
     def assignment_failed(self, state: State, error: Error, out: Out) -> State:
-        return self.answer_parked_syncs(state._replace(phase=Phase.STABLE), Error.NONE, out)
+        return self.answer_parked_syncs(state._replace(phase=messages.Phase.STABLE), Error.NONE, out)
 
 
 @group_mutant("records", "commits-kept", "join a; elapse 3000; sync a; commit a 0; leave a; delete; fetch")
 class DeletesTheGroupAlone(CoordinatorAdapter):
     """The offsets of a deleted group are kept."""
 
-    def delete(self, state: State, delete: Delete, out: Out) -> State:
+    def delete(self, state: State, delete: messages.Delete, out: Out) -> State:
         return super().delete(state, delete, out)._replace(offsets=state.offsets)

@@ -16,6 +16,7 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.streams import ops
 from kipcheck.conformance.protocols.streams.blobs import latest, read_assignment, read_subscription
 from kipcheck.conformance.protocols.streams.model.members import (
     ENDLESS,
@@ -25,26 +26,11 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Fatal,
     SubscriptionInfo,
 )
-from kipcheck.conformance.protocols.streams.ops import (
-    OPERATIONS,
-    Applied,
-    Began,
-    Deploy,
-    Died,
-    Event,
-    Formed,
-    JoinMetadata,
-    ObservedEvent,
-    Refused,
-    Rests,
-    Sent,
-    Start,
-)
 from kipcheck.conformance.protocols.upgrade import script_trace
 from kipcheck.conformance.protocols.upgrade.ops import Ended, Restless
 
-ObservedAt: TypeAlias = script_trace.ObservedAt[ObservedEvent]
-script: Final = script_trace.script_trace(OPERATIONS)
+ObservedAt: TypeAlias = script_trace.ObservedAt[ops.ObservedEvent]
+script: Final = script_trace.script_trace(ops.OPERATIONS)
 
 FIRST_PROBED: Final = 3
 """The first metadata version with version probing: from it on a member can be asked for another version (268-48)."""
@@ -112,7 +98,7 @@ class Life:
 class Subscribed(NamedTuple):
     """A member of a generation, with the subscription that it joined with."""
 
-    joining: JoinMetadata
+    joining: ops.JoinMetadata
     life: Life | None
     """None if the process ended."""
     info: SubscriptionInfo
@@ -126,7 +112,7 @@ class Subscribed(NamedTuple):
 class Given(NamedTuple):
     """An assignment that the leader sends to a member."""
 
-    sent: Sent
+    sent: ops.Sent
     at: int
     life: Life | None
     info: AssignmentInfo | None
@@ -142,7 +128,7 @@ class Given(NamedTuple):
 class Processed(NamedTuple):
     """A member's state after it processed an assignment."""
 
-    event: Applied
+    event: ops.Applied
     at: int
     life: Life
     given: Given | None
@@ -151,7 +137,7 @@ class Processed(NamedTuple):
 class ThreadFailure(NamedTuple):
     """A thread that ended with an exception."""
 
-    event: Died
+    event: ops.Died
     at: int
     life: Life | None
 
@@ -168,7 +154,7 @@ UNREADABLE: Final = SubscriptionInfo(0)
 class Round:
     """A generation: the subscriptions of its members, their assignments and how they processed them."""
 
-    formed: Formed
+    formed: ops.Formed
     at: int
     members: tuple[Subscribed, ...]
     leader: Life | None
@@ -233,8 +219,8 @@ class ProcessEvent(NamedTuple):
 
 @dataclass(slots=True)
 class StreamsTrace:
-    deployed: Deploy = field(default_factory=Deploy)
-    events: tuple[Event | None, ...] = ()
+    deployed: ops.Deploy = field(default_factory=ops.Deploy)
+    events: tuple[ops.Event | None, ...] = ()
     """The events of all steps that were answered; None for a step that had no effect."""
     observed: list[ProcessEvent] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
@@ -242,22 +228,22 @@ class StreamsTrace:
 
     def add(self, observation: ObservedAt) -> None:
         observed = observation.seen
-        if isinstance(observed, Began):
+        if isinstance(observed, ops.Began):
             self.running[observed.member] = Life(
                 observed.member, observed.release, observed.upgrade_from, observation.step
             )
         life = self.running.get(getattr(observed, "member", ""))
         self.observed.append(ProcessEvent(observation, life))
         match observed:
-            case Formed():
+            case ops.Formed():
                 members = tuple(self._subscribed(each) for each in observed.members)
                 self.rounds.append(Round(observed, observation.step, members, self.running.get(observed.leader)))
-            case Sent() if (round := self.round(observed.generation)) is not None:
+            case ops.Sent() if (round := self.round(observed.generation)) is not None:
                 round.given.append(_given(observed, observation.step, life, round.leader))
-            case Applied() if (round := self.round(observed.generation)) is not None and life is not None:
+            case ops.Applied() if (round := self.round(observed.generation)) is not None and life is not None:
                 given = next((each for each in reversed(round.given) if each.life is life), None)
                 round.processed.append(Processed(observed, observation.step, life, given))
-            case Died() if self.rounds:
+            case ops.Died() if self.rounds:
                 self.rounds[-1].failures.append(ThreadFailure(observed, observation.step, life))
             case Ended():
                 self.running.pop(observed.member, None)
@@ -265,7 +251,7 @@ class StreamsTrace:
     def round(self, generation: int) -> Round | None:
         return next((each for each in reversed(self.rounds) if each.number == generation), None)
 
-    def _subscribed(self, joining: JoinMetadata) -> Subscribed:
+    def _subscribed(self, joining: ops.JoinMetadata) -> Subscribed:
         life = self.running.get(joining.member)
         return Subscribed(joining, life, subscription_in(joining.data, life.release if life else None))
 
@@ -278,7 +264,7 @@ def subscription_in(data: Blob, release: str | None) -> SubscriptionInfo:
         return UNREADABLE
 
 
-def _given(sent: Sent, at: int, life: Life | None, leader: Life | None) -> Given:
+def _given(sent: ops.Sent, at: int, life: Life | None, leader: Life | None) -> Given:
     if not isinstance(sent.data, bytes):
         return Given(sent, at, life, None, "the assignment has no bytes")
     try:
@@ -296,11 +282,11 @@ def streams_trace(history: History) -> StreamsTrace:
     """The group as observed in all answered steps."""
     events, observed = script(history)
     found = StreamsTrace(events=events)
-    refused = {each.step for each in observed if isinstance(each.seen, Refused)}
+    refused = {each.step for each in observed if isinstance(each.seen, ops.Refused)}
     for index, event in enumerate(events):
-        if isinstance(event, Deploy):
+        if isinstance(event, ops.Deploy):
             found.deployed = event
-        elif isinstance(event, Start) and index not in refused:
+        elif isinstance(event, ops.Start) and index not in refused:
             break  # The deployment does not change after the first start.
     for each in observed:
         found.add(each)
@@ -332,7 +318,7 @@ class Stretch(NamedTuple):
     """The generations formed in it."""
     running: tuple[Life, ...]
     """The processes that run at its end, except those that ended with an exception."""
-    rests: Rests | None
+    rests: ops.Rests | None
 
 
 def stretches(history: History) -> Iterator[Stretch]:
@@ -341,12 +327,12 @@ def stretches(history: History) -> Iterator[Stretch]:
     first = 0
     for each in found.observed:
         match each.observation.seen:
-            case Began(member) if each.life is not None:
+            case ops.Began(member) if each.life is not None:
                 running[member] = each.life
-            case Ended(member) | Died(member):
+            case Ended(member) | ops.Died(member):
                 running.pop(member, None)
-            case Rests() | Restless():
-                rests = each.observation.seen if isinstance(each.observation.seen, Rests) else None
+            case ops.Rests() | Restless():
+                rests = each.observation.seen if isinstance(each.observation.seen, ops.Rests) else None
                 inside = tuple(one for one in found.rounds if first <= one.at <= each.at)
                 yield Stretch(first, each.at, inside, tuple(running.values()), rests)
                 first = each.at + 1

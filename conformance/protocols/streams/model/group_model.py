@@ -19,6 +19,7 @@ from kipcheck.conformance.protocols.group.model.rules import Rules as BrokerRule
 from kipcheck.conformance.protocols.group.model.state import Member, State as Group
 from kipcheck.conformance.protocols.member.model.messages import Noted, UserEvent
 from kipcheck.conformance.protocols.member.ops import Poll
+from kipcheck.conformance.protocols.streams import ops
 from kipcheck.conformance.protocols.streams.model.consumer import Adopted, StreamsConsumer, Threw, memory_of
 from kipcheck.conformance.protocols.streams.model.members import (
     FUTURE,
@@ -27,23 +28,6 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Binary,
     Misconfigured,
     Settings,
-)
-from kipcheck.conformance.protocols.streams.ops import (
-    MEMBERS,
-    Applied,
-    Began,
-    Deploy,
-    Died,
-    Formed,
-    JoinMetadata,
-    ObservedEvent,
-    OwnEvent,
-    Present,
-    Refused,
-    Rests,
-    Sent,
-    ShutDown,
-    Start,
 )
 from kipcheck.conformance.protocols.upgrade.model.script_runner import (
     Run,
@@ -79,7 +63,7 @@ class Kind(NamedTuple):
 
 class State(NamedTuple):
     parts: tuple[Part, ...]
-    deployed: Deploy = Deploy()
+    deployed: ops.Deploy = ops.Deploy()
     restless: bool = False
     """The group did not come to rest once: further ``Settle`` events do not wait again."""
 
@@ -110,7 +94,7 @@ class StreamsMembers:
         binary: Callable[[Settings], Binary],
         own: str,
         future: str = FUTURE,
-        members: tuple[str, ...] = MEMBERS,
+        members: tuple[str, ...] = ops.MEMBERS,
         brokers: Coordinator | None = None,
     ) -> None:
         self.binary = binary
@@ -119,15 +103,15 @@ class StreamsMembers:
         self.brokers = brokers or Coordinator(BrokerRules.of(BROKERS), LARGE_GROUP)
         self._clusters = lru_cache(maxsize=64)(self.cluster_of)
 
-    def cluster_of(self, deployed: Deploy) -> Cluster:
+    def cluster_of(self, deployed: ops.Deploy) -> Cluster:
         brokers = NewestLeads(self.brokers.rules, self.brokers.config) if deployed.newest_leads else self.brokers
         return Cluster(brokers, self.consumers(deployed), self.members)
 
-    def consumers(self, deployed: Deploy) -> Mapping[str, StreamsConsumer]:
+    def consumers(self, deployed: ops.Deploy) -> Mapping[str, StreamsConsumer]:
         """``Kind`` as text -> its consumer, created on first access. Errors: ``Misconfigured``."""
         return Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
 
-    def settings(self, deployed: Deploy, kind: Kind) -> Settings:
+    def settings(self, deployed: ops.Deploy, kind: Kind) -> Settings:
         number = self.members.index(kind.member)
         keys = sorted({key for key, _ in deployed.tags})
         by_key = [(each, [value for key, value in deployed.tags if key == each]) for each in keys]
@@ -142,35 +126,35 @@ class StreamsMembers:
         )
 
     def initial(self) -> State:
-        return State(self._clusters(Deploy()).initial())
+        return State(self._clusters(ops.Deploy()).initial())
 
     def cluster(self, state: State) -> Cluster:
         return self._clusters(state.deployed)
 
-    def operate(self, run: Run[ObservedEvent], state: State, event: OwnEvent) -> State:
+    def operate(self, run: Run[ops.ObservedEvent], state: State, event: ops.OwnEvent) -> State:
         match event:
-            case Deploy():
+            case ops.Deploy():
                 return state._replace(deployed=event) if run.is_fresh else state
-            case Start(member, release, upgrade_from, instance):
+            case ops.Start(member, release, upgrade_from, instance):
                 self.start(run, state.deployed, Kind(member, release, upgrade_from, instance or member))
-            case ShutDown(member):
+            case ops.ShutDown(member):
                 shut_down(run, member)
             case _:
                 assert_never(event)
         return state
 
-    def start(self, run: Run[ObservedEvent], deployed: Deploy, kind: Kind) -> None:
+    def start(self, run: Run[ops.ObservedEvent], deployed: ops.Deploy, kind: Kind) -> None:
         run.crash(kind.member)
         try:
             run.cluster.consumers[str(kind)]
         except Misconfigured as why:
             settings = self.settings(deployed, kind)
-            run.observed.append(Refused(kind.member, settings.release, settings.upgrade_from, str(why)))
+            run.observed.append(ops.Refused(kind.member, settings.release, settings.upgrade_from, str(why)))
             return
         run.send_order(kind.member, Order(str(kind), tuple(sorted(deployed.topology.source_topics))))
 
 
-def shut_down(run: Run[ObservedEvent], member: str) -> None:
+def shut_down(run: Run[ops.ObservedEvent], member: str) -> None:
     """The member joins at once, with a subscription that requests the shutdown."""
     node = run.node(member)
     if node.state is None:
@@ -196,49 +180,49 @@ def process_of(instance: str) -> str:
 class StreamsObserver:
     def coordinator_events(
         self, cluster: Cluster, before: Centre, after: Centre, cause: object
-    ) -> Iterator[ObservedEvent]:
+    ) -> Iterator[ops.ObservedEvent]:
         group = after.group
         if group.generation > before.group.generation and group.members:
             metadata = tuple(
                 _join_metadata(cluster, after, each.id, each.metadata(group.protocol)) for each in group.members
             )
-            yield Formed(group.generation, member_name(after, group.leader or ""), metadata)
+            yield ops.Formed(group.generation, member_name(after, group.leader or ""), metadata)
         if isinstance(cause, From) and isinstance(cause.ask.request, Sync) and cause.ask.request.assignments:
             sync = cause.ask.request
             counts = sync.generation == before.group.generation and sync.member == before.group.leader
             for id, share in sync.assignments if counts else ():
                 assert isinstance(share, Assigned)
                 leader = member_name(after, sync.member)
-                yield Sent(sync.generation, leader, member_name(after, id), share.partitions, share.user_data)
+                yield ops.Sent(sync.generation, leader, member_name(after, id), share.partitions, share.user_data)
 
     def member_events(
         self, cluster: Cluster, index: int, before: Node, after: Node, cause: object
-    ) -> Iterator[ObservedEvent]:
+    ) -> Iterator[ops.ObservedEvent]:
         name = cluster.names[index]
         if before.state is None and after.state is not None:
             yield began(cluster, name, after)
         yield from all_callbacks(name, callbacks(cluster, index, before, cause))
 
-    def rests(self, centre: Centre, nodes: Sequence[Node]) -> ObservedEvent:
+    def rests(self, centre: Centre, nodes: Sequence[Node]) -> ops.ObservedEvent:
         ids = {each.id for each in centre.group.members}
         members = []
         for node in nodes:
             if node.state is not None and node.id in ids:
                 memory = memory_of(node.state)
                 name = Kind.parse(node.kind).member
-                members.append(Present(name, memory.used, memory.active, memory.standby, node.state.owned))
-        return Rests(centre.group.generation, tuple(members))
+                members.append(ops.Present(name, memory.used, memory.active, memory.standby, node.state.owned))
+        return ops.Rests(centre.group.generation, tuple(members))
 
 
-def streams_group_model(members: StreamsMembers) -> ScriptModel[State, OwnEvent, ObservedEvent]:
+def streams_group_model(members: StreamsMembers) -> ScriptModel[State, ops.OwnEvent, ops.ObservedEvent]:
     return ScriptModel(members, StreamsObserver())
 
 
-def began(cluster: Cluster, name: str, node: Node) -> Began:
+def began(cluster: Cluster, name: str, node: Node) -> ops.Began:
     consumer = cluster.consumers[node.kind]
     assert isinstance(consumer, StreamsConsumer)
     settings = consumer.binary.settings
-    return Began(name, settings.release, settings.upgrade_from, consumer.binary.latest, consumer.begins.used)
+    return ops.Began(name, settings.release, settings.upgrade_from, consumer.binary.latest, consumer.begins.used)
 
 
 def adopted_generation(seen: Sequence[UserEvent]) -> int:
@@ -247,28 +231,28 @@ def adopted_generation(seen: Sequence[UserEvent]) -> int:
     return next((each.generation for each in adopted if isinstance(each, Adopted)), -1)
 
 
-def all_callbacks(name: str, seen: Sequence[UserEvent]) -> Iterator[ObservedEvent]:
+def all_callbacks(name: str, seen: Sequence[UserEvent]) -> Iterator[ops.ObservedEvent]:
     generation = adopted_generation(seen)
     return (found for each in seen for found in callback_events(name, generation, each))
 
 
-def callback_events(name: str, generation: int, called: UserEvent) -> Iterator[ObservedEvent]:
+def callback_events(name: str, generation: int, called: UserEvent) -> Iterator[ops.ObservedEvent]:
     match called:
         case Noted(Adopted(at, partitions, before, result)):
             memory = result.memory
-            yield Applied(
+            yield ops.Applied(
                 name, at, partitions, before, memory.used, memory.active, memory.standby, result.applied, result.rejoin,
                 result.error,
             )  # fmt: skip
         case Noted(Threw(during, kind, why)):
-            yield Died(name, during, kind, why)
+            yield ops.Died(name, during, kind, why)
         case _ if (found := callback_event(name, generation, called)) is not None:
             yield found
 
 
-def _join_metadata(cluster: Cluster, centre: Centre, id: str, subscription: object) -> JoinMetadata:
+def _join_metadata(cluster: Cluster, centre: Centre, id: str, subscription: object) -> ops.JoinMetadata:
     assert isinstance(subscription, Subscription)
     consumer = cluster.consumers[dict(centre.kinds)[id]]
-    return JoinMetadata(
+    return ops.JoinMetadata(
         member_name(centre, id), subscription.user_data, subscription.owned, consumer.protocol == COOPERATIVE
     )

@@ -10,6 +10,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.cluster.kinds import KINDS
 from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.upgrade import ops
 from kipcheck.conformance.protocols.upgrade.invariants import upgrade_invariant
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import (
     ObservedAt,
@@ -17,23 +18,6 @@ from kipcheck.conformance.protocols.upgrade.invariants.ownership import (
     is_mixed,
     observed_events,
     trace,
-)
-from kipcheck.conformance.protocols.upgrade.ops import (
-    Assigned,
-    Counted,
-    Crash,
-    Ended,
-    Event,
-    Failed,
-    Formed,
-    Gave,
-    Joining,
-    Restart,
-    Restless,
-    Rests,
-    Roll,
-    SteppedDown,
-    Stop,
 )
 
 PLACE = 20
@@ -47,7 +31,7 @@ def in_draft(history: History) -> bool:
     return history.case.edition == KIP_429.name
 
 
-def summary(formed: Formed) -> str:
+def summary(formed: ops.Formed) -> str:
     members = ", ".join(f"{each.member} version {each.version}" for each in formed.members)
     return f"generation {formed.generation} ({members}; {formed.leader} leads)"
 
@@ -67,39 +51,39 @@ class Script:
     steps: int = 0
     """The number of steps that were processed."""
 
-    def until(self, events: Sequence[Event | None], index: int) -> None:
+    def until(self, events: Sequence[ops.Event | None], index: int) -> None:
         """Processes the steps up to that one, inclusive."""
         while self.steps <= index:
             self._apply(events[self.steps])
             self.steps += 1
 
-    def _apply(self, event: Event | None) -> None:
+    def _apply(self, event: ops.Event | None) -> None:
         match event:
-            case Roll(member, kind):
+            case ops.Roll(member, kind):
                 if member in self.kinds:
                     self.leaving.add(member)
                 self.kinds[member] = kind
                 self.lately.add(kind)
                 self.failed.discard(member)
-            case Stop(member):
+            case ops.Stop(member):
                 if member in self.kinds:
                     self.leaving.add(member)
                     self.stopped[member] = self.kinds.pop(member)
-            case Crash(member):
+            case ops.Crash(member):
                 if member in self.kinds:
                     self.stopped[member] = self.kinds.pop(member)
-            case Restart(member):
+            case ops.Restart(member):
                 if member in self.stopped and member not in self.kinds:
                     self.kinds[member] = self.stopped.pop(member)
                     self.lately.add(self.kinds[member])
                 self.failed.discard(member)
 
     def observe(self, observation: ObservedAt) -> None:
-        if isinstance(observation.seen, Ended):
+        if isinstance(observation.seen, ops.Ended):
             self.leaving.discard(observation.seen.member)
-        if isinstance(observation.seen, Failed):
+        if isinstance(observation.seen, ops.Failed):
             self.failed.add(observation.seen.member)
-        if isinstance(observation.seen, Rests):
+        if isinstance(observation.seen, ops.Rests):
             self.lately = set(self.kinds.values())
 
 
@@ -125,7 +109,7 @@ def scripted(history: History, undefined: bool = False) -> Iterator[tuple[Observ
 def eager_gives_up(history: History) -> Iterator[Violation]:
     """An eager member has given up everything before it joins."""
     for observation, owners in observed_events(history):
-        if isinstance(observation.seen, Formed):
+        if isinstance(observation.seen, ops.Formed):
             for each in observation.seen.members:
                 kept = sorted(owners.of(each.member)) if each.version == V0 else []
                 if kept:
@@ -145,17 +129,17 @@ def eager_gives_up(history: History) -> Iterator[Violation]:
 @upgrade_invariant("bounce/incremental", "429-04", "429-15", "429-19", checks=("bounce/upgrade",))
 def incremental(history: History) -> Iterator[Violation]:
     """A cooperative member revokes only partitions that an assignment took from it."""
-    last: dict[str, tuple[int, Assigned]] = {}
+    last: dict[str, tuple[int, ops.Assigned]] = {}
     versions: dict[str, int] = {}
     for observation, _, script in scripted(history):
         match observation.seen:
-            case Formed(members=members):
+            case ops.Formed(members=members):
                 versions.update((each.member, each.version) for each in members)
-            case Assigned(member):
+            case ops.Assigned(member):
                 last[member] = observation.step, observation.seen
-            case Ended(member):
+            case ops.Ended(member):
                 last.pop(member, None)
-            case Gave(member, partitions, lost=False) if member not in script.leaving and versions.get(member, V0):
+            case ops.Gave(member, partitions, lost=False) if member not in script.leaving and versions.get(member, V0):
                 at, assigned = last.get(member, (observation.step, None))
                 kept = [each for each in partitions if assigned is not None and each in assigned.partitions]
                 if assigned is not None and kept:
@@ -195,15 +179,15 @@ def mixed(history: History) -> Iterator[Violation]:
     joined: dict[str, tuple[int, frozenset[Partition]]] = {}
     for observation, owners in observed_events(history):
         match observation.seen:
-            case Formed(members=members):
+            case ops.Formed(members=members):
                 joined = {}
                 if is_mixed([each.version for each in members]):
                     joined = {each.member: (each.version, frozenset(owners.of(each.member))) for each in members}
-            case Assigned(member, _, _, error) if error and not joined and owners.generation is not None:
+            case ops.Assigned(member, _, _, error) if error and not joined and owners.generation is not None:
                 why = f"{summary(owners.generation)}: {member} gets error {error}, although the group is not mixed"
                 yield Violation(why, (owners.formed_at, observation.step), "no error", f"error {error}",
                                 shape=("mixed", "needless error"))  # fmt: skip
-            case Assigned(member, _, partitions, error) if member in joined and owners.generation is not None:
+            case ops.Assigned(member, _, partitions, error) if member in joined and owners.generation is not None:
                 version, had = joined[member]
                 where = f"{summary(owners.generation)}: {member}"
                 at = (owners.formed_at, observation.step)
@@ -236,15 +220,15 @@ def metric(history: History) -> Iterator[Violation]:
     knows: dict[str, int] = {}
     for observation, _ in observed_events(history):
         match observation.seen:
-            case Formed(members=members):
+            case ops.Formed(members=members):
                 knows.update((each.member, each.knows) for each in members)
-            case Assigned(member) if not knows.get(member):
+            case ops.Assigned(member) if not knows.get(member):
                 continue  # It cannot read the error.
-            case Assigned(member, generation, _, error) if error and member in due:
+            case ops.Assigned(member, generation, _, error) if error and member in due:
                 yield _uncounted(member, *due[member], observation.step)
-            case Assigned(member, generation, _, error) if error:
+            case ops.Assigned(member, generation, _, error) if error:
                 due[member] = observation.step, generation
-            case Counted(member, total):
+            case ops.Counted(member, total):
                 before = totals.get(member, 0)
                 if member not in due or total != before + 1:
                     why = f"the metric of {member} goes from {before} to {total} in step {observation.step + 1}"
@@ -253,10 +237,10 @@ def metric(history: History) -> Iterator[Violation]:
                     yield Violation(why, (observation.step,), "one more for each error", str(total), shape=shape)
                 due.pop(member, None)
                 totals[member] = total
-            case Ended(member):
+            case ops.Ended(member):
                 due.pop(member, None)
                 totals.pop(member, None)
-            case Rests() | Restless():
+            case ops.Rests() | ops.Restless():
                 for member, (at, generation) in due.items():
                     yield _uncounted(member, at, generation, observation.step)
                 due.clear()
@@ -284,7 +268,7 @@ def newest_leads(history: History) -> Iterator[Violation]:
     if not in_draft(history) or any(op.step.verb == "old-brokers" for op in history.ops):
         return
     for observation, _ in observed_events(history, undefined=True):
-        if isinstance(observation.seen, Formed) and observation.seen.members:
+        if isinstance(observation.seen, ops.Formed) and observation.seen.members:
             newest = max(map(_joined_version, observation.seen.members))
             leads = [
                 _joined_version(each) for each in observation.seen.members if each.member == observation.seen.leader
@@ -301,7 +285,7 @@ def newest_leads(history: History) -> Iterator[Violation]:
                 )
 
 
-def _joined_version(joining: Joining) -> tuple[int, bool]:
+def _joined_version(joining: ops.Joining) -> tuple[int, bool]:
     """The version in JoinGroup, for comparison; a member that knows only version 0 sends none and comes last."""
     return joining.version, joining.knows > V0
 
@@ -320,7 +304,7 @@ def no_probing(history: History) -> Iterator[Violation]:
     if not in_draft(history) or any(op.step.verb == "old-brokers" for op in history.ops):
         return
     for observation, _ in observed_events(history, undefined=True):
-        if isinstance(observation.seen, SteppedDown):
+        if isinstance(observation.seen, ops.SteppedDown):
             member, version = observation.seen.member, observation.seen.version
             why = f"{member} has to use metadata version {version}, and joins once more"
             yield Violation(why, (observation.step,), "one round", "a probing round", shape=("probing",))
@@ -338,13 +322,13 @@ def rests(history: History) -> Iterator[Violation]:
     since = 0
     for observation, _ in observed_events(history, undefined=True):
         match observation.seen:
-            case Formed(generation):
+            case ops.Formed(generation):
                 formed.append(generation)
-            case Restless(turns):
+            case ops.Restless(turns):
                 why = f"after {turns} turns of its members, and generations {_few(formed)}, the group is not at rest"
                 yield Violation(why, (observation.step,), "rest", "no rest", shape=("restless",))
                 return
-            case Rests():
+            case ops.Rests():
                 steps = observation.step + 1 - since
                 if len(formed) > GENERATIONS * steps:
                     why = f"{steps} steps cost the group {len(formed)} generations, {_few(formed)}"
@@ -373,12 +357,12 @@ def upgraded(history: History) -> Iterator[Violation]:
     """
     for observation, _, script in scripted(history, undefined=True):
         match observation.seen:
-            case Failed(member, error):
+            case ops.Failed(member, error):
                 common = not in_draft(history) and _has_nothing_in_common(script, member)
                 if not common:
                     why = f"{member}, a {script.kinds.get(member, 'stopped')} member, gives up with {error}"
                     yield Violation(why, (observation.step,), "in the group", error, shape=("gives up", error))
-            case Rests(generation, members):
+            case ops.Rests(generation, members):
                 there = {each.member: each.version for each in members}
                 for member, kind in sorted(script.kinds.items()):
                     wanted = KINDS[kind].version if in_draft(history) else min(KINDS[kind].version, 1)

@@ -10,24 +10,13 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.cluster.kinds import TOPICS
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.upgrade import script_trace
+from kipcheck.conformance.protocols.upgrade import ops, script_trace
 from kipcheck.conformance.protocols.upgrade.invariants import OWNERS, SERVED, upgrade_invariant
-from kipcheck.conformance.protocols.upgrade.ops import (
-    OPERATIONS,
-    Assigned,
-    Ended,
-    Formed,
-    Gave,
-    ObservedEvent,
-    PutOut,
-    Rests,
-    Took,
-)
 
 PLACE = 10
 
-ObservedAt: TypeAlias = script_trace.ObservedAt[ObservedEvent]
-trace: Final = script_trace.script_trace(OPERATIONS)
+ObservedAt: TypeAlias = script_trace.ObservedAt[ops.ObservedEvent]
+trace: Final = script_trace.script_trace(ops.OPERATIONS)
 
 # Shared computations
 
@@ -87,7 +76,7 @@ class Owners:
     """The owners of all partitions, updated with each observed event."""
 
     owned: dict[str, dict[Partition, Ownership]] = field(default_factory=dict)
-    generation: Formed | None = None
+    generation: ops.Formed | None = None
     """The last generation that was formed."""
     formed_at: int = 0
     fenced: dict[str, dict[Partition, Ownership]] = field(default_factory=dict)
@@ -95,26 +84,26 @@ class Owners:
 
     def update(self, observation: ObservedAt) -> None:
         match observation.seen:
-            case Took(member, generation, partitions):
+            case ops.Took(member, generation, partitions):
                 mine = self.owned.setdefault(member, {})
                 mine.update((each, Ownership(member, generation, observation.step)) for each in partitions)
-            case Gave(member, partitions):
+            case ops.Gave(member, partitions):
                 for owners in (self.owned, self.fenced):
                     for each in partitions:
                         owners.get(member, {}).pop(each, None)
-            case Ended(member):
+            case ops.Ended(member):
                 self.owned.pop(member, None)
                 self.fenced.pop(member, None)
-            case PutOut(member):
+            case ops.PutOut(member):
                 self.fenced.setdefault(member, {}).update(self.owned.pop(member, {}))
-            case Formed():
+            case ops.Formed():
                 self.generation, self.formed_at = observation.seen, observation.step
 
     def of(self, member: str) -> Collection[Partition]:
         return self.owned.get(member, {})
 
 
-def is_unaware(formed: Formed) -> bool:
+def is_unaware(formed: ops.Formed) -> bool:
     """Does some member use a version that the leader does not know? KIP-429 leaves the result undefined (429-06)."""
     leads = next((each for each in formed.members if each.member == formed.leader), None)
     return leads is not None and any(each.version > leads.knows for each in formed.members)
@@ -128,7 +117,7 @@ def observed_events(history: History, undefined: bool = False) -> Iterator[tuple
     """Each observed event with the owners before it; ``undefined``: also after an unaware leader has led."""
     owners = Owners()
     for observation in observations(history):
-        if isinstance(observation.seen, Formed) and is_unaware(observation.seen) and not undefined:
+        if isinstance(observation.seen, ops.Formed) and is_unaware(observation.seen) and not undefined:
             return
         yield observation, owners
         owners.update(observation)
@@ -159,7 +148,7 @@ class DoubleOwner:
 
 def double_owners(history: History, undefined: bool = False) -> Iterator[tuple[DoubleOwner, Owners]]:
     for observation, owners in observed_events(history, undefined):
-        if isinstance(observation.seen, Took):
+        if isinstance(observation.seen, ops.Took):
             taker, generation, partitions = (
                 observation.seen.member,
                 observation.seen.generation,
@@ -229,7 +218,7 @@ def skipped_path(history: History) -> Iterator[Violation]:
 def all_owned(history: History) -> Iterator[Violation]:
     """When a group that is not mixed is at rest, all subscribed partitions are read."""
     for observation, owners in observed_events(history):
-        if not isinstance(observation.seen, Rests) or is_mixed([each.version for each in observation.seen.members]):
+        if not isinstance(observation.seen, ops.Rests) or is_mixed([each.version for each in observation.seen.members]):
             continue
         members = observation.seen.members
         missing = unread([each.topics for each in members], [owners.of(each.member) for each in members])
@@ -252,7 +241,7 @@ def all_owned(history: History) -> Iterator[Violation]:
 def subscribed(history: History) -> Iterator[Violation]:
     """No member adds partitions of a topic that it does not subscribe to."""
     for observation, owners in observed_events(history):
-        if isinstance(observation.seen, Took) and owners.generation is not None:
+        if isinstance(observation.seen, ops.Took) and owners.generation is not None:
             topics: Mapping[str, tuple[str, ...]] = {each.member: each.topics for each in owners.generation.members}
             member = observation.seen.member
             foreign = unsubscribed(topics.get(member, ()), observation.seen.partitions) if member in topics else []
@@ -280,9 +269,9 @@ def lost_is_neither(history: History) -> Iterator[Violation]:
         if history.case.steps[observation.step].verb != "lose":
             continue
         match observation.seen:
-            case Took(member) | Assigned(member):
+            case ops.Took(member) | ops.Assigned(member):
                 how = "takes it for done"
-            case Gave(member) | PutOut(member):
+            case ops.Gave(member) | ops.PutOut(member):
                 how = "takes it for failed"
             case _:
                 continue

@@ -6,19 +6,10 @@ from kipcheck.conformance.core.values.history import History, Refused, Replied
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_names
 from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.upgrade import ops
 from kipcheck.conformance.protocols.upgrade.invariants import OWNERS, upgrade_invariant
 from kipcheck.conformance.protocols.upgrade.invariants.bounces import scripted
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import trace
-from kipcheck.conformance.protocols.upgrade.ops import (
-    OPERATIONS,
-    Ended,
-    Formed,
-    Restless,
-    Rests,
-    RollStreams,
-    Settle,
-    StreamsLed,
-)
 
 PLACE = 30
 
@@ -34,11 +25,11 @@ def acts(history: History) -> Iterator[Violation]:
             yield Violation(why, (op.index,), "an effect", "refused", shape=("acts", "refused"))
         if not isinstance(op.observation, Replied):
             return
-        match OPERATIONS.event_of(op.step):
-            case Settle() if not observed & {(op.index, Rests), (op.index, Restless)}:
+        match ops.OPERATIONS.event_of(op.step):
+            case ops.Settle() if not observed & {(op.index, ops.Rests), (op.index, ops.Restless)}:
                 why = f"the wait of step {op.index + 1} ends without a report of the group"
                 yield Violation(why, (op.index,), "at rest, or given up", "nothing", shape=("acts", "no end"))
-            case RollStreams(member) if (op.index, StreamsLed) not in observed:
+            case ops.RollStreams(member) if (op.index, ops.StreamsLed) not in observed:
                 why = f"{member} starts in step {op.index + 1}, and its group has no rebalance"
                 yield Violation(why, (op.index,), "a rebalance", "nothing", shape=("acts", "no rebalance"))
 
@@ -54,9 +45,9 @@ def leaves(history: History) -> Iterator[Violation]:
     knows: dict[str, int] = {}
     for observation, owners, script in scripted(history, undefined=True):
         match observation.seen:
-            case Formed(members=members):
+            case ops.Formed(members=members):
                 knows.update((each.member, each.knows) for each in members)
-            case Ended(member) if member in script.leaving and (kept := sorted(owners.of(member))):
+            case ops.Ended(member) if member in script.leaving and (kept := sorted(owners.of(member))):
                 if history.case.steps[observation.step].verb == "crash" or not knows.get(member):
                     continue
                 since = owners.owned[member][kept[0]].since

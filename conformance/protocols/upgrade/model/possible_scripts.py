@@ -9,15 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.protocols.cluster.components import Node, Part
-from kipcheck.conformance.protocols.upgrade.ops import (
-    Crash,
-    NeedsProcess,
-    OldBrokers,
-    Restart,
-    Settle,
-    StartsProcess,
-    Stop,
-)
+from kipcheck.conformance.protocols.upgrade import ops
 
 ScriptEvent: TypeAlias = Any
 """An event of a script, of whatever members."""
@@ -60,34 +52,34 @@ class Processes:
     def broken(self, event: ScriptEvent) -> tuple[Rule, str] | None:
         """The rule that the event breaks, and why."""
         match event:
-            case Restart(member) if member not in self.started:
+            case ops.Restart(member) if member not in self.started:
                 return STARTED_BEFORE, f"{member} was not."
-            case Stop(member) if member not in self.running:
+            case ops.Stop(member) if member not in self.running:
                 return NEEDS_A_PROCESS, f"That of {member} does not."
-            case NeedsProcess(member) if member not in self.running | self.leaving:
+            case ops.NeedsProcess(member) if member not in self.running | self.leaving:
                 return NEEDS_A_PROCESS, f"That of {member} does not."
-            case OldBrokers() if self.started:
+            case ops.OldBrokers() if self.started:
                 return BROKERS_FIRST, f"{min(self.started)} was started."
         return None
 
     def after(self, event: ScriptEvent) -> "Processes":
         match event:
-            case StartsProcess(member):
+            case ops.StartsProcess(member):
                 one = frozenset({member})
                 return Processes(self.running | one, self.leaving - one, self.started | one)
-            case Crash(member):
+            case ops.Crash(member):
                 one = frozenset({member})
                 return replace(self, running=self.running - one, leaving=self.leaving - one)
-            case Stop(member):
+            case ops.Stop(member):
                 one = frozenset({member})
                 return replace(self, running=self.running - one, leaving=self.leaving | one)
-            case Settle():
+            case ops.Settle():
                 return replace(self, leaving=frozenset())
         return self
 
     def possible(self, event: ScriptEvent) -> ScriptEvent:
         """The event if it can happen, else the group comes to rest."""
-        return event if self.broken(event) is None else Settle()
+        return event if self.broken(event) is None else ops.Settle()
 
 
 def impossible_events(events: Iterable[ScriptEvent]) -> Iterator[tuple[int, Rule, str]]:

@@ -27,21 +27,7 @@ from kipcheck.conformance.protocols.group.model.state import session
 from kipcheck.conformance.protocols.member.model.messages import UserEvent
 from kipcheck.conformance.protocols.member.model.state import Pause, Phase
 from kipcheck.conformance.protocols.member.ops import Given, Lost, Revoked
-from kipcheck.conformance.protocols.upgrade.ops import (
-    Crash,
-    Ended,
-    EventOfAnyGroup,
-    Expire,
-    Fault,
-    Gave,
-    Lose,
-    Move,
-    PutOut,
-    Restart,
-    Restless,
-    Settle,
-    Took,
-)
+from kipcheck.conformance.protocols.upgrade import ops
 
 MAX_TURNS: Final = 80
 """Limit of turns of all members until the group must be at rest."""
@@ -111,15 +97,15 @@ def owner(id: str) -> str:
     return id.rstrip("0123456789")
 
 
-def callback_event(name: str, generation: int, called: UserEvent) -> Took | Gave | None:
+def callback_event(name: str, generation: int, called: UserEvent) -> ops.Took | ops.Gave | None:
     """A callback that returned, if it changed what the member owns."""
     match called:
         case Revoked(partitions) if partitions:
-            return Gave(name, partitions)
+            return ops.Gave(name, partitions)
         case Lost(partitions) if partitions:
-            return Gave(name, partitions, lost=True)
+            return ops.Gave(name, partitions, lost=True)
         case Given(partitions) if partitions:
-            return Took(name, generation, partitions)
+            return ops.Took(name, generation, partitions)
     return None
 
 
@@ -142,7 +128,7 @@ class Run(Generic[W]):
         self.observer = observer
         self.members = tuple(cluster.names[1:])
         self.parts: list[Part] = list(parts)
-        self.observed: list[W | EventOfAnyGroup] = []
+        self.observed: list[W | ops.EventOfAnyGroup] = []
 
     def index(self, member: str) -> int:
         return self.cluster.names.index(member)
@@ -162,13 +148,13 @@ class Run(Generic[W]):
         before, after = step.before, step.did.part
         if isinstance(before, Centre):
             assert isinstance(after, Centre)
-            self.observed += map(PutOut, evicted(before, after, step.cause))
+            self.observed += map(ops.PutOut, evicted(before, after, step.cause))
             self.observed += self.observer.coordinator_events(self.cluster, before, after, step.cause)
             return
         assert isinstance(before, Node) and isinstance(after, Node)
         self.observed += self.observer.member_events(self.cluster, step.index, before, after, step.cause)
         if before.state is not None and after.state is None:
-            self.observed.append(Ended(self.cluster.names[step.index]))
+            self.observed.append(ops.Ended(self.cluster.names[step.index]))
 
     @property
     def is_fresh(self) -> bool:
@@ -217,19 +203,19 @@ class Run(Generic[W]):
         self.move(member, "crashes")
         self.starts(member, False)
 
-    def apply_fault(self, event: Fault) -> None:
+    def apply_fault(self, event: ops.Fault) -> None:
         match event:
-            case Crash(member):
+            case ops.Crash(member):
                 self.crash(member)
-            case Restart(member):
+            case ops.Restart(member):
                 self.restart(member)
-            case Lose(member):
+            case ops.Lose(member):
                 self.move(member, "breaks")
-            case Expire(member):
+            case ops.Expire(member):
                 self.expire(self.node(member).id)
-            case Move(member, moves):
+            case ops.Move(member, moves):
                 self.move_on(member, moves)
-            case Settle():
+            case ops.Settle():
                 self.settle()
             case _:
                 assert_never(event)
@@ -254,9 +240,11 @@ class Run(Generic[W]):
             tries = set() if rests else self.refused()
             if not tries:
                 nodes = [self.node(each) for each in self.members]
-                self.observed.append(self.observer.rests(self.coordinator_part, nodes) if rests else Restless(turns))
+                self.observed.append(
+                    self.observer.rests(self.coordinator_part, nodes) if rests else ops.Restless(turns)
+                )
                 return
-        self.observed.append(Restless(turns))
+        self.observed.append(ops.Restless(turns))
 
     def refused(self) -> set[str]:
         return {each for each in self.members if self.is_refused(each)}
@@ -305,13 +293,13 @@ class ScriptModel(Generic[S, E, W]):
     def initial(self) -> S:
         return self.members.initial()
 
-    def step(self, state: S, event: E | Fault, /) -> Transition[S, W | EventOfAnyGroup]:
-        if isinstance(event, Settle) and state.restless:
-            return Transition(state, (Restless(0),))
+    def step(self, state: S, event: E | ops.Fault, /) -> Transition[S, W | ops.EventOfAnyGroup]:
+        if isinstance(event, ops.Settle) and state.restless:
+            return Transition(state, (ops.Restless(0),))
         run = Run(self.members.cluster(state), self.observer, state.parts)
-        if isinstance(event, Fault):
+        if isinstance(event, ops.Fault):
             run.apply_fault(event)
         else:
             state = self.members.operate(run, state, event)
-        restless = state.restless or any(isinstance(each, Restless) for each in run.observed)
+        restless = state.restless or any(isinstance(each, ops.Restless) for each in run.observed)
         return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.observed))
