@@ -35,17 +35,15 @@ GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
 
 
 class Member(NamedTuple):
+    """A member of a reconciled group: partitions are assigned to it."""
+
     id: str
     topics: tuple[str, ...]
     epoch: int = 0
-    """``AWAY``: it left for a while, and its instance keeps the assignment."""
     previous: int = 0
-    """The previous epoch, which a client uses that did not get the last answer."""
     assigned: terms.Partitions = ()
     pending: terms.Partitions = ()
-    """Partitions that it must revoke, and has not confirmed as revoked."""
     waiting: bool = False
-    """It waits for partitions that other members must revoke."""
     silent_ms: int = 0
     revoking_ms: int = 0
     instance: str | None = None

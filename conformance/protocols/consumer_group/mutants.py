@@ -13,7 +13,7 @@ from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 
-class Playing(MachineMutant, ConsumerGroup):
+class MutantCoordinator(MachineMutant, ConsumerGroup):
     """The reference machine as an adapter, with overridable decisions. It computes target assignments at once."""
 
     operations = OPERATIONS
@@ -32,17 +32,17 @@ AFTER_ROUNDS = f"join a on t none; join b on t none; pass 1000; {4 * 'beat a tol
 
 
 @ownership("one-owner", "join a on t none; join b on t none; beat a told; beat b told")
-class GivesWhatIsPending(defects.FreesWhatIsPending, Playing):
+class GivesWhatIsPending(defects.FreesWhatIsPending, MutantCoordinator):
     """A partition that a member has to revoke counts as free at once."""
 
 
 @ownership("one-owner", "join a on t none; join b on t none")
-class GivesWhatIsOwned(defects.FreesWhatIsAssigned, Playing):
+class GivesWhatIsOwned(defects.FreesWhatIsAssigned, MutantCoordinator):
     """A partition goes to its new owner before the old one is asked to revoke it."""
 
 
 @ownership("one-owner", "beat a on t,u told; beat a on t told; beat a; beat b on t,u told")
-class TakesSilenceForConsent(Playing):
+class TakesSilenceForConsent(MutantCoordinator):
     """A heartbeat without owned partitions acknowledges the revocation."""
 
     def has_revoked(self, member: Member, owned: terms.Partitions | None) -> bool:
@@ -50,7 +50,7 @@ class TakesSilenceForConsent(Playing):
 
 
 @ownership("co-subscription", "beat a on t,u told; join b on t none; beat a told; beat a told; beat b told")
-class GivesAnyTopic(Playing):
+class GivesAnyTopic(MutantCoordinator):
     """Partitions are assigned without regard to subscriptions."""
 
     def may_have(self, topics: frozenset[str], partition: Partition) -> bool:
@@ -58,7 +58,7 @@ class GivesAnyTopic(Playing):
 
 
 @ownership("settles", AFTER_ROUNDS)
-class ForgetsWhoWaits(Playing):
+class ForgetsWhoWaits(MutantCoordinator):
     """A member that waits for a partition counts as settled."""
 
     def computed(self, state: State, member: Member, owned: terms.Partitions | None, epoch: int) -> Member:
@@ -66,7 +66,7 @@ class ForgetsWhoWaits(Playing):
 
 
 @ownership("settles", f"beat a on t told; beat b on t told; leave a told; pass 1000{5 * '; beat b told'}")
-class KeepsTheTarget(Playing):
+class KeepsTheTarget(MutantCoordinator):
     """When a member leaves, its partitions stay reserved for it."""
 
     def without(self, state: State, id: str) -> State:
@@ -74,7 +74,7 @@ class KeepsTheTarget(Playing):
 
 
 @ownership("settles", AFTER_ROUNDS)
-class WaitsForSilence(Playing):
+class WaitsForSilence(MutantCoordinator):
     """A revocation is accepted only when the member owns no partition at all."""
 
     def has_revoked(self, member: Member, owned: terms.Partitions | None) -> bool:
@@ -85,7 +85,7 @@ class WaitsForSilence(Playing):
 
 
 @epochs("epochs-rise", "beat a on t told; beat b on t told; leave b told; beat a told")
-class CountsDown(Playing):
+class CountsDown(MutantCoordinator):
     """A leaving member resets the group epoch."""
 
     def without(self, state: State, id: str) -> State:
@@ -94,7 +94,7 @@ class CountsDown(Playing):
 
 
 @epochs("group-epoch-rises", "beat a on t told; beat a on t,u told; beat b on t told")
-class BeginsAgain(Playing):
+class BeginsAgain(MutantCoordinator):
     """A member that joins gets epoch 1."""
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
@@ -108,7 +108,7 @@ class BeginsAgain(Playing):
 
 
 @epochs("answers-leaving", "beat a on t told; beat a-2 told")
-class AnswersTheGroupsEpoch(Playing):
+class AnswersTheGroupsEpoch(MutantCoordinator):
     """A member that leaves gets the epoch of the remaining group."""
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
@@ -121,7 +121,7 @@ class AnswersTheGroupsEpoch(Playing):
 
 
 @epochs("answers-leaving", "beat a on t told as i; away a told as i")
-class LeavesForGood(Playing):
+class LeavesForGood(MutantCoordinator):
     """A member that leaves for a while gets the answer of one that leaves for good."""
 
     def leaving_epoch(self, epoch: int) -> int:
@@ -129,12 +129,12 @@ class LeavesForGood(Playing):
 
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat a+1 told")
-class BelievesNewerEpochs(defects.TakesNewerEpochs, Playing):
+class BelievesNewerEpochs(defects.TakesNewerEpochs, MutantCoordinator):
     """Only epochs that are too old are fenced, not those that are too new."""
 
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat b on t told; leave a told; beat b told; beat b-1")
-class BelievesOldEpochs(Playing):
+class BelievesOldEpochs(MutantCoordinator):
     """The previous epoch is accepted whatever the member owns."""
 
     def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
@@ -142,7 +142,7 @@ class BelievesOldEpochs(Playing):
 
 
 @epochs("stale-epoch-fenced", "beat a+1 told")
-class BelievesStrangers(Playing):
+class BelievesStrangers(MutantCoordinator):
     """A heartbeat of a member that never joined is accepted."""
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
@@ -152,7 +152,7 @@ class BelievesStrangers(Playing):
 
 
 @epochs("repetition-taken", "beat a on t told; beat a on t,u told; beat a-1 told")
-class KnowsNoRepetition(Playing):
+class KnowsNoRepetition(MutantCoordinator):
     """A member that repeats its previous epoch after a lost response is fenced."""
 
     def is_stale(self, member: Member, epoch: int, owned: terms.Partitions | None) -> bool:
@@ -160,7 +160,7 @@ class KnowsNoRepetition(Playing):
 
 
 @epochs("names-the-fault", "beat a told")
-class JoinsWithoutTopics(Playing):
+class JoinsWithoutTopics(MutantCoordinator):
     """A member may join without a subscription."""
 
     def invalid(self, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
@@ -168,7 +168,7 @@ class JoinsWithoutTopics(Playing):
 
 
 @epochs("names-the-fault", "leave a told")
-class FencesWithoutAGroup(Playing):
+class FencesWithoutAGroup(MutantCoordinator):
     """A heartbeat to a group that does not exist is fenced."""
 
     def fault(self, state: State, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
@@ -177,7 +177,7 @@ class FencesWithoutAGroup(Playing):
 
 
 @epochs("names-the-fault", "beat a on t told by custom")
-class TakesAnyAssignor(Playing):
+class TakesAnyAssignor(MutantCoordinator):
     """A member may ask for an assignor that the broker does not have."""
 
     def invalid(self, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
@@ -185,7 +185,7 @@ class TakesAnyAssignor(Playing):
 
 
 @epochs("names-the-fault", "beat a told like [")
-class TakesAnyRegex(Playing):
+class TakesAnyRegex(MutantCoordinator):
     """A member may subscribe to an invalid regular expression."""
 
     def unfit(self, state: State, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
@@ -193,7 +193,7 @@ class TakesAnyRegex(Playing):
 
 
 @epochs("names-the-fault", "beat a on t told without group")
-class TakesEmptyIds(Playing):
+class TakesEmptyIds(MutantCoordinator):
     """A heartbeat with an empty id is accepted."""
 
     def invalid(self, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
@@ -201,12 +201,12 @@ class TakesEmptyIds(Playing):
 
 
 @epochs("silent-are-fenced", "beat a on t told; pass 45000; beat a told")
-class NeverExpires(defects.EndsNoSession, Playing):
+class NeverExpires(defects.EndsNoSession, MutantCoordinator):
     """The session of a member never ends."""
 
 
 @epochs("silent-are-fenced", "beat a on t told; pass 1000; beat a told")
-class ExpiresAtOnce(Playing):
+class ExpiresAtOnce(MutantCoordinator):
     """A member is removed after one second of silence."""
 
     def is_late(self, member: Member) -> bool:
@@ -214,7 +214,7 @@ class ExpiresAtOnce(Playing):
 
 
 @epochs("late-revokers-are-fenced", "beat a on t told; beat b on t told; beat a told; pass 30000; beat a told")
-class WaitsForEver(Playing):
+class WaitsForEver(MutantCoordinator):
     """A member that does not revoke its partitions in time is not fenced."""
 
     def is_late(self, member: Member) -> bool:
@@ -225,12 +225,12 @@ class WaitsForEver(Playing):
 
 
 @epochs("one-holder", "beat a on t told as i; beat b on t told as i")
-class ReplacesLiveInstances(defects.ReleasesEveryInstance, Playing):
+class ReplacesLiveInstances(defects.ReleasesEveryInstance, MutantCoordinator):
     """A process that joins as an instance replaces the one that is there."""
 
 
 @epochs("one-holder", "beat a on t told as i; beat b on t told; beat b told as i")
-class FencesNoInstance(Playing):
+class FencesNoInstance(MutantCoordinator):
     """A member may use the instance id of another one."""
 
     def fault(self, state: State, beat: Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
@@ -241,7 +241,7 @@ class FencesNoInstance(Playing):
 
 
 @ownership("kept-while-away", "beat a on t told as i; away a told as i; beat b on t told")
-class FreesWhatIsAway(Playing):
+class FreesWhatIsAway(MutantCoordinator):
     """No member owns the partitions of a member that left for a while."""
 
     def away(self, state: State, id: str) -> State:
@@ -249,7 +249,7 @@ class FreesWhatIsAway(Playing):
 
 
 @ownership("gets-it-back", "beat a on t told as i; away a told as i; beat a on t told as i")
-class ForgetsInstances(Playing):
+class ForgetsInstances(MutantCoordinator):
     """An instance that comes back begins with nothing."""
 
     def replaced(self, state: State, beat: Beat) -> State:
@@ -259,7 +259,7 @@ class ForgetsInstances(Playing):
 
 
 @ownership("takeover-without-rebalance", ...)
-class RebalancesForSuccessors(Playing):
+class RebalancesForSuccessors(MutantCoordinator):
     """A process that takes the place of a static member counts as a new member."""
 
     def replaced(self, state: State, beat: Beat) -> State:
@@ -268,7 +268,7 @@ class RebalancesForSuccessors(Playing):
 
 
 @ownership("regex-is-followed", ...)
-class IgnoresRegexes(Playing):
+class IgnoresRegexes(MutantCoordinator):
     """A regular expression matches no topic."""
 
     def topics_of(self, state: State, member: Member) -> frozenset[str]:
@@ -276,7 +276,7 @@ class IgnoresRegexes(Playing):
 
 
 @epochs("admits-members", "join a on t none; join b on t none")
-class AdmitsOneMember(Playing):
+class AdmitsOneMember(MutantCoordinator):
     """A group with a member is full."""
 
     def is_full(self, state: State, id: str, instance: str | None) -> bool:
@@ -284,5 +284,5 @@ class AdmitsOneMember(Playing):
 
 
 @epochs("admits-members", "join a on t none; beat a told")
-class FencesCurrentEpochs(defects.FencesTheCurrentEpoch, Playing):
+class FencesCurrentEpochs(defects.FencesTheCurrentEpoch, MutantCoordinator):
     """A member is fenced when it sends the epoch that it has."""

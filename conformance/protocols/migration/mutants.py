@@ -14,7 +14,7 @@ from kipcheck.conformance.protocols.migration.state import Client, State
 from kipcheck.conformance.protocols.reconciled import model as reconciled, terms
 
 
-class Playing(MachineMutant, MixedGroup):
+class MutantCoordinator(MachineMutant, MixedGroup):
     """The reference machine as an adapter, with overridable decisions. It computes target assignments at once."""
 
     operations = OPERATIONS
@@ -28,7 +28,7 @@ defect = mutants_of(MEMBERS, OPERATIONS.machine)
 
 
 @defect("upgrades", ...)
-class StaysClassic(Playing):
+class StaysClassic(MutantCoordinator):
     """A classic group stays one."""
 
     def may_upgrade(self, state: State) -> bool:
@@ -36,7 +36,7 @@ class StaysClassic(Playing):
 
 
 @defect("epoch-continues", ...)
-class BeginsBelowTheGeneration(Playing):
+class BeginsBelowTheGeneration(MutantCoordinator):
     """An upgraded group begins with epoch 0."""
 
     def first_epoch(self, former: object) -> int:
@@ -44,7 +44,7 @@ class BeginsBelowTheGeneration(Playing):
 
 
 @defect("one-owner", ...)
-class ForgetsClassicOwners(Playing):
+class ForgetsClassicOwners(MutantCoordinator):
     """The partitions of classic members are free when their group is upgraded."""
 
     def upgraded(self, state: State) -> tuple[State, str | None]:
@@ -54,7 +54,7 @@ class ForgetsClassicOwners(Playing):
 
 
 @defect("one-owner", ...)
-class TakesAnyJoinForConsent(Playing):
+class TakesAnyJoinForConsent(MutantCoordinator):
     """A member of the classic protocol that joins again has given up what it should."""
 
     def reconciled(
@@ -64,7 +64,7 @@ class TakesAnyJoinForConsent(Playing):
 
 
 @defect("behind-rejoins", ...)
-class TellsNobodyToJoin(Playing):
+class TellsNobodyToJoin(MutantCoordinator):
     """A member of the classic protocol is not asked to join again."""
 
     def must_rejoin(self, state: State, member: consumer.Member) -> bool:
@@ -72,7 +72,7 @@ class TellsNobodyToJoin(Playing):
 
 
 @defect("no-leader", ...)
-class NamesALeader(Playing):
+class NamesALeader(MutantCoordinator):
     """A member of the classic protocol leads a consumer group."""
 
     def join_answer(self, member: consumer.Member) -> Received:
@@ -80,7 +80,7 @@ class NamesALeader(Playing):
 
 
 @defect("old-generation", ...)
-class TakesAnyGeneration(Playing):
+class TakesAnyGeneration(MutantCoordinator):
     """A heartbeat of an earlier generation counts."""
 
     def is_stale(self, member: consumer.Member, generation: int) -> bool:
@@ -88,7 +88,7 @@ class TakesAnyGeneration(Playing):
 
 
 @defect("generations-rise", ...)
-class RestartsGenerations(Playing):
+class RestartsGenerations(MutantCoordinator):
     """A downgraded group begins with generation 1."""
 
     def first_generation(self, group: consumer.State) -> int:
@@ -96,7 +96,7 @@ class RestartsGenerations(Playing):
 
 
 @defect("asks-for-ids", ...)
-class AdmitsWithoutIds(Playing):
+class AdmitsWithoutIds(MutantCoordinator):
     """A client without an id becomes a member at once, whatever the version of its request."""
 
     def must_ask(self, client: Client, join: ClassicJoin) -> bool:
@@ -104,7 +104,7 @@ class AdmitsWithoutIds(Playing):
 
 
 @defect("asks-for-ids", ...)
-class ForgetsGivenIds(Playing):
+class ForgetsGivenIds(MutantCoordinator):
     """Only the ids of members are known."""
 
     def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
@@ -113,7 +113,7 @@ class ForgetsGivenIds(Playing):
 
 
 @defect("takes-over", ...)
-class KeepsInstances(Playing):
+class KeepsInstances(MutantCoordinator):
     """A client of the classic protocol gets an instance only when the former member has left for a while."""
 
     def may_replace(self, holder: consumer.Member) -> bool:
@@ -121,7 +121,7 @@ class KeepsInstances(Playing):
 
 
 @defect("takes-over", ...)
-class KeepsInstancesOfClassicMembers(Playing):
+class KeepsInstancesOfClassicMembers(MutantCoordinator):
     """A consumer does not get the instance of a member of the classic protocol."""
 
     def released(self, state: State, beat: Beat) -> consumer.State:
@@ -129,7 +129,7 @@ class KeepsInstancesOfClassicMembers(Playing):
 
 
 @defect("fences-former", ...)
-class KeepsFormerMembers(Playing):
+class KeepsFormerMembers(MutantCoordinator):
     """The former member with an instance id remains a member."""
 
     def is_same(self, holder: consumer.Member, client: Client) -> bool:
@@ -140,14 +140,14 @@ class KeepsFormerMembers(Playing):
 
 
 @defect("one-owner-after-takeover", ...)
-class AssignsUnreleased(Playing):
+class AssignsUnreleased(MutantCoordinator):
     """A group that a static member makes a classic one is stable at once."""
 
     assigns_unreleased = True
 
 
 @defect("takeover-without-rebalance", ...)
-class RebalancesForClassicSuccessors(Playing):
+class RebalancesForClassicSuccessors(MutantCoordinator):
     """A client of the classic protocol that takes over an instance counts as a new member."""
 
     def replaced(self, group: consumer.State, former: consumer.Member, beat: Beat) -> consumer.State:
@@ -159,7 +159,7 @@ class RebalancesForClassicSuccessors(Playing):
 
 
 @defect("operator-removes", ...)
-class KeepsConsumersOfOperators(Playing):
+class KeepsConsumersOfOperators(MutantCoordinator):
     """An operator removes members of the classic protocol only."""
 
     def dismissed(self, state: State, remove: ClassicRemove, number: int) -> State:
@@ -170,7 +170,7 @@ class KeepsConsumersOfOperators(Playing):
 
 
 @defect("operator-removes", ...)
-class AnswersOperatorsOnly(Playing):
+class AnswersOperatorsOnly(MutantCoordinator):
     """A member that an operator removes stays a member of a consumer group."""
 
     def dismissed(self, state: State, remove: ClassicRemove, number: int) -> State:
@@ -179,7 +179,7 @@ class AnswersOperatorsOnly(Playing):
 
 
 @defect("size-limit", ...)
-class AdmitsClassicMembersBeyondTheLimit(Playing):
+class AdmitsClassicMembersBeyondTheLimit(MutantCoordinator):
     """Clients of the classic protocol join a full consumer group."""
 
     def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
@@ -189,7 +189,7 @@ class AdmitsClassicMembersBeyondTheLimit(Playing):
 
 
 @defect("size-limit", ...)
-class CountsConsumersOnly(Playing):
+class CountsConsumersOnly(MutantCoordinator):
     """Members of the classic protocol do not count for a consumer that joins."""
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
@@ -198,7 +198,7 @@ class CountsConsumersOnly(Playing):
 
 
 @defect("successor-fits", ...)
-class CountsPredecessors(Playing):
+class CountsPredecessors(MutantCoordinator):
     """A full group refuses the successor of a static member."""
 
     def __init__(self) -> None:
@@ -210,7 +210,7 @@ class CountsPredecessors(Playing):
 
 
 @defect("downgrades", ...)
-class StaysAConsumerGroup(Playing):
+class StaysAConsumerGroup(MutantCoordinator):
     """The group stays a consumer group without members of that protocol."""
 
     def may_downgrade(self, state: State, leaving: str) -> bool:
@@ -218,7 +218,7 @@ class StaysAConsumerGroup(Playing):
 
 
 @defect("admits-members", ...)
-class KeepsOutClassicClients(Playing):
+class KeepsOutClassicClients(MutantCoordinator):
     """A consumer group takes no new client of the classic protocol."""
 
     def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
@@ -227,7 +227,7 @@ class KeepsOutClassicClients(Playing):
 
 
 @defect("admits-members", ...)
-class KeepsOutConsumers(Playing):
+class KeepsOutConsumers(MutantCoordinator):
     """A consumer group with members of the classic protocol takes no new consumer."""
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:

@@ -1,11 +1,11 @@
 """Coordinators of KIP-932 groups with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
 from kipcheck.conformance.protocols.share_group.model import Member, ShareGroup, State
 from kipcheck.conformance.protocols.share_group.ops import OPERATIONS, Action, Beat
@@ -19,11 +19,7 @@ class MutantCoordinator(MachineMutant, ShareGroup):
     rules = Rules.of(since("kip-932"))
 
 
-Made = TypeVar("Made", bound=type[MutantCoordinator])
-
-
-def membership(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("share-group/membership", f"share-group/{invariant}", OPERATIONS.machine, None, least)
+membership = mutants_of("share-group/membership", OPERATIONS.machine)
 
 
 @membership("epochs-rise", "beat a on t; beat b on t; beat a; leave b; beat a")
@@ -68,7 +64,7 @@ class LeavesSharersIdle(MutantCoordinator):
             taken.update(partitions)
 
 
-@membership("stale-epoch-fenced", "beat a on t; beat a-2")
+@membership("stale-epoch-fenced", "beat a on t; beat a on u; beat a on t; beat a-2")
 class TakesAnyShareEpoch(MutantCoordinator):
     """The epoch of a member is not compared."""
 

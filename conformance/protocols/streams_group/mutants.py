@@ -15,7 +15,7 @@ from kipcheck.conformance.protocols.streams_group.state import Member, Owned, St
 from kipcheck.conformance.protocols.streams_group.topology import REPARTITIONED, STATEFUL
 
 
-class Playing(MachineMutant, model.StreamsGroup):
+class MutantCoordinator(MachineMutant, model.StreamsGroup):
     """The reference machine as an adapter, with overridable decisions."""
 
     operations = ops.OPERATIONS
@@ -34,17 +34,17 @@ described = mutants_of(DESCRIBE, ops.OPERATIONS.machine)
 
 
 @tasks("one-owner", ...)
-class GivesRunningTasks(defects.FreesWhatIsAssigned, Playing):
+class GivesRunningTasks(defects.FreesWhatIsAssigned, MutantCoordinator):
     """A task goes to its new owner before the old one is asked to revoke it."""
 
 
 @tasks("revoked-first", ...)
-class GivesTasksBeingRevoked(defects.FreesWhatIsPending, Playing):
+class GivesTasksBeingRevoked(defects.FreesWhatIsPending, MutantCoordinator):
     """A task that a member has to revoke counts as free at once."""
 
 
 @tasks("revoked-first", ...)
-class TakesOmittedTasksForRevoked(Playing):
+class TakesOmittedTasksForRevoked(MutantCoordinator):
     """A heartbeat without owned tasks confirms the revocation."""
 
     def has_revoked(self, member: Member, owned: Owned) -> bool:
@@ -52,7 +52,7 @@ class TakesOmittedTasksForRevoked(Playing):
 
 
 @tasks("known-tasks", ...)
-class GivesOneTaskTooMany(Playing):
+class GivesOneTaskTooMany(MutantCoordinator):
     """The first subtopology has one task more than its topic has partitions."""
 
     def shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
@@ -63,7 +63,7 @@ class GivesOneTaskTooMany(Playing):
 
 
 @tasks("joins-get-tasks", ...)
-class AnswersOnlyChanges(Playing):
+class AnswersOnlyChanges(MutantCoordinator):
     """The answer to a member that joins again has tasks only if they changed."""
 
     def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
@@ -72,7 +72,7 @@ class AnswersOnlyChanges(Playing):
 
 
 @tasks("missing-topics-reported", ...)
-class HidesMissingTopics(Playing):
+class HidesMissingTopics(MutantCoordinator):
     """The status does not say that a source topic is missing."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class HidesMissingTopics(Playing):
 
 
 @tasks("wrong-partitions-reported", ...)
-class HidesWrongPartitions(Playing):
+class HidesWrongPartitions(MutantCoordinator):
     """The status does not say that a changelog has a wrong number of partitions."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class HidesWrongPartitions(Playing):
 
 
 @tasks("internal-topics-created", ...)
-class HidesMissingInternalTopics(Playing):
+class HidesMissingInternalTopics(MutantCoordinator):
     """The status does not say that internal topics are missing."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class HidesMissingInternalTopics(Playing):
 
 
 @tasks("internal-topics-created", ...)
-class CreatesTopicsOfOnePartition(Playing):
+class CreatesTopicsOfOnePartition(MutantCoordinator):
     """Internal topics are created with one partition."""
 
     def creates(self, missing: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
@@ -104,7 +104,7 @@ class CreatesTopicsOfOnePartition(Playing):
 
 
 @tasks("internal-topics-created", ...)
-class CreatesNoRepartitionTopics(Playing):
+class CreatesNoRepartitionTopics(MutantCoordinator):
     """Only changelogs are created."""
 
     def creates(self, missing: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
@@ -112,7 +112,7 @@ class CreatesNoRepartitionTopics(Playing):
 
 
 @tasks("away-keeps-tasks", ...)
-class ReleasesTasksOfTheAway(Playing):
+class ReleasesTasksOfTheAway(MutantCoordinator):
     """The tasks of a static member that leaves for a while are free."""
 
     def away(self, state: State, id: str) -> State:
@@ -122,7 +122,7 @@ class ReleasesTasksOfTheAway(Playing):
 
 
 @tasks("standby-elsewhere", ...)
-class StandsByItself(Playing):
+class StandsByItself(MutantCoordinator):
     """The member that runs a task gets its standby."""
 
     def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
@@ -133,7 +133,7 @@ class StandsByItself(Playing):
 
 
 @tasks("standby-elsewhere", ...)
-class StandsByWithoutChangelogs(Playing):
+class StandsByWithoutChangelogs(MutantCoordinator):
     """Tasks without a changelog have standby tasks, too."""
 
     def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
@@ -142,7 +142,7 @@ class StandsByWithoutChangelogs(Playing):
 
 
 @tasks("no-warm-up-unasked", ...)
-class WarmsUpStandbys(Playing):
+class WarmsUpStandbys(MutantCoordinator):
     """Each standby task is a warm-up task as well."""
 
     def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
@@ -153,7 +153,7 @@ class WarmsUpStandbys(Playing):
 
 
 @epochs("epochs-rise", ...)
-class BeginsAnewWithoutALeaver(Playing):
+class BeginsAnewWithoutALeaver(MutantCoordinator):
     """The epoch of the group begins again when one of several members leaves."""
 
     def without(self, state: State, id: str) -> State:
@@ -162,7 +162,7 @@ class BeginsAnewWithoutALeaver(Playing):
 
 
 @epochs("answers-leaving", ...)
-class AnswersLeaversWithTheGroup(Playing):
+class AnswersLeaversWithTheGroup(MutantCoordinator):
     """A member that leaves gets the epoch of the remaining group."""
 
     def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
@@ -172,7 +172,7 @@ class AnswersLeaversWithTheGroup(Playing):
 
 
 @epochs("answers-leaving", ...)
-class AnswersTheAwayAsLeavers(Playing):
+class AnswersTheAwayAsLeavers(MutantCoordinator):
     """A static member that leaves for a while gets epoch -1."""
 
     def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
@@ -180,12 +180,12 @@ class AnswersTheAwayAsLeavers(Playing):
 
 
 @epochs("stale-epoch-fenced", ...)
-class BelievesHigherEpochs(defects.TakesNewerEpochs, Playing):
+class BelievesHigherEpochs(defects.TakesNewerEpochs, MutantCoordinator):
     """Only epochs that are too old are fenced, not those that are too new."""
 
 
 @epochs("stale-epoch-fenced", ...)
-class BelievesAnyOldEpoch(Playing):
+class BelievesAnyOldEpoch(MutantCoordinator):
     """An older epoch is accepted whatever the member owns."""
 
     def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
@@ -193,7 +193,7 @@ class BelievesAnyOldEpoch(Playing):
 
 
 @epochs("repetition-taken", ...)
-class KnowsNoLostAnswers(Playing):
+class KnowsNoLostAnswers(MutantCoordinator):
     """A member that repeats its previous epoch after a lost response is fenced."""
 
     def is_stale(self, member: Member, epoch: int, owned: Owned) -> bool:
@@ -201,7 +201,7 @@ class KnowsNoLostAnswers(Playing):
 
 
 @epochs("strangers-refused", ...)
-class FencesStrangers(Playing):
+class FencesStrangers(MutantCoordinator):
     """A client that is no member is fenced."""
 
     def fault(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
@@ -210,7 +210,7 @@ class FencesStrangers(Playing):
 
 
 @epochs("invalid-refused", ...)
-class NeedsNoTimeout(Playing):
+class NeedsNoTimeout(MutantCoordinator):
     """A member may join without a rebalance timeout."""
 
     def invalid(self, beat: ops.Beat, epoch: int, owned: ops.Tasks | None) -> str | None:
@@ -218,7 +218,7 @@ class NeedsNoTimeout(Playing):
 
 
 @epochs("invalid-refused", ...)
-class TakesSizedChangelogs(Playing):
+class TakesSizedChangelogs(MutantCoordinator):
     """A topology may state the number of partitions of a changelog."""
 
     def invalid(self, beat: ops.Beat, epoch: int, owned: ops.Tasks | None) -> str | None:
@@ -226,7 +226,7 @@ class TakesSizedChangelogs(Playing):
 
 
 @epochs("invalid-refused", ...)
-class TakesAnyTask(Playing):
+class TakesAnyTask(MutantCoordinator):
     """A member may own a task that does not exist."""
 
     def is_possible(self, state: State, owned: ops.Tasks | None) -> bool:
@@ -234,7 +234,7 @@ class TakesAnyTask(Playing):
 
 
 @epochs("one-type", ...)
-class AdmitsConsumers(Playing):
+class AdmitsConsumers(MutantCoordinator):
     """A consumer may join a streams group."""
 
     def admits_consumers(self, state: State) -> bool:
@@ -242,7 +242,7 @@ class AdmitsConsumers(Playing):
 
 
 @epochs("one-type", ...)
-class TurnsConsumerGroups(Playing):
+class TurnsConsumerGroups(MutantCoordinator):
     """A consumer group becomes a streams group when a member joins that."""
 
     def fault(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
@@ -251,12 +251,12 @@ class TurnsConsumerGroups(Playing):
 
 
 @epochs("silent-are-removed", ...)
-class KeepsSilentMembers(defects.EndsNoSession, Playing):
+class KeepsSilentMembers(defects.EndsNoSession, MutantCoordinator):
     """The session of a member never ends."""
 
 
 @epochs("silent-are-removed", ...)
-class EndsSessionsEarly(Playing):
+class EndsSessionsEarly(MutantCoordinator):
     """A session ends after a third of its time."""
 
     def is_late(self, member: Member) -> bool:
@@ -264,7 +264,7 @@ class EndsSessionsEarly(Playing):
 
 
 @epochs("silent-are-removed", ...)
-class DescribesForHeartbeats(Playing):
+class DescribesForHeartbeats(MutantCoordinator):
     """A describe extends the sessions of all members."""
 
     def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
@@ -275,12 +275,12 @@ class DescribesForHeartbeats(Playing):
 
 
 @epochs("one-member-an-instance", ...)
-class ReleasesInstances(defects.ReleasesEveryInstance, Playing):
+class ReleasesInstances(defects.ReleasesEveryInstance, MutantCoordinator):
     """A process that joins as an instance replaces the member that has it."""
 
 
 @epochs("one-member-an-instance", ...)
-class IgnoresInstances(Playing):
+class IgnoresInstances(MutantCoordinator):
     """A member may state the instance id of another one."""
 
     def holds(self, holder: Member, client: str) -> bool:
@@ -291,7 +291,7 @@ class IgnoresInstances(Playing):
 
 
 @epochs("stale-topology-reported", ...)
-class HidesStaleTopologies(Playing):
+class HidesStaleTopologies(MutantCoordinator):
     """The status does not say that the topology of a member is old."""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
@@ -299,7 +299,7 @@ class HidesStaleTopologies(Playing):
 
 
 @epochs("one-topology", ...)
-class ComparesTopologyEpochsOnly(Playing):
+class ComparesTopologyEpochsOnly(MutantCoordinator):
     """A member may join with another topology of the same epoch."""
 
     def may_run(self, state: State, beat: ops.Beat) -> bool:
@@ -307,7 +307,7 @@ class ComparesTopologyEpochsOnly(Playing):
 
 
 @epochs("no-update-yet", ...)
-class TakesNewerTopologies(Playing):
+class TakesNewerTopologies(MutantCoordinator):
     """A member may join with a topology of a newer epoch."""
 
     def may_run(self, state: State, beat: ops.Beat) -> bool:
@@ -318,7 +318,7 @@ class TakesNewerTopologies(Playing):
 
 
 @described("describes-members", ...)
-class DescribesTargets(Playing):
+class DescribesTargets(MutantCoordinator):
     """The description of a member has its target in place of its tasks."""
 
     def described_member(self, state: State, member: Member) -> ops.DescribedMember:
@@ -327,7 +327,7 @@ class DescribesTargets(Playing):
 
 
 @described("describes-members", ...)
-class DescribesTheGroupsTopologyEpoch(Playing):
+class DescribesTheGroupsTopologyEpoch(MutantCoordinator):
     """The description of a member has the topology epoch of the group."""
 
     def described_member(self, state: State, member: Member) -> ops.DescribedMember:
@@ -335,7 +335,7 @@ class DescribesTheGroupsTopologyEpoch(Playing):
 
 
 @described("describes-members", ...)
-class KeepsTheAwayForever(Playing):
+class KeepsTheAwayForever(MutantCoordinator):
     """The session of a static member that left for a while never ends."""
 
     def is_late(self, member: Member) -> bool:
@@ -343,7 +343,7 @@ class KeepsTheAwayForever(Playing):
 
 
 @described("describes-topology", ...)
-class DescribesTheLastTopology(Playing):
+class DescribesTheLastTopology(MutantCoordinator):
     """A member that joins with an old topology replaces that of the group."""
 
     def joined(self, state: State, beat: ops.Beat) -> State:
@@ -352,7 +352,7 @@ class DescribesTheLastTopology(Playing):
 
 
 @described("empty-without-members", ...)
-class NeverEmpty(Playing):
+class NeverEmpty(MutantCoordinator):
     """A group without members is described as stable."""
 
     def phase(self, state: State) -> str:
@@ -361,7 +361,7 @@ class NeverEmpty(Playing):
 
 
 @described("group-epoch-rises", ...)
-class ForgetsItsEpoch(Playing):
+class ForgetsItsEpoch(MutantCoordinator):
     """The epoch of the group begins again when the last member leaves."""
 
     def without(self, state: State, id: str) -> State:
@@ -370,7 +370,7 @@ class ForgetsItsEpoch(Playing):
 
 
 @described("group-epoch-rises", ...)
-class DescribesTheNextEpoch(Playing):
+class DescribesTheNextEpoch(MutantCoordinator):
     """The assignment epoch of a description is ahead of the group's."""
 
     def described(self, state: State) -> ops.Action:
@@ -379,7 +379,7 @@ class DescribesTheNextEpoch(Playing):
 
 
 @described("stable-is-complete", ...)
-class StableTooSoon(Playing):
+class StableTooSoon(MutantCoordinator):
     """A group is described as stable while members revoke tasks, or wait for them."""
 
     def phase(self, state: State) -> str:
@@ -388,7 +388,7 @@ class StableTooSoon(Playing):
 
 
 @described("stable-is-complete", ...)
-class LosesTasksOfTheSilent(Playing):
+class LosesTasksOfTheSilent(MutantCoordinator):
     """No target assignment is computed when a silent member is removed."""
 
     def passed(self, state: State, ms: int) -> State:
@@ -397,7 +397,7 @@ class LosesTasksOfTheSilent(Playing):
 
 
 @described("stable-is-complete", ...)
-class StandsByNothing(Playing):
+class StandsByNothing(MutantCoordinator):
     """There are no standby tasks."""
 
     def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
@@ -405,7 +405,7 @@ class StandsByNothing(Playing):
 
 
 @described("describes-members", ...)
-class HidesStandbys(Playing):
+class HidesStandbys(MutantCoordinator):
     """The description of a member has no standby tasks."""
 
     def described_member(self, state: State, member: Member) -> ops.DescribedMember:
@@ -413,7 +413,7 @@ class HidesStandbys(Playing):
 
 
 @described("revokes-before-its-epoch", ...)
-class RaisesEpochsTooSoon(Playing):
+class RaisesEpochsTooSoon(MutantCoordinator):
     """A member gets the epoch of the target assignment while it has tasks to revoke."""
 
     def computed(self, state: State, member: Member, owned: Owned, epoch: int) -> Member:
@@ -421,7 +421,7 @@ class RaisesEpochsTooSoon(Playing):
 
 
 @described("not-ready-without-topics", ...)
-class ReadyWithoutTopics(Playing):
+class ReadyWithoutTopics(MutantCoordinator):
     """A group whose source topics are missing is described as stable."""
 
     def phase(self, state: State) -> str:
@@ -429,7 +429,7 @@ class ReadyWithoutTopics(Playing):
 
 
 @epochs("admits-members", ...)
-class AdmitsNoSecondProcess(Playing):
+class AdmitsNoSecondProcess(MutantCoordinator):
     """A group with a member takes no other one."""
 
     def fault(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
@@ -438,12 +438,12 @@ class AdmitsNoSecondProcess(Playing):
 
 
 @epochs("admits-members", ...)
-class FencesOwnEpochs(defects.FencesTheCurrentEpoch, Playing):
+class FencesOwnEpochs(defects.FencesTheCurrentEpoch, MutantCoordinator):
     """A member is fenced when it sends the epoch that it has."""
 
 
 @described("describes", ...)
-class DescribesNothing(Playing):
+class DescribesNothing(MutantCoordinator):
     """A describe finds no group."""
 
     def described(self, state: State) -> ops.Action:

@@ -17,16 +17,15 @@ class Owned(NamedTuple):
 
 
 class Member(NamedTuple):
+    """A member of a reconciled group: ``assigned`` and ``pending`` are active tasks."""
+
     id: str
     topology_epoch: int
     epoch: int = 0
     previous: int = 0
-    """The previous epoch, which a client uses that did not get the last answer."""
     assigned: Tasks = ()
     pending: Tasks = ()
-    """Tasks that it must revoke, and has not confirmed as revoked."""
     waiting: bool = False
-    """It waits for tasks that other members must revoke."""
     silent_ms: int = 0
     revoking_ms: int = 0
     standby: Tasks = ()
