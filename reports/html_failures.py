@@ -2,15 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kipcheck.conformance.core.ledger import (
-    BrokenRequirement,
-    ByteRow,
-    BytesExhibit,
-    Exhibit,
-    Failure,
-    SequenceExhibit,
-    TableExhibit,
-)
+from kipcheck.conformance.core import ledger as records
 from kipcheck.reports import links
 from kipcheck.reports.campaigns import first
 from kipcheck.reports.diagram import sequence
@@ -23,17 +15,17 @@ LONG = 400
 """Longer texts are abridged, and expanded on demand."""
 
 
-def listed(failure: Failure) -> str:
+def listed(failure: records.Failure) -> str:
     """KNOWN, or the word for its grade."""
     return KNOWN if failure.known else WORDS[failure.grade]
 
 
-def brief(failure: Failure) -> str:
+def brief(failure: records.Failure) -> str:
     """Why it is wrong, in a line."""
     return failure.why.partition("\n")[0]
 
 
-def details(found: Summary, failure: Failure, remedy: str, is_titled: bool) -> Iterator[Child]:
+def details(found: Summary, failure: records.Failure, remedy: str, is_titled: bool) -> Iterator[Child]:
     """All about a failure.
 
     ``remedy``: how to fix it, as it stands above; ``is_titled``: the first line of why it is wrong stands there too.
@@ -42,7 +34,7 @@ def details(found: Summary, failure: Failure, remedy: str, is_titled: bool) -> I
         yield _listed(failure)
     yield tag("p", failure.why.partition("\n")[2].strip() if is_titled else failure.why, class_="because")
     yield _versus(failure)
-    if failure.steps and not any(isinstance(each, SequenceExhibit) for each in failure.exhibits):
+    if failure.steps and not any(isinstance(each, records.SequenceExhibit) for each in failure.exhibits):
         yield tag("h4", "Steps"), tag("ol", _steps(failure), class_="steps")
     yield [_exhibit(each) for each in failure.exhibits]
     if failure.fix and failure.fix != remedy:
@@ -58,7 +50,7 @@ def details(found: Summary, failure: Failure, remedy: str, is_titled: bool) -> I
         yield tag("p", tag("span", (tag("span", each) for each in failure.tags), class_="tags"))
 
 
-def _listed(failure: Failure) -> Safe:
+def _listed(failure: records.Failure) -> Safe:
     """The entry of a list of known deviations, with a link to its discussion."""
     entry = failure.known or failure.beyond or failure.changed
     assert entry is not None
@@ -69,7 +61,7 @@ def _listed(failure: Failure) -> Safe:
     return tag("p", tag("b", "Listed: "), before, links.document(address) if found else None, after, at)
 
 
-def _clause(found: Summary, requirement: BrokenRequirement) -> Safe:
+def _clause(found: Summary, requirement: records.BrokenRequirement) -> Safe:
     about = found.header.requirements.get(requirement.id)
     means = about.means if about is not None else None
     name = tag("summary", tag("b", requirement.id), " ", requirement.clause)
@@ -77,7 +69,7 @@ def _clause(found: Summary, requirement: BrokenRequirement) -> Safe:
     return tag("li", tag("details", name, tag("p", requirement.text), plainly, class_="more"))
 
 
-def _versus(failure: Failure) -> Child:
+def _versus(failure: records.Failure) -> Child:
     """Expected and observed, side by side, and the field that differs."""
     if not failure.expected and not failure.observed:
         return None
@@ -91,7 +83,7 @@ def _versus(failure: Failure) -> Child:
     return tag("dl", boxes, class_="versus"), tag("p", f"at {', '.join(at)}", class_="hint") if at else None
 
 
-def _where(failure: Failure) -> Child:
+def _where(failure: records.Failure) -> Child:
     if not failure.case_id:
         return f"About {where(failure)}."
     filed = f"failures/{failure.id}.json"
@@ -102,7 +94,7 @@ def _where(failure: Failure) -> Child:
     return text, tag("code", failure.case_id), ", in ", tag("a", filed, href=filed), smaller
 
 
-def _steps(failure: Failure) -> Iterator[Safe]:
+def _steps(failure: records.Failure) -> Iterator[Safe]:
     several = len(failure.steps) > 1
     for number, step in enumerate(failure.steps):
         what, given = operation(step)
@@ -123,21 +115,21 @@ def _long(text: str, whole: Safe | None = None) -> Child:
 # ---- exhibits
 
 
-def _exhibit(exhibit: Exhibit) -> Child:
-    if isinstance(exhibit, BytesExhibit):
+def _exhibit(exhibit: records.Exhibit) -> Child:
+    if isinstance(exhibit, records.BytesExhibit):
         return _bytes(exhibit.rows) if exhibit.rows else None
-    if isinstance(exhibit, TableExhibit):
+    if isinstance(exhibit, records.TableExhibit):
         return _table(exhibit)
-    if isinstance(exhibit, SequenceExhibit):
+    if isinstance(exhibit, records.SequenceExhibit):
         return tag("h4", "What happened"), sequence(exhibit.steps)
     return None
 
 
-def _bytes(rows: Sequence[ByteRow]) -> Child:
+def _bytes(rows: Sequence[records.ByteRow]) -> Child:
     low, high = around(rows)
     head = tag("tr", (tag("th", name, scope="col") for name in ("", "offset", "bytes", "field", "type", "value")))
 
-    def shown(fields: Sequence[ByteRow]) -> Iterator[Safe]:
+    def shown(fields: Sequence[records.ByteRow]) -> Iterator[Safe]:
         for row in fields:
             yield tag(
                 "tr",
@@ -150,11 +142,11 @@ def _bytes(rows: Sequence[ByteRow]) -> Child:
                 class_="guilty" if row.guilty else None,
             )
 
-    def part(fields: Sequence[ByteRow]) -> Safe:
+    def part(fields: Sequence[records.ByteRow]) -> Safe:
         inner = tag("table", tag("thead", head), tag("tbody", shown(fields)), class_="exhibit")
         return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label="Bytes, a row for each field")
 
-    def aside(fields: Sequence[ByteRow], where: str) -> Safe | None:
+    def aside(fields: Sequence[records.ByteRow], where: str) -> Safe | None:
         title = tag("summary", f"{some(len(fields), 'field')} {where}")
         return tag("details", title, part(fields), class_="more") if fields else None
 
@@ -170,7 +162,7 @@ def _brief(text: str) -> str:
     return text if len(text) <= LONG else f"{text[:LONG]}… ({len(text):,} characters)"
 
 
-def _table(exhibit: TableExhibit) -> Child:
+def _table(exhibit: records.TableExhibit) -> Child:
     head = tag("tr", (tag("th", name, scope="col") for name in ("", *exhibit.columns)))
     rows = (
         tag(

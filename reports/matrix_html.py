@@ -5,26 +5,13 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.ledger import Json
+from kipcheck.reports import matrix
 from kipcheck.reports.markup import Child, Safe, joined, link, tag
-from kipcheck.reports.matrix import (
-    BROKEN,
-    BY,
-    CONDITIONAL,
-    DRAFT,
-    EXIT_MEANS,
-    HISTORIES,
-    IN_WORDS,
-    NOT_COVERED,
-    UNKNOWN,
-    WORKS,
-    Matrix,
-    Table,
-)
 from kipcheck.reports.page import page
 from kipcheck.reports.phrases import some
 
 TONES: Final = {"ok": "pass", "breaks": "fail", "refused": "warn", "skipped": "skip"}
-ANSWERED: Final = {WORKS: "pass", CONDITIONAL: "warn", BROKEN: "fail", UNKNOWN: "skip"}
+ANSWERED: Final = {matrix.WORKS: "pass", matrix.CONDITIONAL: "warn", matrix.BROKEN: "fail", matrix.UNKNOWN: "skip"}
 FIX, STAR, UNLIKE, KNOWN = "★", "☆", "≠", "≈"
 """Signs in a cell: needs the back-ported fix; starred in the KIP without need; unlike its prediction; known to be."""
 FIX_MEANS: Final = "needs the back-ported fix of KAFKA-6054 in the release that it goes to, which 0.10.1 never got"
@@ -33,7 +20,7 @@ Content: TypeAlias = Callable[[str, str], Safe]
 ALONE: Final = {"ok": "works", "breaks": "breaks", "refused": "is refused", None: "makes no prediction"}
 
 
-def html(found: Matrix) -> str:
+def html(found: matrix.Matrix) -> str:
     sections = list(_sections(found))
     return page(
         f"kipcheck matrix: {found.verdict}",
@@ -41,7 +28,7 @@ def html(found: Matrix) -> str:
         tag("header", _header(found)),
         tag("main", _nav(sections), (tag("section", part, id=id) for id, _, part in sections)),
         tag("footer", tag("p", "Made by kipcheck ", found.found["kipcheck"], ". The histories are in ",
-                          tag("code", f"{HISTORIES}/"), " beside this page.")),
+                          tag("code", f"{matrix.HISTORIES}/"), " beside this page.")),
     )  # fmt: skip
 
 
@@ -50,15 +37,15 @@ def _nav(sections: Sequence[tuple[str, str, Safe]]) -> Safe:
     return tag("nav", tag("ul", items), aria_label="Parts of this page")
 
 
-def _header(found: Matrix) -> Iterator[Safe]:
+def _header(found: matrix.Matrix) -> Iterator[Safe]:
     """The answers come first; whether they were predicted is in small print."""
     yield tag("h1", tag("b", "kipcheck matrix "), "upgrades of Kafka Streams, run with its released jars")
     if found.is_small and found.answers:
         yield from map(_answer, found.answers)
     else:
         yield tag("div", tag("p", found.head, class_="say"), class_=f"outcome {ANSWERED[found.result]}")
-    yield tag("p", NOT_COVERED, class_="hint")
-    predicted = f"{_sentence(found.verdict)}. {found.counted}. {_sentence(found.predicted)}. {EXIT_MEANS}"
+    yield tag("p", matrix.NOT_COVERED, class_="hint")
+    predicted = f"{_sentence(found.verdict)}. {found.counted}. {_sentence(found.predicted)}. {matrix.EXIT_MEANS}"
     yield tag("p", predicted, class_="small")
     if (seconds := found.found.get("seconds")) is not None:
         cached = found.found["counts"]["cached"]
@@ -72,7 +59,12 @@ def _sentence(text: str) -> str:
 
 def _answer(answer: Json) -> Safe:
     more = (
-        tag("li", tag("span", IN_WORDS[each["result"]], class_=f"word {ANSWERED[each['result']]}"), " ", each["text"])
+        tag(
+            "li",
+            tag("span", matrix.IN_WORDS[each["result"]], class_=f"word {ANSWERED[each['result']]}"),
+            " ",
+            each["text"],
+        )
         for each in answer["more"]
     )
     lines = answer["configuration"]
@@ -89,7 +81,7 @@ def _place(answer: Json) -> str:
     return f"answer-{answer['from']}-{answer['to']}"
 
 
-def _sections(found: Matrix) -> Iterator[tuple[str, str, Safe]]:
+def _sections(found: matrix.Matrix) -> Iterator[tuple[str, str, Safe]]:
     """Id, name and what is shown."""
     if found.differing:
         yield "unlike", "Unlike predictions", _listed("Unlike what was predicted", found.differing)
@@ -114,7 +106,7 @@ def _sections(found: Matrix) -> Iterator[tuple[str, str, Safe]]:
 # ---- tables
 
 
-def _answers(found: Matrix) -> Iterator[Safe]:
+def _answers(found: matrix.Matrix) -> Iterator[Safe]:
     """A table of all pairs, then the answers in words, by the release before the upgrade."""
     by_pair = {(each["from"], each["to"]): each for each in found.answers}
     rows, columns = found.sides_of(by_pair)
@@ -139,7 +131,7 @@ def _answers(found: Matrix) -> Iterator[Safe]:
         yield tag("details", tag("summary", f"From {old}: {some(len(answers), 'answer')}"), inner)
 
 
-def _small_table(found: Matrix) -> Safe:
+def _small_table(found: matrix.Matrix) -> Safe:
     """One table for few pairs: a row for each scenario, a column for each pair."""
 
     def content(scenario: str, pair: tuple[str, str]) -> Safe:
@@ -179,7 +171,7 @@ def _legend() -> Safe:
     return joined(tag("p", hint, class_="hint"), tag("dl", rows, class_="versus signs"))
 
 
-def _kip(found: Matrix) -> Safe:
+def _kip(found: matrix.Matrix) -> Safe:
     cells = found.of_the_kip
     rows, columns = found.sides_of(cells)
 
@@ -197,11 +189,11 @@ def _kip(found: Matrix) -> Safe:
     return joined(
         tag("h2", "KIP-268's own table"),
         tag("p", hint, class_="hint"),
-        _grid(found, rows, columns, content, "KIP-268's own table", DRAFT),
+        _grid(found, rows, columns, content, "KIP-268's own table", matrix.DRAFT),
     )
 
 
-def _table(found: Matrix, table: Table) -> Safe:
+def _table(found: matrix.Matrix, table: matrix.Table) -> Safe:
     def content(old: str, new: str) -> Safe:
         cell = found.cell(table.scenario, old, new)
         if cell is not None:
@@ -218,7 +210,7 @@ def _table(found: Matrix, table: Table) -> Safe:
     )
 
 
-def _counted(found: Matrix, scenario: str) -> str:
+def _counted(found: matrix.Matrix, scenario: str) -> str:
     verdicts = [each["verdict"] for each in found.cells if each["scenario"] == scenario]
     words = {"ok": "ok", "breaks": "break", "refused": "refused"}
     counts = (f"{verdicts.count(each)} {word}" for each, word in words.items() if each in verdicts)
@@ -226,7 +218,7 @@ def _counted(found: Matrix, scenario: str) -> str:
 
 
 def _grid(
-    found: Matrix,
+    found: matrix.Matrix,
     rows: Sequence[str],
     columns: Sequence[str],
     content: Content,
@@ -276,13 +268,13 @@ def _word(verdict: str) -> Safe:
 
 
 def _history(cell: Json) -> str:
-    return f"{HISTORIES}/{cell['case']}.html"
+    return f"{matrix.HISTORIES}/{cell['case']}.html"
 
 
 # ---- in words
 
 
-def _broken(found: Matrix) -> Safe:
+def _broken(found: matrix.Matrix) -> Safe:
     return joined(
         tag("h2", "Broken requirements"),
         tag("p", "Each requirement with the cells that break it, one of them in detail.", class_="hint"),
@@ -290,7 +282,7 @@ def _broken(found: Matrix) -> Safe:
     )
 
 
-def _by_requirement(found: Matrix, id: str, cells: Sequence[Json]) -> Safe:
+def _by_requirement(found: matrix.Matrix, id: str, cells: Sequence[Json]) -> Safe:
     about = found.found["requirements"].get(id, {})
     verdicts = sorted({each["verdict"] for each in cells})
     title = (
@@ -341,12 +333,12 @@ def _row(cell: Json) -> Safe:
         "tr",
         tag("th", name, scope="row"),
         tag("td", _word(cell["verdict"]), " ", tag("span", cell["requirement"] or "", class_="id")),
-        tag("td", cell["predicted"] or "nothing", tag("p", f"by {BY[cell['rule']]}", class_="small")),
+        tag("td", cell["predicted"] or "nothing", tag("p", f"by {matrix.BY[cell['rule']]}", class_="small")),
         tag("td", cell["reason"] or "no failure", why),
     )
 
 
-def _stale(found: Matrix) -> Safe:
+def _stale(found: matrix.Matrix) -> Safe:
     rows = (
         tag("li", tag("b", f"{each['from']} to {each['to']}, {each['scenario']}"), f": {each['why']}")
         for each in found.found["stale"]
@@ -354,7 +346,7 @@ def _stale(found: Matrix) -> Safe:
     return joined(tag("h2", "Known deviations that no longer occur"), tag("ul", rows, class_="list"))
 
 
-def _predictions(found: Matrix) -> Safe:
+def _predictions(found: matrix.Matrix) -> Safe:
     alone = found.text_alone
     predicted = [each for each in ALONE if any(pair[0] == each for pair in alone)]
     verdicts = ("ok", "breaks", "refused")

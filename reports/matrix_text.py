@@ -6,20 +6,8 @@ from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.ledger import Json
 from kipcheck.conformance.core.values.untrusted_text import harmless, one_line
+from kipcheck.reports import matrix
 from kipcheck.reports.markdown import fenced, plain
-from kipcheck.reports.matrix import (
-    BROKEN,
-    BY,
-    CONDITIONAL,
-    DRAFT,
-    EXIT_MEANS,
-    IN_WORDS,
-    NOT_COVERED,
-    UNKNOWN,
-    WORKS,
-    Matrix,
-    Table,
-)
 from kipcheck.reports.phrases import some
 
 WIDTH: Final = 110
@@ -31,7 +19,7 @@ WORDS: Final = (
     "ok 2: works, at rest after two rebalances at most; breaks: a requirement is violated, or a member dies; "
     "refused: a configuration error; !: unlike its prediction"
 )
-ADVICE: Final = {"bounce": "1", "two-bounce": "2", CONDITIONAL: "c", BROKEN: "X", UNKNOWN: "?"}
+ADVICE: Final = {"bounce": "1", "two-bounce": "2", matrix.CONDITIONAL: "c", matrix.BROKEN: "X", matrix.UNKNOWN: "?"}
 """By the way that works, or by the result."""
 ADVICE_MEANS: Final = (
     "1, 2: one rolling bounce, or two with upgrade.from, work, also if a member fails meanwhile; c: works under a "
@@ -41,11 +29,11 @@ MOST: Final = 60
 """The most cells that are listed one by one."""
 STARS: Final = "*: needs the back-ported fix of KAFKA-6054, which 0.10.1 never got"
 MARKS: Final = {"ok": "✅ ok", "breaks": "❌ breaks", "refused": "⛔ refused"}
-ANSWERED: Final = {WORKS: "✅", CONDITIONAL: "⚠️", BROKEN: "❌", UNKNOWN: "❔"}
+ANSWERED: Final = {matrix.WORKS: "✅", matrix.CONDITIONAL: "⚠️", matrix.BROKEN: "❌", matrix.UNKNOWN: "❔"}
 Sign: TypeAlias = Callable[[str, str], str]
 
 
-def text(found: Matrix) -> str:
+def text(found: matrix.Matrix) -> str:
     lines = [*_answers(found), ""]
     lines += [*_small_table(found), ""] if found.is_small else _tables(found)
     lines += _cells("UNLIKE", found.differing)
@@ -54,13 +42,13 @@ def text(found: Matrix) -> str:
     for each in found.found["stale"]:
         lines += _wrapped("stale", f"{each['from']} to {each['to']}, {each['scenario']}: {each['why']}")
     at = "" if found.page is None else f"; {found.page}"
-    lines += ["", *textwrap.wrap(NOT_COVERED, WIDTH), found.counted, found.predicted]
-    lines += textwrap.wrap(EXIT_MEANS, WIDTH) if found.exit == 0 and found.result != WORKS else []
+    lines += ["", *textwrap.wrap(matrix.NOT_COVERED, WIDTH), found.counted, found.predicted]
+    lines += textwrap.wrap(matrix.EXIT_MEANS, WIDTH) if found.exit == 0 and found.result != matrix.WORKS else []
     lines.append(f"{found.verdict}{at}")
     return harmless("\n".join(map(one_line, lines))) + "\n"
 
 
-def _answers(found: Matrix) -> Iterator[str]:
+def _answers(found: matrix.Matrix) -> Iterator[str]:
     """The answers of few pairs in words, those of many as a table."""
     yield from textwrap.wrap(found.head, WIDTH)
     if not found.is_small:
@@ -73,17 +61,17 @@ def _answers(found: Matrix) -> Iterator[str]:
         if len(found.answers) > 1:
             yield from ("", *textwrap.wrap(each["text"], WIDTH))
         for sentence in each["more"]:
-            yield from _wrapped(IN_WORDS[sentence["result"]], sentence["text"])
+            yield from _wrapped(matrix.IN_WORDS[sentence["result"]], sentence["text"])
         if each["configuration"]:
             yield from ("", *(f"  {line}" for line in each["configuration"]))
 
 
 def _advised(answer: Json) -> str:
-    found: str = answer["way"] if answer["result"] == WORKS and answer["way"] else answer["result"]
+    found: str = answer["way"] if answer["result"] == matrix.WORKS and answer["way"] else answer["result"]
     return found
 
 
-def _small_table(found: Matrix) -> Iterator[str]:
+def _small_table(found: matrix.Matrix) -> Iterator[str]:
     """A row for each scenario, a column for each pair."""
     if not found.pairs:
         return
@@ -103,10 +91,10 @@ def _small_table(found: Matrix) -> Iterator[str]:
         )
 
 
-def _tables(found: Matrix) -> Iterator[str]:
+def _tables(found: matrix.Matrix) -> Iterator[str]:
     if found.of_the_kip:
         rows, columns = found.sides_of(found.of_the_kip)
-        names = tuple(DRAFT.get(each, each) for each in columns)
+        names = tuple(matrix.DRAFT.get(each, each) for each in columns)
         grid = _grid(rows, names, _in_the_kip(found, columns))
         yield from ("KIP-268's own table (its 1.2 is 2.0)", *grid, f"  {STARS}", "")
     for table in found.tables:
@@ -114,7 +102,7 @@ def _tables(found: Matrix) -> Iterator[str]:
     yield from (*textwrap.wrap(SIGNS, WIDTH, initial_indent="  ", subsequent_indent="  "), "")
 
 
-def sign(found: Matrix, scenario: str, old: str, new: str) -> str:
+def sign(found: matrix.Matrix, scenario: str, old: str, new: str) -> str:
     """Of a cell, three letters at most."""
     cell = found.cell(scenario, old, new)
     if cell is None:
@@ -124,8 +112,8 @@ def sign(found: Matrix, scenario: str, old: str, new: str) -> str:
     return f"{text}!" if cell["differs"] else text
 
 
-def _in_the_kip(found: Matrix, columns: Sequence[str]) -> Sign:
-    called = {DRAFT.get(each, each): each for each in columns}
+def _in_the_kip(found: matrix.Matrix, columns: Sequence[str]) -> Sign:
+    called = {matrix.DRAFT.get(each, each): each for each in columns}
 
     def content(old: str, new: str) -> str:
         cell = found.of_the_kip.get((old, called[new]))
@@ -136,7 +124,7 @@ def _in_the_kip(found: Matrix, columns: Sequence[str]) -> Sign:
     return content
 
 
-def _table(found: Matrix, table: Table) -> list[str]:
+def _table(found: matrix.Matrix, table: matrix.Table) -> list[str]:
     return _grid(table.rows, table.columns, lambda old, new: sign(found, table.scenario, old, new))
 
 
@@ -154,7 +142,7 @@ def _grid(rows: Sequence[str], columns: Sequence[str], content: Sign) -> list[st
     return lines
 
 
-def _broken(found: Matrix, id: str, cells: Sequence[Json]) -> Iterator[str]:
+def _broken(found: matrix.Matrix, id: str, cells: Sequence[Json]) -> Iterator[str]:
     about = found.found["requirements"].get(id, {})
     yield from _wrapped(id or "?", f"{some(len(cells), 'cell')}: {about.get('clause', '')}: {about.get('text', '')}")
     first = cells[0]
@@ -166,7 +154,7 @@ def _cells(word: str, cells: Sequence[Json]) -> Iterator[str]:
     for each in cells[:MOST]:
         yield f"{word} {each['from']} to {each['to']}, {each['scenario']}"
         yield from _wrapped("found", f"{each['verdict']} {each['requirement'] or ''} {each['reason'] or ''}")
-        yield from _wrapped("predicted", f"{each['predicted']}, by {BY[each['rule']]}")
+        yield from _wrapped("predicted", f"{each['predicted']}, by {matrix.BY[each['rule']]}")
         yield f"  {'again':<9} {each['play']}"
     if len(cells) > MOST:
         yield f"{word}: {len(cells) - MOST} more are in matrix.json"
@@ -177,9 +165,9 @@ def _wrapped(label: str, text: str) -> list[str]:
     return [f"  {label:<9} {lines[0]}", *(f"  {'':<9} {line}" for line in lines[1:])]
 
 
-def markdown(found: Matrix) -> str:
+def markdown(found: matrix.Matrix) -> str:
     parts = [f"## {ANSWERED[found.result]} kipcheck matrix: {plain(found.head)}\n", *_answers_in_markdown(found)]
-    parts += [f"{plain(NOT_COVERED)} {plain(EXIT_MEANS)}\n"]
+    parts += [f"{plain(matrix.NOT_COVERED)} {plain(matrix.EXIT_MEANS)}\n"]
     parts += [f"<sub>{plain(f'{found.verdict}. {found.counted}. {found.predicted}.')}</sub>\n"]
     if found.of_the_kip:
         parts += ["### KIP-268's own table\n", _kip(found), f"{plain(STARS)}\n"]
@@ -195,7 +183,7 @@ def markdown(found: Matrix) -> str:
     return "\n".join(parts)
 
 
-def _answers_in_markdown(found: Matrix) -> Iterator[str]:
+def _answers_in_markdown(found: matrix.Matrix) -> Iterator[str]:
     if not found.is_small:
         yield fenced([*_answers(found)])
         return
@@ -213,10 +201,10 @@ def _differing(cell: Json) -> str:
     return f"* {plain(line)}"
 
 
-def _kip(found: Matrix) -> str:
+def _kip(found: matrix.Matrix) -> str:
     cells = found.of_the_kip
     rows, columns = found.sides_of(cells)
-    names = [plain(DRAFT.get(each, each)) for each in columns]
+    names = [plain(matrix.DRAFT.get(each, each)) for each in columns]
     lines = [f"| from \\ to | {' | '.join(names)} |", "|---" * (len(columns) + 1) + "|"]
     for old in rows:
         row = (_marked(cells[old, new]) if (old, new) in cells else "" for new in columns)

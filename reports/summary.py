@@ -6,19 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from kipcheck.conformance.core.ledger import (
-    AboutRequirement,
-    Cause,
-    Difference,
-    Failure,
-    Flaky,
-    Header,
-    Ledger,
-    Place,
-    RunOptions,
-    Stale,
-    spans,
-)
+from kipcheck.conformance.core import ledger as records
 from kipcheck.conformance.core.values.failure_group import severity
 from kipcheck.conformance.core.values.impacts import severity_rank
 from kipcheck.conformance.core.values.requirement import DRAFT, RELEASED, applies, side
@@ -87,7 +75,7 @@ class Cell:
     @property
     def where(self) -> str:
         """The versions with the worst result."""
-        return spans(self.versions.get(self.worst, ()))
+        return records.spans(self.versions.get(self.worst, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +83,7 @@ class Reached:
     """A requirement, and the cases of this run that reached it."""
 
     id: str
-    about: AboutRequirement
+    about: records.AboutRequirement
     checks: tuple[str, ...]
     """The checks of this run that can find it broken."""
     by: Mapping[str, Mapping[str, Cell]]
@@ -169,13 +157,13 @@ class Component:
 class CauseOf:
     """A cause with its failures."""
 
-    cause: Cause | None
+    cause: records.Cause | None
     """None: the ledger has no cause for the failure, as that of a campaign."""
-    failures: tuple[Failure, ...]
+    failures: tuple[records.Failure, ...]
     """Not empty."""
 
     @property
-    def new(self) -> tuple[Failure, ...]:
+    def new(self) -> tuple[records.Failure, ...]:
         """Those that are no known deviations."""
         return tuple(each for each in self.failures if not each.known)
 
@@ -197,7 +185,7 @@ def _by_severity(each: CauseOf) -> tuple[int, bool, int, int, int]:
     return PLACE[each.kind], cause is None, rank, gravest, -cases
 
 
-def _by_grade(each: Failure) -> tuple[bool, int, int]:
+def _by_grade(each: records.Failure) -> tuple[bool, int, int]:
     return bool(each.known), severity(each.grade), -each.cases
 
 
@@ -205,14 +193,14 @@ def _by_grade(each: Failure) -> tuple[bool, int, int]:
 class Summary:
     """Its properties are computed on first use and kept: all forms need the same."""
 
-    ledger: Ledger
+    ledger: records.Ledger
 
     @property
-    def header(self) -> Header:
+    def header(self) -> records.Header:
         return self.ledger.header
 
     @property
-    def options(self) -> RunOptions:
+    def options(self) -> records.RunOptions:
         return self.header.options
 
     @cached_property
@@ -233,7 +221,7 @@ class Summary:
         return target if not version or target.endswith(version) else f"{target} {version}"
 
     @cached_property
-    def failures(self) -> tuple[Failure, ...]:
+    def failures(self) -> tuple[records.Failure, ...]:
         """By cause; new ones before known ones. Within a cause MUST before SHOULD before INFO."""
         every = [failure for each in self.causes for failure in each.failures]
         return tuple(sorted(every, key=lambda each: bool(each.known)))
@@ -253,11 +241,11 @@ class Summary:
         found += [CauseOf(None, (each,)) for each in by_id.values()]
         return tuple(sorted(found, key=_by_severity))
 
-    def cause_of(self, failure: Failure) -> Cause | None:
+    def cause_of(self, failure: records.Failure) -> records.Cause | None:
         return self._causes.get((failure.target, failure.id))
 
     @cached_property
-    def _causes(self) -> Mapping[tuple[str, str], Cause]:
+    def _causes(self) -> Mapping[tuple[str, str], records.Cause]:
         return {(each.target, id): each for each in self.ledger.causes for id in each.failures}
 
     @cached_property
@@ -297,15 +285,15 @@ class Summary:
         return tuple(sorted(every, key=lambda each: (OUTCOMES.index(each.word), -broken(each.counts))))
 
     @cached_property
-    def _breaches(self) -> Mapping[tuple[str, str], list[Failure]]:
-        found: dict[tuple[str, str], list[Failure]] = {}
+    def _breaches(self) -> Mapping[tuple[str, str], list[records.Failure]]:
+        found: dict[tuple[str, str], list[records.Failure]] = {}
         for each in self.failures:
             if each.grade != "INFO":
                 for check in each.checks:
                     found.setdefault((each.target, check), []).append(each)
         return found
 
-    def breaches(self, target: str, check: str, subject: str | None = None) -> list[Failure]:
+    def breaches(self, target: str, check: str, subject: str | None = None) -> list[records.Failure]:
         """The failures of grade MUST and SHOULD that were found there."""
         there = self._breaches.get((target, check), [])
         return [each for each in there if subject is None or subject in each.where]
@@ -317,17 +305,17 @@ class Summary:
         return KNOWN if all(each.known for each in there) else ""
 
     @property
-    def stale(self) -> Sequence[Stale]:
+    def stale(self) -> Sequence[records.Stale]:
         """Entries of lists of known deviations that are no longer true."""
         return self.ledger.stale
 
     @property
-    def flaky(self) -> Sequence[Flaky]:
+    def flaky(self) -> Sequence[records.Flaky]:
         """Failures that did not occur, or not every time, when their cases were run alone."""
         return self.ledger.flaky
 
     @property
-    def elsewhere(self) -> Iterable[Failure]:
+    def elsewhere(self) -> Iterable[records.Failure]:
         """Failures without cases: requirements of a profile that are not claimed."""
         return (each for each in self.failures if not any(check in self.table for check in each.checks))
 
@@ -395,7 +383,7 @@ class Summary:
             for id, about in self.header.requirements.items()
         )
 
-    def _covered(self, invariant: str, place: Place) -> Iterable[tuple[str, tuple[str, ...]]]:
+    def _covered(self, invariant: str, place: records.Place) -> Iterable[tuple[str, tuple[str, ...]]]:
         """Requirements, and whether the case is one of a draft or of released Kafka."""
         about = self.header.invariants.get(invariant)
         if about is None:
@@ -535,19 +523,19 @@ class Summary:
         return f"{self.state}: {self.counted}; exit {self.exit}, {self.meaning}"
 
 
-def summary(ledger: Ledger) -> Summary:
+def summary(ledger: records.Ledger) -> Summary:
     return Summary(ledger)
 
 
-def ways_to_differ(rows: Sequence[Difference]) -> list[tuple[str, tuple[str, ...], list[Difference]]]:
+def ways_to_differ(rows: Sequence[records.Difference]) -> list[tuple[str, tuple[str, ...], list[records.Difference]]]:
     """Check, cells by target and rows: different results before different answers, then by the number of cases."""
     targets = list(dict.fromkeys(name for row in rows for name in row.cells))
-    alike: dict[tuple[str, tuple[str, ...]], list[Difference]] = {}
+    alike: dict[tuple[str, tuple[str, ...]], list[records.Difference]] = {}
     for each in rows:
         alike.setdefault((each.check, tuple(each.cells.get(name, "SKIP") for name in targets)), []).append(each)
     found = [(check, cells, members) for (check, cells), members in alike.items()]
     return sorted(found, key=lambda way: (all_pass(way[2][0]), -sum(int(row.cases) for row in way[2])))
 
 
-def all_pass(row: Difference) -> bool:
+def all_pass(row: records.Difference) -> bool:
     return all(cell.startswith(("PASS", "SKIP")) for cell in row.cells.values())

@@ -3,31 +3,10 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from kipcheck.conformance.core.ledger import (
-    ByteRow,
-    BytesExhibit,
-    Cause,
-    Exhibit,
-    Failure,
-    SequenceExhibit,
-    TableExhibit,
-    Trouble,
-)
+from kipcheck.conformance.core import ledger as records
 from kipcheck.conformance.core.values.untrusted_text import clean, harmless, one_line
+from kipcheck.reports import phrases
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
-from kipcheck.reports.phrases import (
-    SMALLER,
-    about_cause,
-    expected,
-    followed,
-    named,
-    named_once,
-    numbered,
-    operation,
-    reason,
-    some,
-    where,
-)
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
 from kipcheck.reports.totals import held_back, not_begun
 
@@ -65,21 +44,21 @@ def render(found: Summary) -> str:
     return harmless("\n".join(map(one_line, lines))) + "\n"
 
 
-def cause_lines(cause: Cause) -> Iterator[str]:
+def cause_lines(cause: records.Cause) -> Iterator[str]:
     """The lines above the failures of a cause, each without line feeds."""
     yield one_line(f"CAUSE {cause.title}")
-    for name, text in about_cause(cause):
+    for name, text in phrases.about_cause(cause):
         yield from map(one_line, _wrapped(name, text))
 
 
-def block(failure: Failure, written: set[str]) -> Iterator[str]:
+def block(failure: records.Failure, written: set[str]) -> Iterator[str]:
     """The lines of a failure, each without line feeds. ``written``: the requirements whose text is in the report
     already.
     """
     return map(one_line, _block(failure, written))
 
 
-def _block(failure: Failure, written: set[str]) -> Iterator[str]:
+def _block(failure: records.Failure, written: set[str]) -> Iterator[str]:
     word = WORDS[failure.grade]
     yield f"{word} {failure.id}  {failure.target} {failure.version}  {failure.check}  ({failure.grade})"
     yield from _wrapped("broken", failure.sentence)
@@ -91,20 +70,20 @@ def _block(failure: Failure, written: set[str]) -> Iterator[str]:
     if failure.expected:
         yield from _wrapped("expected", failure.expected)
         yield from _wrapped("observed", failure.observed)
-    is_sequence = any(isinstance(each, SequenceExhibit) for each in failure.exhibits)
+    is_sequence = any(isinstance(each, records.SequenceExhibit) for each in failure.exhibits)
     for number, step in enumerate(failure.steps if not is_sequence else ()):
         mark = ">" if number == failure.guilty_step and len(failure.steps) > 1 else " "
-        what, given = operation(step)
+        what, given = phrases.operation(step)
         yield from _wrapped(f"step {number + 1} {mark}".rstrip(), f"{what}: {given}")
     for exhibit in failure.exhibits:
         yield from _exhibit(exhibit)
     found_at = f"; first found in {first(failure)}" if first(failure) else ""
-    smaller = f"; {SMALLER}" if failure.cut_early else ""
-    yield from _wrapped("found", f"{some(failure.cases, 'case')}: {where(failure)}{found_at}{smaller}")
-    if expected(failure):
-        yield from _wrapped("listed", expected(failure))
+    smaller = f"; {phrases.SMALLER}" if failure.cut_early else ""
+    yield from _wrapped("found", f"{phrases.some(failure.cases, 'case')}: {phrases.where(failure)}{found_at}{smaller}")
+    if phrases.expected(failure):
+        yield from _wrapped("listed", phrases.expected(failure))
     for follower in failure.followed_by or ():
-        yield from _wrapped("followed", followed(follower))
+        yield from _wrapped("followed", phrases.followed(follower))
     if failure.fix:
         yield from _wrapped("fix", failure.fix)
     if failure.tags:
@@ -112,10 +91,10 @@ def _block(failure: Failure, written: set[str]) -> Iterator[str]:
     yield f"  {'again':<9} {failure.reproduce}"
 
 
-def _trouble(line: Trouble) -> Iterator[str]:
+def _trouble(line: records.Trouble) -> Iterator[str]:
     """With the stderr of a crashed target below, marked so that it does not look like a line of the report."""
     first, *more = str(line.why).splitlines() or [""]
-    yield named_once(line.target, first)
+    yield phrases.named_once(line.target, first)
     yield from (f"  | {each}" for each in more)
 
 
@@ -126,7 +105,7 @@ def _wrapped(label: str, text: str, most: int | None = 6) -> list[str]:
     return [f"  {label:<9} {lines[0]}", *(f"  {'':<9} {line}" for line in lines[1:])]
 
 
-def _known(failures: Sequence[Failure]) -> Iterator[str]:
+def _known(failures: Sequence[records.Failure]) -> Iterator[str]:
     """One or two lines for each: the other forms of the report show them in full."""
     if not failures:
         return
@@ -134,7 +113,8 @@ def _known(failures: Sequence[Failure]) -> Iterator[str]:
     for each in failures:
         head = f"{each.id}  {each.target}  {each.check}"
         yield from (
-            f"  {line}" for line in textwrap.wrap(f"{head}: {reason(each.known) if each.known else ''}", WIDTH - 2)[:2]
+            f"  {line}"
+            for line in textwrap.wrap(f"{head}: {phrases.reason(each.known) if each.known else ''}", WIDTH - 2)[:2]
         )
     yield ""
 
@@ -144,8 +124,8 @@ def _lists(found: Summary) -> Iterator[str]:
     for each in found.stale:
         yield f"stale: {each.entry}: {each.why}"
     for flaky in found.flaky:
-        what = f"{flaky.target}: {flaky.check} on {named(flaky.subject, flaky.version)}"
-        listed = f" ({reason(flaky)})" if flaky.entry else ""
+        what = f"{flaky.target}: {flaky.check} on {phrases.named(flaky.subject, flaky.version)}"
+        listed = f" ({phrases.reason(flaky)})" if flaky.entry else ""
         yield f"flaky: {what}: {flaky.why}; alone it {flaky.alone}{listed}"
 
 
@@ -162,14 +142,14 @@ def _skips(found: Summary) -> Iterator[str]:
             yield f"{line.target}: {line.check}: {held_back(line)}, a known deviation"
 
 
-def _exhibit(exhibit: Exhibit) -> Iterator[str]:
-    if isinstance(exhibit, BytesExhibit):
+def _exhibit(exhibit: records.Exhibit) -> Iterator[str]:
+    if isinstance(exhibit, records.BytesExhibit):
         yield from _bytes(exhibit.rows)
-    elif isinstance(exhibit, TableExhibit):
+    elif isinstance(exhibit, records.TableExhibit):
         cells = [(">" if row.guilty else " ", *map(str, row.cells)) for row in exhibit.rows]
         yield from _columns("table", [("", *exhibit.columns), *(tuple(_cut(c, 34) for c in row) for row in cells)])
-    elif isinstance(exhibit, SequenceExhibit):
-        for place, (number, step) in enumerate(numbered(exhibit.steps)):
+    elif isinstance(exhibit, records.SequenceExhibit):
+        for place, (number, step) in enumerate(phrases.numbered(exhibit.steps)):
             mark = ">" if step.guilty else " "
             answer = f"  <- {step.answer}" if step.answer else ""
             to = "" if step.sender == step.receiver else f" -> {step.receiver}"
@@ -178,7 +158,7 @@ def _exhibit(exhibit: Exhibit) -> Iterator[str]:
             )
 
 
-def _bytes(rows: Sequence[ByteRow]) -> Iterator[str]:
+def _bytes(rows: Sequence[records.ByteRow]) -> Iterator[str]:
     if not rows:
         return
     low, high = around(rows)
@@ -202,7 +182,7 @@ def _bytes(rows: Sequence[ByteRow]) -> Iterator[str]:
         yield f"  {'':<9}   ({len(rows) - high - 1} fields after)"
 
 
-def around(rows: Sequence[ByteRow]) -> tuple[int, int]:
+def around(rows: Sequence[records.ByteRow]) -> tuple[int, int]:
     """The first and last of the rows near the guilty ones."""
     guilty = [index for index, row in enumerate(rows) if row.guilty]
     low, high = (min(guilty) - AROUND, max(guilty) + AROUND) if guilty else (0, 2 * AROUND)
@@ -268,7 +248,7 @@ def _differences(found: Summary) -> Iterator[str]:
     ways = ways_to_differ(rows)
     for check, cells, members in ways[:DIFFERENCES]:
         more = f" and {len(members) - 1} more" * (len(members) > 1)
-        subject = f"{named(members[0].subject, members[0].versions)}{more}"
+        subject = f"{phrases.named(members[0].subject, members[0].versions)}{more}"
         cases = str(sum(int(row.cases) for row in members))
         shown.append((f" {check}", f" {subject}", f" {cases}", *(f" {cell}" for cell in cells)))
     yield from (f" {line}" for line in _aligned(shown, (2,)))

@@ -6,19 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import (
-    FAILED,
-    NOT_STARTED,
-    OK,
-    UNDECIDED,
-    USAGE,
-    Commands,
-    complain,
-    duration,
-    positive,
-    print_harmless,
-    print_json,
-)
+from kipcheck.conformance.cli import options as common
 from kipcheck.conformance.engine.execution.interrupts import finish
 
 if TYPE_CHECKING:
@@ -55,11 +43,11 @@ JDK or no jar is available; 5 a known deviation did not occur; 6 ended by the bu
 because a jar is missing"""
 
 
-def add(commands: Commands) -> None:
+def add(commands: common.Commands) -> None:
     from kipcheck.conformance.matrix.scenario_names import FEATURES, RECORDS, SCENARIOS, STORE_UPGRADE
 
     made = commands.add("matrix", _matrix, ABOUT, EPILOG)
-    made.set_defaults(interrupted=UNDECIDED)
+    made.set_defaults(interrupted=common.UNDECIDED)
     made.add_argument("--from", dest="old", action="append", default=[], metavar="R", help="may be repeated")
     made.add_argument("--to", dest="new", action="append", default=[], metavar="R", help="may be repeated")
     made.add_argument(
@@ -75,8 +63,8 @@ def add(commands: Commands) -> None:
     )
     made.add_argument("--json", action="store_true", help="print JSON to standard output and text to standard error")
     made.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="default kipcheck-out")
-    made.add_argument("--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: stop after that")
-    made.add_argument("--workers", type=positive, default=2, metavar="N", help="number of processes (default 2)")
+    made.add_argument("--budget", type=common.duration, metavar="TIME", help="90s, 5m, 8h: stop after that")
+    made.add_argument("--workers", type=common.positive, default=2, metavar="N", help="number of processes (default 2)")
     made.add_argument("--case", type=Path, metavar="FILE", help="replay a history of an earlier run")
     made.add_argument(
         "--predict", type=Path, metavar="FILE", help="write the reference models' predictions, without jars"
@@ -105,16 +93,16 @@ def _matrix(options: argparse.Namespace) -> int:
         old, new = _each(options.old, named), _each(options.new, named)
         selected = cells(tuple(dict.fromkeys(options.scenario)) or SCENARIOS, old, new, options.full)
         if not selected:
-            return complain(_no_cells(options, old, new), USAGE)
+            return common.complain(_no_cells(options, old, new), common.USAGE)
         if options.predict is not None:
             return _predict(options.predict, selected, options)
         return _run_matrix(selected, options)
     except LookupError as unknown:
-        return complain(unknown.args[0], USAGE)
+        return common.complain(unknown.args[0], common.USAGE)
     except InvalidKnownFile as wrong:
-        return complain(wrong, USAGE)
+        return common.complain(wrong, common.USAGE)
     except Unavailable as missing:
-        return complain(missing, NOT_STARTED)
+        return common.complain(missing, common.NOT_STARTED)
 
 
 def _each(texts: Sequence[str], named: "Callable[[str], Version]") -> "tuple[Version, ...]":
@@ -161,9 +149,9 @@ def _run_matrix(selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
         return not_written(options.out, wrong)
     if options.json:
         print(text, end="", file=sys.stderr)
-        print_json(reported)
+        common.print_json(reported)
     else:
-        print_harmless(text)
+        common.print_harmless(text)
     return matrix.read(path).exit
 
 
@@ -183,7 +171,7 @@ def _predict(path: Path, selected: "Sequence[Cell]", options: argparse.Namespace
     progress.close()
     path.write_text(written(merged(done.found, before)), "utf-8")
     print(f"{len(done.found)} of {len(selected)} cells are predicted in {path}")
-    return OK if done.complete else UNDECIDED
+    return common.OK if done.complete else common.UNDECIDED
 
 
 def _replay(path: Path) -> int:
@@ -193,11 +181,11 @@ def _replay(path: Path) -> int:
     try:
         reported, breaks = replay(path)
     except OSError as denied:
-        return complain(unreadable(denied, path), USAGE)
+        return common.complain(unreadable(denied, path), common.USAGE)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
-        return complain(f"{path} contains no history of a matrix: {wrong}", USAGE)
-    print_harmless(reported.rstrip("\n"))
-    return FAILED if breaks else OK
+        return common.complain(f"{path} contains no history of a matrix: {wrong}", common.USAGE)
+    common.print_harmless(reported.rstrip("\n"))
+    return common.FAILED if breaks else common.OK
 
 
 def _progress() -> "Progress":

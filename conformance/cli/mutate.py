@@ -5,17 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import (
-    NOT_STARTED,
-    OK,
-    UNDECIDED,
-    USAGE,
-    Commands,
-    complain,
-    positive,
-    print_harmless,
-    print_json,
-)
+from kipcheck.conformance.cli import options as common
 
 if TYPE_CHECKING:
     from kipcheck.conformance.recall.copies import Copies
@@ -29,19 +19,21 @@ The installed client stays as it is: the changes are made in a copy. What is mea
 was interrupted goes on there."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: common.Commands) -> None:
     made = commands.add("mutate", _mutate, ABOUT, EPILOG)
     made.add_argument(
         "--target", required=True, metavar="T", help="such as kafka-python, client:aiokafka or client:sarama@1.61.1"
     )
     made.add_argument("--part", metavar="P", help="wire, assign, member, client or coordinator; default all of it")
-    made.add_argument("--n", type=positive, metavar="N", help="changes to each part (default 100), or mistakes (all)")
+    made.add_argument(
+        "--n", type=common.positive, metavar="N", help="changes to each part (default 100), or mistakes (all)"
+    )
     made.add_argument("--seed", type=int, default=0, metavar="S", help="of the choice, and of the cases")
     made.add_argument("--only", default="", metavar="N|ID", help="one change: its number from 1, or its id")
     made.add_argument("--out", type=Path, metavar="DIR", help="default: mutate in the cache of kipcheck")
     made.add_argument("--json", action="store_true")
     made.add_argument("--record", action="store_true", help="write totals and rows to conformance/recall/mutation.json")
-    made.add_argument("--workers", type=positive, default=1, metavar="N", help="changes at once (default 1)")
+    made.add_argument("--workers", type=common.positive, default=1, metavar="N", help="changes at once (default 1)")
     made.add_argument(
         "--mistakes", action="store_true", help="the mistakes of conformance/recall/mistakes.toml, not random changes"
     )
@@ -60,25 +52,25 @@ def _mutate(options: argparse.Namespace) -> int:
         for part in _parts(options):
             plan = _plan(options, copies, part, out)
             if not options.json:
-                print_harmless(f"{copies.target} {part}: {len(plan.changes)} changes")
+                common.print_harmless(f"{copies.target} {part}: {len(plan.changes)} changes")
             mine = _measured(options, plan)
             rows += mine
             if options.record and mine:
-                complain(f"recorded in {mutation.record(mine, plan)}", OK)
+                common.complain(f"recorded in {mutation.record(mine, plan)}", common.OK)
     except (LookupError, InvalidEntry) as wrong:
-        return complain(wrong.args[0], USAGE)
+        return common.complain(wrong.args[0], common.USAGE)
     except OSError as denied:
-        return complain(f"{denied.filename} cannot be written: {denied.strerror}", USAGE)
+        return common.complain(f"{denied.filename} cannot be written: {denied.strerror}", common.USAGE)
     except Unavailable as missing:
-        return complain(missing, NOT_STARTED)
+        return common.complain(missing, common.NOT_STARTED)
     except KeyboardInterrupt:
-        return complain("interrupted; the same command goes on with what is missing", UNDECIDED)
+        return common.complain("interrupted; the same command goes on with what is missing", common.UNDECIDED)
     if options.json:
         parts = {part: mutation.totals(each for each in rows if each.part == part) for part in _parts(options)}
-        print_json({"target": copies.target, "totals": parts, "rows": rows})
+        common.print_json({"target": copies.target, "totals": parts, "rows": rows})
     else:
-        print_harmless("\n".join(_summary(rows)))
-    return OK
+        common.print_harmless("\n".join(_summary(rows)))
+    return common.OK
 
 
 def _parts(options: argparse.Namespace) -> Sequence[str]:
@@ -112,7 +104,7 @@ def _measured(options: argparse.Namespace, plan: "Plan") -> "list[Row]":
         if not options.json:
             found = row.measured
             by = ": ".join(filter(None, found.by)) or found.why
-            print_harmless(f"{row.result:<10}  {row.about}" + (f"\n            {by}" if by else ""))
+            common.print_harmless(f"{row.result:<10}  {row.about}" + (f"\n            {by}" if by else ""))
     return rows
 
 

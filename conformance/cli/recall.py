@@ -8,19 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kipcheck.conformance.cli.options import (
-    FAILED,
-    INTERRUPTED,
-    NOT_STARTED,
-    OK,
-    USAGE,
-    Commands,
-    complain,
-    duration,
-    positive,
-    print_harmless,
-    print_json,
-)
+from kipcheck.conformance.cli import options as common
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
 if TYPE_CHECKING:
@@ -41,11 +29,11 @@ WORST: Final = ("false alarm", "missed", "undecided", "skipped", "found with bud
 BUDGET: Final = "5x"
 
 
-def add(commands: Commands) -> None:
+def add(commands: common.Commands) -> None:
     recall = commands.add("recall", _recall, ABOUT, EPILOG)
     recall.add_argument("--id", action="append", metavar="GLOB", help="only these bugs; default all; may be repeated")
     recall.add_argument("--kind", action="append", metavar="K", help="only bugs of this kind; may be repeated")
-    recall.add_argument("--seeds", type=positive, default=None, metavar="N", help="seeds 0 to N-1 (default 3)")
+    recall.add_argument("--seeds", type=common.positive, default=None, metavar="N", help="seeds 0 to N-1 (default 3)")
     recall.add_argument(
         "--budget",
         type=_budget,
@@ -72,7 +60,7 @@ def _budget(text: str) -> tuple[float | None, float | None]:
     if times := re.fullmatch(r"([1-9]\d*)x", text, re.ASCII):
         return float(times[1]), None
     try:
-        return None, duration(text)
+        return None, common.duration(text)
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"invalid budget {text!r}: use 5x, 90s, 5m or 8h") from None
 
@@ -84,11 +72,11 @@ def _recall(options: argparse.Namespace) -> int:
         chosen = _chosen(options)
         return _listed(chosen, options.json) if options.list else _run(chosen, options)
     except (InvalidEntry, LookupError) as wrong:
-        return complain(wrong.args[0], USAGE)
+        return common.complain(wrong.args[0], common.USAGE)
     except KeyboardInterrupt:
-        return complain("interrupted: the same command continues with what is missing", INTERRUPTED)
+        return common.complain("interrupted: the same command continues with what is missing", common.INTERRUPTED)
     except OSError as denied:
-        return complain(f"{denied.filename or options.out}: {denied.strerror}", USAGE)
+        return common.complain(f"{denied.filename or options.out}: {denied.strerror}", common.USAGE)
 
 
 def _chosen(options: argparse.Namespace) -> list["Bug"]:
@@ -115,18 +103,18 @@ def _chosen(options: argparse.Namespace) -> list["Bug"]:
 
 def _listed(chosen: Sequence["Bug"], as_json: bool) -> int:
     if as_json:
-        return print_json({"bugs": [_plain(each) for each in chosen]})
+        return common.print_json({"bugs": [_plain(each) for each in chosen]})
     width = max(len(each.id) for each in chosen)
     for bug in chosen:
         results = f"  first {bug.first or '-'}, today {bug.today or '-'}"
         guard = "  guard" if bug.is_guard else ""
-        print_harmless(
+        common.print_harmless(
             one_line(
                 f"{bug.id:<{width}}  {bug.kind:<11}  {bug.affected} -> {bug.fixed}  {bug.role.value}{guard}{results}"
             )
         )
     print(f"{len(chosen)} bugs; nothing was run")
-    return OK
+    return common.OK
 
 
 def _plain(bug: "Bug") -> dict[str, object]:
@@ -157,17 +145,17 @@ def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
     unexplained = [bug for bug in chosen if measured[bug.id].result == "false alarm"]
     fallen = floor.below(floor.totals(bugs().values(), measured))
     if options.json:
-        print_json({"bugs": [measured[bug.id].plain for bug in chosen], "below": fallen})
+        common.print_json({"bugs": [measured[bug.id].plain for bug in chosen], "below": fallen})
     else:
         _print(chosen, measured, budget)
     for line in fallen:
-        complain(f"a total is below {folder() / floor.FLOOR}: {line}", FAILED)
+        common.complain(f"a total is below {folder() / floor.FLOOR}: {line}", common.FAILED)
     for bug in unexplained:
         about = f"{bug.fixed} fails in each way in which {bug.affected} fails and that counts"
-        complain(f"{bug.id}: {about}: read the failures, and narrow counts or write explained", FAILED)
+        common.complain(f"{bug.id}: {about}: read the failures, and narrow counts or write explained", common.FAILED)
     if all(each.result == "skipped" for each in measured.values()):
-        return complain("no release could be installed", NOT_STARTED)
-    return FAILED if fallen or unexplained else OK
+        return common.complain("no release could be installed", common.NOT_STARTED)
+    return common.FAILED if fallen or unexplained else common.OK
 
 
 def _progress(about: str) -> Callable[["Job | str"], None]:
@@ -183,7 +171,7 @@ def _print(chosen: Sequence["Bug"], measured: dict[str, "Measured"], budget: "Bu
     order = sorted(chosen, key=lambda bug: (WORST.index(measured[bug.id].result), not measured[bug.id].alarms))
     for bug in order:
         for line in _lines(bug, measured[bug.id]):
-            print_harmless(one_line(line))
+            common.print_harmless(one_line(line))
     counted = ((word, sum(each.result == word for each in measured.values())) for word in reversed(WORST))
     print(f"{len(chosen)} bugs: {', '.join(f'{number} {word}' for word, number in counted if number)}")
 

@@ -6,16 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import (
-    EXIT_CODES,
-    OK,
-    USAGE,
-    Commands,
-    complain,
-    is_terminal,
-    print_harmless,
-    print_json,
-)
+from kipcheck.conformance.cli import options as common
 
 FORMS = ("brief", "text", "html", "junit", "json", "markdown", "sarif")
 """The same as ``reports.FORMS``; a test compares them. A matrix has fewer."""
@@ -24,12 +15,12 @@ SCHEMA_ERRORS = (LookupError, TypeError, AttributeError, ValueError, RecursionEr
 """Errors that a file raises whose keys are missing or have other types."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: common.Commands) -> None:
     report = commands.add(
         "report",
         _report,
         "render the results of a run, a campaign or a matrix again; the exit code is that of the original",
-        EXIT_CODES,
+        common.EXIT_CODES,
     )
     report.add_argument(
         "folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR",
@@ -54,7 +45,7 @@ def add(commands: Commands) -> None:
         "merge several ledgers and reports: the parts of a run, runs of different targets or checks, campaigns with "
         "other seeds"
     )
-    merged = commands.add("merge", _merge, about, EXIT_CODES)
+    merged = commands.add("merge", _merge, about, common.EXIT_CODES)
     merged.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="the --out of one of them")
     merged.add_argument("--out", type=Path, required=True, metavar="DIR", help="another folder, for the merged results")
 
@@ -63,7 +54,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.spark:
         return _by_spark(options)
     if options.master or options.remote:
-        return complain(f"--{'master' if options.master else 'remote'} needs --spark", USAGE)
+        return common.complain(f"--{'master' if options.master else 'remote'} needs --spark", common.USAGE)
     from kipcheck import reports
     from kipcheck.conformance.core.files.output_folder import Unusable
     from kipcheck.conformance.core.ledger import NAME, missing, read
@@ -79,11 +70,13 @@ def _report(options: argparse.Namespace) -> int:
         print_report(path) if form == "brief" else print(reports.render(path, form), end="")
         footer = read(path).footer
     except FileNotFoundError:
-        return complain(missing(options.folder), USAGE)
+        return common.complain(missing(options.folder), common.USAGE)
     except (OSError, ValueError, Unusable) as wrong:
-        return complain(wrong, USAGE)
+        return common.complain(wrong, common.USAGE)
     except SCHEMA_ERRORS as wrong:
-        return complain(f"{path} cannot be rendered, because a line does not match the schema: {wrong!r}", USAGE)
+        return common.complain(
+            f"{path} cannot be rendered, because a line does not match the schema: {wrong!r}", common.USAGE
+        )
     return exits.UNDECIDED if footer is None else footer.exit
 
 
@@ -106,8 +99,8 @@ def print_report(ledger: Path) -> None:
     from kipcheck import reports
     from kipcheck.reports import terminal
 
-    if not is_terminal(sys.stdout):
-        print_harmless(reports.render(ledger, "brief"))
+    if not common.is_terminal(sys.stdout):
+        common.print_harmless(reports.render(ledger, "brief"))
         return
     text = terminal.render(reports.loaded(ledger), shutil.get_terminal_size().columns)
     print(text if os.environ.get("NO_COLOR") else terminal.paint(text), end="", flush=True)
@@ -115,10 +108,10 @@ def print_report(ledger: Path) -> None:
 
 def print_written_report(ledger: Path, brief: str) -> None:
     """Prints the brief form of a run that has just ended. ``brief``: as it is for a stream that is no terminal."""
-    if is_terminal(sys.stdout):
+    if common.is_terminal(sys.stdout):
         print_report(ledger)
     else:
-        print_harmless(brief)
+        common.print_harmless(brief)
 
 
 def _of_matrix(path: Path, form: str) -> int:
@@ -129,9 +122,11 @@ def _of_matrix(path: Path, form: str) -> int:
         print(matrix.write(path) if form == "all" else matrix.render(path, "text" if form == "brief" else form), end="")
         return matrix.read(path).exit
     except (LookupError, OSError, ValueError, Unusable) as wrong:
-        return complain(wrong, USAGE)
+        return common.complain(wrong, common.USAGE)
     except SCHEMA_ERRORS as wrong:
-        return complain(f"{path} cannot be rendered, because it does not match the schema: {wrong!r}", USAGE)
+        return common.complain(
+            f"{path} cannot be rendered, because it does not match the schema: {wrong!r}", common.USAGE
+        )
 
 
 def _by_spark(options: argparse.Namespace) -> int:
@@ -139,20 +134,20 @@ def _by_spark(options: argparse.Namespace) -> int:
 
     # The answers of Spark are tables, for which the brief form has no place.
     if options.form not in ("brief", "text", "json"):
-        return complain(f"--spark supports --form text and json, not {options.form}", USAGE)
+        return common.complain(f"--spark supports --form text and json, not {options.form}", common.USAGE)
     try:
         preflight.libraries(remote=options.remote is not None)
         from kipcheck.conformance.campaign.report.analysis import QueryFailed, analyse  # its libraries may be missing
     except preflight.Unready as why:
-        return complain(why, USAGE)
+        return common.complain(why, common.USAGE)
     try:
         answers = analyse(options.folder, options.master, options.remote)
     except (preflight.Unready, QueryFailed, OSError) as why:
-        return complain(why, USAGE)
+        return common.complain(why, common.USAGE)
     if options.form == "json":
-        return print_json({name: each.plain for name, each in answers.items()})
+        return common.print_json({name: each.plain for name, each in answers.items()})
     print("\n\n".join(each.text() for each in answers.values()))
-    return OK
+    return common.OK
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -165,7 +160,7 @@ def _merge(options: argparse.Namespace) -> int:
         reports.write(found.ledger)
         print_report(found.ledger)
     except (Unlike, Unusable, OSError) as wrong:
-        return complain(wrong, USAGE)
+        return common.complain(wrong, common.USAGE)
     except SCHEMA_ERRORS as wrong:
-        return complain(f"a ledger does not match its schema: {wrong!r}", USAGE)
+        return common.complain(f"a ledger does not match its schema: {wrong!r}", common.USAGE)
     return found.exit_code

@@ -3,16 +3,7 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import (
-    FAILED,
-    INCONCLUSIVE,
-    OK,
-    UNDECIDED,
-    USAGE,
-    Commands,
-    complain,
-    print_json,
-)
+from kipcheck.conformance.cli import options as common
 
 ABOUT = "classify the distinct failures of a campaign or a run: new, known, fixed or flaky"
 EPILOG = """\
@@ -25,7 +16,7 @@ exit codes: 0 done, 2 usage, or --against has failures of another format; with -
 or a SHOULD, 1 one does, 6 none does, but the run is incomplete, 7 none does, but too little was tested"""
 
 
-def add(commands: Commands) -> None:
+def add(commands: common.Commands) -> None:
     judged = commands.add("triage", _triage, ABOUT, EPILOG)
     judged.add_argument("folder", type=Path, metavar="DIR", help="the --out of kipcheck campaign or kipcheck run")
     judged.add_argument("--against", type=Path, metavar="DIR2", help="an earlier run or campaign to compare with")
@@ -38,15 +29,15 @@ def _triage(options: argparse.Namespace) -> int:
     try:
         found = triage(options.folder, options.against)
     except Unread as wrong:
-        return complain(wrong, USAGE)
+        return common.complain(wrong, common.USAGE)
     except (LookupError, TypeError, AttributeError, ValueError) as wrong:
-        return complain(f"a ledger does not match its schema: {wrong!r}", USAGE)
+        return common.complain(f"a ledger does not match its schema: {wrong!r}", common.USAGE)
     if options.json:
-        print_json(found.plain)
+        common.print_json(found.plain)
     else:
         print("\n".join(lines(found)))
     if options.against is None:
-        return OK
+        return common.OK
     if found.decides:
-        return FAILED
-    return INCONCLUSIVE if found.untested else OK if found.complete else UNDECIDED
+        return common.FAILED
+    return common.INCONCLUSIVE if found.untested else common.OK if found.complete else common.UNDECIDED

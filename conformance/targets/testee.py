@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from types import MappingProxyType
 
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.targets.protocol import Session
@@ -25,7 +24,7 @@ class Testee:
         limits: Limits | None = None,
         names_itself: bool = False,
         omits: Collection[str] = (),
-        sessions: Mapping[Role, type[TesteeSession]] = MappingProxyType({}),
+        sessions: Mapping[Role, type[TesteeSession]] | None = None,
     ) -> None:
         """``names_itself``: results have the name in its hello, not ``name``. ``omits``: families of messages that it
         may claim and that no check is to use. ``sessions``: the class of sessions in roles that need their own.
@@ -35,7 +34,7 @@ class Testee:
         self._limits = limits or Limits()
         self._names_itself = names_itself
         self._omits = omits
-        self._sessions = sessions
+        self._sessions = sessions or {}
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:

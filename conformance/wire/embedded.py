@@ -14,6 +14,7 @@ User data of other assignors has no version in front, and leaders ignore it wher
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -31,6 +32,7 @@ OF_STREAMS: Final[Mapping[str, str]] = {SUBSCRIPTION: "SubscriptionInfo", ASSIGN
 """Record -> the record in its user data, in a group of Kafka Streams."""
 NUMBERS: Final[Mapping[str, int]] = {"SubscriptionInfo": 2, "AssignmentInfo": 1}
 """How many int32 every version begins with: the version, and in a subscription the latest supported one."""
+NULL: Final = b"\xff\xff\xff\xff"
 Partitions: TypeAlias = tuple[tuple[str, int], ...]
 """Topics and numbers, sorted."""
 
@@ -50,6 +52,14 @@ class Subscription:
     """Since version 3."""
     user_data: bytes = b""
 
+    @property
+    def written(self) -> bytes:
+        """In its version. No user data is null."""
+        return _written(SUBSCRIPTION, self.version, {
+            "topics": [*self.topics], "userData": self.user_data or None, "ownedPartitions": _by_topic(self.owned),
+            "generationId": self.generation, "rackId": self.rack,
+        })  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -58,6 +68,12 @@ class Assignment:
     version: int
     partitions: Partitions
     user_data: bytes = b""
+
+    @property
+    def written(self) -> bytes:
+        """As of a subscription."""
+        body = {"assignedPartitions": _by_topic(self.partitions), "userData": self.user_data or None}
+        return _written(ASSIGNMENT, self.version, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +127,15 @@ def read_assignment(data: bytes, of: Edition = APACHE, entries: Entries | None =
     return Assignment(version, _pairs(value["assignedPartitions"]), bytes(value["userData"] or b""))
 
 
+def assigned(data: bytes, of: Edition = APACHE, entries: Entries | None = None) -> Partitions | None:
+    """The partitions of an assignment, also of one whose user data is missing, as pykafka writes it, or cut off; None:
+    they cannot be read. Errors: ``TooManyEntries``."""
+    for end in (b"", NULL):
+        with suppress(Refused):
+            return read_assignment(data + end, of, entries).partitions
+    return None
+
+
 def _read(record: str, data: bytes, of: Edition, entries: Entries | None = None) -> tuple[int, Mapping[str, Any]]:
     """The version in front of a record, and its fields as Kafka's readers take them."""
     version, high = _version(record, data, 2), _newest(record, of)
@@ -118,6 +143,18 @@ def _read(record: str, data: bytes, of: Edition, entries: Entries | None = None)
     if entries is None:
         return version, layout.decode(data, lenient=True)
     return version, layout.codec.decode_bounded(data, entries, lenient=True)
+
+
+def _written(record: str, version: int, body: Mapping[str, Any]) -> bytes:
+    layout = spec(APACHE, record).at(version)
+    return layout.encode({name: value for name, value in body.items() if name in layout.names})
+
+
+def _by_topic(partitions: Partitions) -> list[dict[str, Any]]:
+    numbers: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        numbers.setdefault(topic, []).append(number)
+    return [{"topic": topic, "partitions": listed} for topic, listed in numbers.items()]
 
 
 def _pairs(rows: Iterable[Mapping[str, Any]]) -> Partitions:

@@ -8,17 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.ledger import (
-    NAME,
-    Failure,
-    Flaky,
-    Ledger,
-    Place,
-    missing,
-    places_of,
-    read,
-    unlike_formats,
-)
+from kipcheck.conformance.core import ledger as records
 from kipcheck.conformance.core.values.failure_group import GRADES, severity
 from kipcheck.conformance.core.values.untrusted_text import harmless_line
 from kipcheck.conformance.engine.findings.failures import FLAKY, FOLDER, again, is_among
@@ -98,7 +88,7 @@ def triage(folder: Path, against: Path | None = None) -> Triage:
     ledger = _read(folder)
     before = None if against is None else _comparable(ledger, _read(against))
     found = [*_here(ledger, before)]
-    gone: list[Failure] = []
+    gone: list[records.Failure] = []
     fixed: list[Judged] = []
     if before is not None:
         gone = [each for each in before.failures if not is_among(each, [*ledger.failures, *ledger.flaky])]
@@ -110,19 +100,19 @@ def triage(folder: Path, against: Path | None = None) -> Triage:
     return Triage(tuple(found), ledger.complete, untested, len(gone) - len(fixed))
 
 
-def _read(folder: Path) -> Ledger:
-    path = folder if folder.is_file() else folder / NAME
+def _read(folder: Path) -> records.Ledger:
+    path = folder if folder.is_file() else folder / records.NAME
     try:
-        return read(path)
+        return records.read(path)
     except FileNotFoundError:
-        raise Unread(missing(folder)) from None
+        raise Unread(records.missing(folder)) from None
     except (OSError, ValueError) as wrong:
         raise Unread(str(wrong)) from None
 
 
-def _comparable(ledger: Ledger, before: Ledger) -> Ledger:
+def _comparable(ledger: records.Ledger, before: records.Ledger) -> records.Ledger:
     """The earlier ledger, if its ids mean the same. Errors: ``Unread``."""
-    if unlike := unlike_formats(ledger, before):
+    if unlike := records.unlike_formats(ledger, before):
         older = min(ledger, before, key=lambda each: each.failure_format).path.parent
         how = f"kipcheck replay {shlex.quote(str(older))}"
         raise Unread(
@@ -132,7 +122,7 @@ def _comparable(ledger: Ledger, before: Ledger) -> Ledger:
     return before
 
 
-def _here(ledger: Ledger, before: Ledger | None) -> Iterator[Judged]:
+def _here(ledger: records.Ledger, before: records.Ledger | None) -> Iterator[Judged]:
     flaky = {each.id: each for each in ledger.flaky if each.id}
     failed, went = ((), ()) if before is None else (before.failures, before.flaky)
     for line in ledger.failures:
@@ -148,7 +138,7 @@ def _here(ledger: Ledger, before: Ledger | None) -> Iterator[Judged]:
             yield _flaky(ledger, id, each)
 
 
-def _judged(ledger: Ledger, line: Failure, status: Status) -> Judged:
+def _judged(ledger: records.Ledger, line: records.Failure, status: Status) -> Judged:
     requirements = tuple(each.id for each in line.requirements)
     return Judged(
         line.id,
@@ -164,7 +154,7 @@ def _judged(ledger: Ledger, line: Failure, status: Status) -> Judged:
     )
 
 
-def _flaky(ledger: Ledger, id: str, line: Flaky) -> Judged:
+def _flaky(ledger: records.Ledger, id: str, line: records.Flaky) -> Judged:
     about = ledger.header.invariants.get(line.invariant)
     return Judged(
         id, line.target, line.check, line.requirements or (), "flaky", line.cases or 0, _filed(ledger, id, FLAKY),
@@ -172,15 +162,15 @@ def _flaky(ledger: Ledger, id: str, line: Flaky) -> Judged:
     )  # fmt: skip
 
 
-def _filed(ledger: Ledger, id: str, below: str = "") -> Path | None:
+def _filed(ledger: records.Ledger, id: str, below: str = "") -> Path | None:
     path = ledger.path.parent / FOLDER / below / f"{id}.json"
     return path if path.is_file() else None
 
 
-def _passes(ledger: Ledger, line: Failure) -> bool:
+def _passes(ledger: records.Ledger, line: records.Failure) -> bool:
     """Whether there were cases in all places of the failure, and all of them passed."""
-    for place in places_of(line.where):
-        held = (ledger.held.get((Place(line.target, check, *place), line.invariant)) for check in line.checks)
+    for place in records.places_of(line.where):
+        held = (ledger.held.get((records.Place(line.target, check, *place), line.invariant)) for check in line.checks)
         results = sum((each for each in held if each is not None), Counter[str]())
         if not results["PASS"] or results["FAIL"]:
             return False

@@ -7,6 +7,7 @@ them. The conversations of a batch go on side by side: one exchange has the next
 import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, get_args
 
 from kipcheck.conformance.core.operations import wire_form
@@ -23,6 +24,9 @@ from kipcheck.conformance.protocols.group import ops as group
 from kipcheck.conformance.protocols.group.clients import GroupClients
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.migration.clients import ClassicClients, blobs
+from kipcheck.conformance.protocols.share_group import heartbeat as share_messages, ops as share_group
+from kipcheck.conformance.protocols.share_group.clients import ShareClients
+from kipcheck.conformance.protocols.share_group.rules import DEFAULT as SHARE_DEFAULT
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams_messages, ops as streams_group
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT as STREAMS_DEFAULT
@@ -30,12 +34,16 @@ from kipcheck.conformance.targets.protocol import observed
 from kipcheck.conformance.targets.session import LOST, TesteeSession
 from kipcheck.conformance.wire import bodies, framing
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout
 
 GROUP: Final = "group"
 FIELDS: Final = "fields"
 VERSIONS: Final = "versions"
 """The limits of a request that its version cannot express, and of one in a version that no release has."""
-USED: Final = {consumer_messages.Heartbeat: 1, streams_messages.Heartbeat: 0, streams_messages.Describe: 0}
+USED: Final = {
+    consumer_messages.Heartbeat: 1, streams_messages.Heartbeat: 0, streams_messages.Describe: 0,
+    share_messages.Heartbeat: 1,
+}  # fmt: skip
 """The versions of requests whose operations have none."""
 IDS: Final = {topic: uuid.UUID(int=(1 << 64) + ord(topic)) for topic in TOPICS}
 """Of topics, as ``KnownTopics`` of the program in the JVM has them."""
@@ -92,8 +100,8 @@ class Door:
     """The topics that the broker created after it, with their numbers of partitions."""
     is_lost: bool = False
     """The coordinator was given up with the last operation."""
-    _sent: dict[int, tuple[SentRequest, int, Context]] = field(default_factory=dict)
-    """With the version, by step."""
+    _sent: dict[int, tuple[SentRequest, Layout, Context]] = field(default_factory=dict)
+    """With the layout of the answer, by step."""
 
     def ask(self, step: int, sent: SentRequest, values: Mapping[str, Value]) -> Doing:
         """Sends a request, which may be answered at a later step. Errors: ``NotDone``."""
@@ -101,14 +109,15 @@ class Door:
         context = Context(values, {"group": "" if sent.nameless else GROUP})
         message = wire_form.message_of(type(sent.request))
         try:
-            body = bodies.body_of(sent.request, version, context)
-            wire_form.check(sent.answer, bodies.layout_of(sent.answer, version), context)
+            form, answer_form = _layouts(sent.request.__class__, sent.answer, version)
+            wire_form.check(sent.answer, answer_form, context)
+            body = wire_form.write(sent.request, form, context)
             frame = framing.encode_request(APACHE, message, version, step, sent.client, body)
         except Inexpressible as why:
             raise NotDone(Unsupported(str(why), FIELDS)) from None
         except LookupError as why:
             raise NotDone(Unsupported(str(why), VERSIONS)) from None
-        self._sent[step] = sent, version, context
+        self._sent[step] = sent, answer_form, context
         yield from self.do("request", hex=frame.hex())
 
     def do(self, operation: str, **fields: Any) -> Doing:
@@ -132,12 +141,17 @@ class Door:
 
     def _read(self, frame: bytes) -> tuple[int, Any]:
         number = int.from_bytes(frame[:4], "big")
-        sent, version, context = self._sent[number]
-        form = bodies.layout_of(sent.answer, version)
+        sent, form, context = self._sent[number]
         # Behind the correlation id, and the tags of the header, of which there are none.
-        body = form.decode(frame[4 + framing.header_version(form) :], lenient=True)
+        body = form.decode(frame[4 + framing.header_version(form) :])
         others = {"to": sent.request.request} if isinstance(sent.request, get_args(group.Request)) else {}
         return number, wire_form.read(sent.answer, form, body, context, **others)
+
+
+@lru_cache
+def _layouts(request: type, answer: type, version: int) -> tuple[Layout, Layout]:
+    """Errors: LookupError."""
+    return bodies.layout_of(request, version), bodies.layout_of(answer, version)
 
 
 class Player(Protocol):
@@ -188,7 +202,7 @@ class ClassicGroup:
 class ReconciledGroup:
     topics: ClassVar[Mapping[str, int]] = TOPICS
 
-    def __init__(self, clients: ConsumerClients | StreamsClients) -> None:
+    def __init__(self, clients: ConsumerClients | ShareClients | StreamsClients) -> None:
         self._clients = clients
 
     def step(self, index: int, step: Step, door: Door, /) -> Playing:
@@ -243,6 +257,7 @@ PLAYERS: Final[Mapping[str, Callable[[], Player]]] = {
         (group.OPERATIONS, ClassicGroup),
         (consumer_group.OPERATIONS, lambda: ReconciledGroup(ConsumerClients(DEFAULT))),
         (streams_group.OPERATIONS, lambda: ReconciledGroup(StreamsClients(STREAMS_DEFAULT))),
+        (share_group.OPERATIONS, lambda: ReconciledGroup(ShareClients(SHARE_DEFAULT))),
         (migration.OPERATIONS, MixedGroup),
     )
     for verb in operations.verbs

@@ -39,6 +39,7 @@ from kipcheck.conformance.core.ledger.guard import ID, check_failure
 from kipcheck.conformance.core.ledger.lines import (
     FORMAT,
     TYPES,
+    USUAL,
     AboutInvariant,
     AboutRequirement,
     Begin,
@@ -91,7 +92,7 @@ NAME: Final = "ledger.jsonl"
 R = TypeVar("R", bound=Record)
 _text: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _BY_TYPE: Final[Mapping[str, type[Record]]] = {str(getattr(each, "TYPE")): each for each in TYPES}  # noqa: B009
-_USUAL_VERDICT: Final = ("type", "target", "check", "subject", "version", "case", "result", "by")
+_USUAL_VERDICT: Final = ("type", *USUAL)
 
 
 class Writer:

@@ -265,12 +265,12 @@ class Verdict(InPlace):
     @classmethod
     def _of(cls, found: Any, blank: bool = False) -> Self:
         """As ``Record._of``, and fast for the usual line: there are many verdicts."""
-        if tuple(found) == _USUAL and type(found["by"]) is dict and type(found["result"]) is str:
+        if tuple(found) == USUAL and type(found["by"]) is dict and type(found["result"]) is str:
             return cls(**found)
         return super(Verdict, cls)._of(found, blank)
 
 
-_USUAL: Final = ("target", "check", "subject", "version", "case", "result", "by")
+USUAL: Final = ("target", "check", "subject", "version", "case", "result", "by")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,12 +124,6 @@ def one_of(*names: str) -> Kind:
     return _choice({each: each for each in names})
 
 
-def limited(**limits: int) -> Kind:
-    """The kind of integers whose schema has a ``minimum`` or ``maximum``, which reading does not have."""
-    found = _SIMPLE[int]
-    return replace(found, schema={**found.schema, **limits})
-
-
 def kind_of(annotation: Any) -> Kind:
     """Errors: TypeError for an annotation that has no kind."""
     options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)

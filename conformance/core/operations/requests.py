@@ -165,13 +165,8 @@ class RequestAnswer:
     @cached_property
     def write(self) -> Callable[[Any], dict[str, Any]]:
         """An entry of an answer's list: what it answers, its name and its other fields."""
-        to, name, write = self.fields[0].name, self.name, writer(self.fields, whole=True)
-
-        def entry(reply: Any) -> dict[str, Any]:
-            plain = write(reply)
-            return {to: plain.pop(to), "answer": name, **plain}
-
-        return entry
+        to, name, write = self.fields[0].name, self.name, writer(self.fields[1:], whole=True)
+        return lambda reply: {to: getattr(reply, to), "answer": name, **write(reply)}
 
     @cached_property
     def read(self) -> Callable[[Mapping[str, Any]], Any]:

@@ -1,4 +1,4 @@
-"""Kafka's error codes (``org.apache.kafka.common.protocol.Errors``): the one table, for all messages and releases."""
+"""Kafka's error codes (Kafka's class Errors): the one table, for all messages and releases."""
 
 from enum import IntEnum
 

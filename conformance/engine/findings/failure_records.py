@@ -110,7 +110,8 @@ def _id(info: TargetInfo, finding: "Finding") -> str:
 
 
 def _described(step: Step) -> dict[str, Any]:
-    body = {key: each for key, each in step.body.items() if key != "hex" or len(each) <= SHORT}
-    if "hex" in step.body and "hex" not in body:
-        body["hex"] = f"{step['hex'][:64]}... ({len(step['hex']) // 2} bytes)"
-    return {"verb": step.verb, **body}
+    shown = {"verb": step.verb, **step.body}
+    data: str = step.body.get("hex", "")
+    if len(data) > SHORT:
+        shown |= {"hex": f"{data[:64]}... ({len(data) // 2} bytes)"}
+    return shown

@@ -11,34 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from kipcheck.conformance.core import ledger as records
 from kipcheck.conformance.core.files import output_folder
 from kipcheck.conformance.core.files.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder
-from kipcheck.conformance.core.ledger import (
-    NAME,
-    AboutInvariant,
-    AboutRequirement,
-    CheckDone,
-    Counts,
-    Difference,
-    Failure,
-    Footer,
-    Header,
-    Inconclusive,
-    LeastCases,
-    Ledger,
-    LedgerLine,
-    MergedFrom,
-    Place,
-    RunOptions,
-    Skip,
-    Tally,
-    Verdict,
-    Writer,
-    count,
-    missing,
-    read,
-    unlike_formats,
-)
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.core.values.part import Part
 from kipcheck.conformance.core.values.verdict import Result
@@ -57,10 +32,10 @@ class Unlike(Exception):
 @dataclass(frozen=True, slots=True)
 class Source:
     folder: Path
-    ledger: Ledger
+    ledger: records.Ledger
 
     @property
-    def options(self) -> RunOptions:
+    def options(self) -> records.RunOptions:
         return self.ledger.header.options
 
     @property
@@ -80,7 +55,7 @@ class Source:
         return tuple(names.get(each, each) for each in self.options.targets)
 
     @property
-    def places(self) -> Collection[Place]:
+    def places(self) -> Collection[records.Place]:
         """The places with verdicts of runs."""
         if not self.ledger.campaigns:
             return self.ledger.cases.keys()
@@ -114,20 +89,20 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     missing = tuple(_missing(sources))
     folder = OutputFolder(out)
     folder.check(*OF_A_RUN, output_folder.FLAKY)
-    with folder.trial(NAME):
-        path = folder.claim(NAME)
+    with folder.trial(records.NAME):
+        path = folder.claim(records.NAME)
         folder.remove(REPORTS, FAILURES, output_folder.FLAKY)
-    with Writer(path) as writer:
+    with records.Writer(path) as writer:
         code = _write(writer, sources, out, missing)
-    return Merged(out / NAME, code, missing)
+    return Merged(out / records.NAME, code, missing)
 
 
 def _source(folder: Path) -> Source:
-    path = folder if folder.is_file() else folder / NAME
+    path = folder if folder.is_file() else folder / records.NAME
     try:
-        return Source(path.parent, read(path))
+        return Source(path.parent, records.read(path))
     except FileNotFoundError:
-        raise Unlike(missing(folder)) from None
+        raise Unlike(records.missing(folder)) from None
     except (OSError, ValueError) as wrong:
         raise Unlike(str(wrong)) from None
 
@@ -137,7 +112,7 @@ def _source(folder: Path) -> Source:
 
 def _alike(sources: Sequence[Source]) -> None:
     for one, other in pairwise(sources):
-        if unlike := unlike_formats(one.ledger, other.ledger):
+        if unlike := records.unlike_formats(one.ledger, other.ledger):
             raise Unlike(f"{unlike}: merge ledgers of one format at a time")
         pairs = [("kipcheck", one.ledger.header.kipcheck, other.ledger.header.kipcheck)]
         pairs.append(("--edition", one.options.edition, other.options.edition))
@@ -149,7 +124,7 @@ def _alike(sources: Sequence[Source]) -> None:
         )
     campaigns: dict[str, Path] = {}
     versions: dict[str, tuple[str, Path]] = {}
-    places: dict[Place, Path] = {}
+    places: dict[records.Place, Path] = {}
     parts: dict[tuple[Any, ...], Source] = {}
     for source in sources:
         for line in source.ledger.targets:
@@ -202,7 +177,7 @@ def _missing(sources: Sequence[Source]) -> Iterator[str]:
 # ---- the one ledger
 
 
-def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequence[str]) -> int:
+def _write(writer: records.Writer, sources: Sequence[Source], out: Path, missing: Sequence[str]) -> int:
     writer.write(_header(sources, out))
     counts: dict[str, dict[str, Counter[str]]] = {}
     compared = _Compared(_targets(sources), apart=all(len(each.ledger.targets) < 2 for each in sources))
@@ -212,7 +187,7 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
         writer.write(line)
     for place, (results, by) in _tallies(sources).items():
         counts.setdefault(place.target, {}).setdefault(place.check, Counter()).update(results)
-        writer.write(Tally(**place._asdict(), results=results, by=by))
+        writer.write(records.Tally(**place._asdict(), results=results, by=by))
     failures = list(_failures(sources, out))
     _file_flaky(sources, out)
     causes = united_causes(each.ledger.causes for each in sources)
@@ -220,9 +195,9 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
         writer.write(other)
     for source in sources:
         for held_back in source.ledger.held_back:
-            count(counts[held_back.target][held_back.check], held_back)
+            records.count(counts[held_back.target][held_back.check], held_back)
         for expected in source.ledger.expected:
-            count(counts[expected.target][expected.check], expected)
+            records.count(counts[expected.target][expected.check], expected)
     codes = {code for each in sources for code in each.codes - {exits.FAILED, exits.INCONCLUSIVE}} | (
         {exits.UNDECIDED} if missing else set()
     )
@@ -234,7 +209,7 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
         codes.add(exits.INCONCLUSIVE)
     code = exits.first(codes)
     footers = [each.ledger.footer for each in sources if each.ledger.footer is not None]
-    footer = Footer(
+    footer = records.Footer(
         complete=not missing and all(each.ledger.complete for each in sources),
         stopped_by="; ".join(missing) or None,
         exit=code,
@@ -248,19 +223,21 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
     return code
 
 
-def _searches(every: Sequence[LeastCases]) -> LeastCases | None:
+def _searches(every: Sequence[records.LeastCases]) -> records.LeastCases | None:
     """All searches for least cases, with the longest limit of time."""
     if not every:
         return None
     limits = [each.limit_s for each in every if each.limit_s is not None]
-    return LeastCases(
+    return records.LeastCases(
         found=sum(each.found for each in every), cut=sum(each.cut for each in every),
         gone=sum(each.gone for each in every), left_out=sum(each.left_out for each in every),
         limit_s=max(limits, default=None),
     )  # fmt: skip
 
 
-def _conclude(writer: Writer, sources: Sequence[Source], counts: Counts, is_judged: bool) -> Iterator[Inconclusive]:
+def _conclude(
+    writer: records.Writer, sources: Sequence[Source], counts: records.Counts, is_judged: bool
+) -> Iterator[records.Inconclusive]:
     """Why all ledgers together show too little, if that ``is_judged``; writes the checks without a verdict."""
     held_back: Counter[tuple[str, str]] = Counter()
     for source in sources:
@@ -276,7 +253,7 @@ def _conclude(writer: Writer, sources: Sequence[Source], counts: Counts, is_judg
         yield from conclusion.reasons([glob for each in sources for glob in each.options.require])
 
 
-def _decides(failure: Failure) -> bool:
+def _decides(failure: records.Failure) -> bool:
     return exits.FAILED in exits.of_failure(failure)
 
 
@@ -285,14 +262,14 @@ def _otherwise_failed(source: Source) -> bool:
     return exits.FAILED in source.codes and not any(map(_decides, source.ledger.failures))
 
 
-def _header(sources: Sequence[Source], out: Path) -> Header:
+def _header(sources: Sequence[Source], out: Path) -> records.Header:
     first = sources[0].ledger.header
     options = sources[0].options
     for key in ("targets", "checks", "messages"):
         every = dict.fromkeys(name for each in sources for name in getattr(each.options, key))
         options = options.update(**{key: tuple(every)})
-    invariants: dict[str, AboutInvariant] = {}
-    requirements: dict[str, AboutRequirement] = {}
+    invariants: dict[str, records.AboutInvariant] = {}
+    requirements: dict[str, records.AboutRequirement] = {}
     editions: dict[str, Mapping[str, tuple[str, ...]]] = {}
     for source in sources:
         for id, about in source.ledger.header.invariants.items():
@@ -305,7 +282,7 @@ def _header(sources: Sequence[Source], out: Path) -> Header:
                 requirements[id] = requirement  # with its text, if a run could reach it
     campaigns = tuple(campaign for each in sources for campaign in each.ledger.campaigns)
     merged = tuple(
-        MergedFrom(folder=str(each.folder), part=each.part, complete=each.ledger.complete) for each in sources
+        records.MergedFrom(folder=str(each.folder), part=each.part, complete=each.ledger.complete) for each in sources
     )
     return first.update(
         begun=min(each.ledger.header.begun for each in sources),
@@ -326,20 +303,20 @@ def _names(sources: Sequence[Source], targets: Sequence[str]) -> tuple[str, ...]
     return tuple(names[each] for each in targets if each in names) if given else ()
 
 
-def _verdicts(sources: Sequence[Source]) -> Iterator[Verdict]:
+def _verdicts(sources: Sequence[Source]) -> Iterator[records.Verdict]:
     """In the order of a run: by target, check and subject."""
     targets = {name: number for number, name in enumerate(_targets(sources))}
     checks = {id: number for number, id in enumerate(sources[0].ledger.header.checks)}
 
-    def order(line: Verdict) -> tuple[int, int, str]:
+    def order(line: records.Verdict) -> tuple[int, int, str]:
         return targets[line.target], checks.get(line.check, len(checks)), line.subject
 
     yield from sorted((line for each in sources for line in each.ledger.verdicts()), key=order)
 
 
-def _tallies(sources: Sequence[Source]) -> dict[Place, tuple[Counter[str], dict[str, Counter[str]]]]:
+def _tallies(sources: Sequence[Source]) -> dict[records.Place, tuple[Counter[str], dict[str, Counter[str]]]]:
     """Of all campaigns together."""
-    found: dict[Place, tuple[Counter[str], dict[str, Counter[str]]]] = {}
+    found: dict[records.Place, tuple[Counter[str], dict[str, Counter[str]]]] = {}
     for source in sources:
         for line in source.ledger.tallies:
             results, by = found.setdefault(line.place, (Counter(), {}))
@@ -359,12 +336,12 @@ class _Compared:
         self._targets = targets if apart else ()
         self._results: dict[tuple[str, str, int | None, str], dict[str, str]] = {}
 
-    def add(self, line: Verdict) -> None:
+    def add(self, line: records.Verdict) -> None:
         if len(self._targets) > 1 and line.case is not None:
             place = line.check, line.subject, line.version, line.case
             self._results.setdefault(place, {})[line.target] = line.result
 
-    def rows(self) -> Iterator[Difference]:
+    def rows(self) -> Iterator[records.Difference]:
         """As ``differences`` has them, but without differing answers: a ledger does not contain answers."""
         found: dict[tuple[str, ...], list[tuple[int | None, str]]] = {}
         for (check, subject, version, case), results in self._results.items():
@@ -372,7 +349,7 @@ class _Compared:
                 row = (results.get(name, "SKIP") for name in self._targets)
                 found.setdefault((check, subject, *row), []).append((version, case))
         for place, cases in found.items():
-            yield Difference.between(self._targets, place, cases)
+            yield records.Difference.between(self._targets, place, cases)
 
 
 def _targets(sources: Sequence[Source]) -> list[str]:
@@ -384,16 +361,16 @@ def _targets(sources: Sequence[Source]) -> list[str]:
 MADE_ANEW = frozenset({"failure", "cause", "footer", "begin", "check", "skip", "inconclusive", "tally"})
 
 
-def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]]) -> Iterator[LedgerLine]:
+def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]]) -> Iterator[records.LedgerLine]:
     """All other lines, each once; a check that one part skipped and another ran was run."""
     written: set[str] = set()
-    checks: dict[tuple[str, str], CheckDone] = {}
+    checks: dict[tuple[str, str], records.CheckDone] = {}
     for source in sources:
         for kind, lines in source.ledger.lines.items():
             for line in lines:
-                run = isinstance(line, Skip) and line.check in counts.get(line.target, {})
+                run = isinstance(line, records.Skip) and line.check in counts.get(line.target, {})
                 text = json.dumps([kind, line.plain], sort_keys=True)
-                if run or text in written or (kind in MADE_ANEW and kind != Skip.TYPE):
+                if run or text in written or (kind in MADE_ANEW and kind != records.Skip.TYPE):
                     continue
                 written.add(text)
                 yield line
@@ -413,7 +390,7 @@ def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]
 # ---- failures
 
 
-def _failures(sources: Sequence[Source], out: Path) -> Iterator[Failure]:
+def _failures(sources: Sequence[Source], out: Path) -> Iterator[records.Failure]:
     every = [(source.folder, line) for source in sources for line in source.ledger.failures]
     for group in distinct_failures(DistinctFailure(line, filed(folder, line.id)) for folder, line in every):
         yield file(united(group), out).line

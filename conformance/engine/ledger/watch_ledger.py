@@ -7,19 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kipcheck import reports
+from kipcheck.conformance.core import ledger as records
 from kipcheck.conformance.core.files.output_folder import OF_A_RUN, OutputFolder, Unusable
-from kipcheck.conformance.core.ledger import (
-    NAME,
-    Begin,
-    CheckDone,
-    Exchanges,
-    Footer,
-    Inconclusive,
-    Tally,
-    Target,
-    Trouble,
-    Verdict,
-)
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.core.values.failure_group import grouped
 from kipcheck.conformance.core.values.history import History
@@ -70,7 +59,7 @@ class Watched:
     """The check whose family shows the histories."""
     begun: float
     """``time.monotonic`` at the begin."""
-    exchanges: Exchanges
+    exchanges: records.Exchanges
     """What was judged, and what was not."""
     trouble: str = ""
     """What was not seen."""
@@ -86,7 +75,7 @@ def usable(out: Path) -> None:
     """Errors: ``Unusable`` or OSError if the results cannot be written there; call it before watching."""
     folder = OutputFolder(out)
     folder.check(*OF_A_RUN)
-    with folder.trial(NAME):
+    with folder.trial(records.NAME):
         pass
 
 
@@ -100,25 +89,27 @@ def write(watched: Watched, out: Path) -> tuple[int, str, Path]:
     names = tuple(dict.fromkeys(each.client for each in watched.judged))
     checks = tuple(dict.fromkeys(each.check for each in watched.judged))
     options = Options(targets=tuple(WATCHED + each for each in names), edition=watched.edition, checks=checks, out=out)
-    with folder.trial(NAME), LedgerLines(folder, None) as lines:
+    with folder.trial(records.NAME), LedgerLines(folder, None) as lines:
         lines.write(header(options))
         lines.begin()
         codes: set[int] = {exits.FAILED} if watched.unseen_must else set()
         counts: dict[str, dict[str, dict[str, int]]] = {}
         for name in names:
-            lines.write(Target(target=WATCHED + name, version="", language="", issues=""))
+            lines.write(records.Target(target=WATCHED + name, version="", language="", issues=""))
             judged = [each for each in watched.judged if each.client == name]
             counts[WATCHED + name] = {each.check: dict(_judged(watched, each, lines, out, codes)) for each in judged}
         if watched.trouble:
-            lines.write(Trouble(target=WATCHED + names[0], why=watched.trouble))
+            lines.write(records.Trouble(target=WATCHED + names[0], why=watched.trouble))
         lines.write(watched.exchanges)
         codes |= {exits.OURS} if watched.has_defect else set()
         codes |= {exits.UNDECIDED} if watched.unread else set()
         if not sum(watched.exchanges.judged.values()):
-            lines.write(Inconclusive(target="*", check="*", why="no exchange of a member with its group was judged"))
+            lines.write(
+                records.Inconclusive(target="*", check="*", why="no exchange of a member with its group was judged")
+            )
             codes |= {exits.INCONCLUSIVE}
         code = exits.first(codes)
-        footer = Footer(
+        footer = records.Footer(
             complete=not watched.unread, stopped_by=watched.unread or None,
             exit=code, exits=tuple(sorted(codes)), meaning=exits.meaning(code, 0),
             counts=counts, known=None, seconds=round(time.monotonic() - watched.begun, 1),
@@ -133,7 +124,7 @@ def _judged(watched: Watched, judged: Judged, lines: LedgerLines, out: Path, cod
     failures."""
     name, check = WATCHED + judged.client, judged.check
     info = TargetInfo(name, "", "", "", frozenset({CHECKS[check].role}))
-    lines.write(Begin(target=name, check=check, units=1))
+    lines.write(records.Begin(target=name, check=check, units=1))
     unit = Unit(name, watched.edition, check, SUBJECT, None, 0, None)
     seen = [each for each in watched.seen if each.client == judged.client and each.invariant in judged.laws]
     found = [_finding(unit, each) for each in seen]
@@ -146,7 +137,7 @@ def _judged(watched: Watched, judged: Judged, lines: LedgerLines, out: Path, cod
         lines.write(line)
     for cause in causes_of(failures, {line.id: group for line, group in zip(failures, groups, strict=True)}):
         lines.write(cause)
-    lines.write(CheckDone(target=name, check=check, units=1, counts=dict(counts), seconds=0.0))
+    lines.write(records.CheckDone(target=name, check=check, units=1, counts=dict(counts), seconds=0.0))
     return counts
 
 
@@ -159,7 +150,7 @@ def _verdicts(judged: Judged, name: str, found: Sequence[Finding], lines: Ledger
         passed[each.invariant] -= 1
         result = laws[each.invariant].grade.word
         counts[result] += 1
-        line = Verdict(
+        line = records.Verdict(
             target=name, check=judged.check, subject=SUBJECT, version=None, case=each.case.id, result=result,
             by={each.invariant: Result.FAIL.name},
         )  # fmt: skip
@@ -168,7 +159,7 @@ def _verdicts(judged: Judged, name: str, found: Sequence[Finding], lines: Ledger
     by = {id: {Result.PASS.name: number} for id, number in passed.items() if number > 0}
     if sound or by:
         counts.update(sound)
-        lines.write(Tally(target=name, check=judged.check, subject=SUBJECT, version=None, results=sound, by=by))
+        lines.write(records.Tally(target=name, check=judged.check, subject=SUBJECT, version=None, results=sound, by=by))
     return counts
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
-from kipcheck.conformance.live.recording.contents import assignment, subscription
-from kipcheck.conformance.protocols.client.events import Subscribed
+from kipcheck.conformance.wire.embedded import Assignment, Subscription, assigned, read_subscription
+from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 from kipcheck.conformance.wire.record_batches import next_offset
 from kipcheck.conformance.wire.schema import spec
@@ -67,6 +67,14 @@ class Channel:
         if self.writer is not None:
             self.writer.close()
         self.writer = None
+
+
+def subscription(data: bytes) -> Subscription:
+    """That of a member; to no topics where it cannot be read."""
+    try:
+        return read_subscription(data)
+    except Refused:
+        return Subscription(0, ())
 
 
 class Consumer:
@@ -149,7 +157,7 @@ class Consumer:
         if error in NO_COORDINATOR:
             return await self.find_coordinator()
         await asyncio.sleep(PAUSE_S)
-        if error != 14:
+        if error != Error.COORDINATOR_LOAD_IN_PROGRESS:
             await self.join()
 
     def forget(self, error: int) -> None:
@@ -187,38 +195,35 @@ class Consumer:
 
     def metadata(self, assignor: str) -> bytes:
         """Its subscription for an assignor."""
-        found = {"topics": self.topics, "userData": None}
         if assignor == COOPERATIVE:
-            owned = {"ownedPartitions": self.listed(self.owned, "topic"), "generationId": self.generation}
-            return spec(APACHE, "ConsumerProtocolSubscription").at(2).encode({**found, **owned})
-        return spec(APACHE, "ConsumerProtocolSubscription").at(0).encode(found)
+            return Subscription(2, tuple(self.topics), self.owned, self.generation).written
+        return Subscription(0, tuple(self.topics)).written
 
     async def sync(self, joined: Mapping[str, Any]) -> int:
         given: Mapping[str, list[Partition]] = {}
         if joined["leader"] == self.member:
-            found = {each["memberId"]: subscription(APACHE, each["metadata"]) for each in joined["members"]}
-            topics = sorted({*self.topics}.union(*(each.topics for each in found.values() if each)))
+            found = {each["memberId"]: subscription(each["metadata"]) for each in joined["members"]}
+            topics = sorted({*self.topics}.union(*(each.topics for each in found.values())))
             described = await self.ask("Metadata", {"topics": [{"name": each} for each in topics]})
             sizes = {each["name"]: len(each["partitions"]) for each in described["topics"]}
-            given = self.assign(sizes, {id: each or Subscribed(0, ()) for id, each in found.items()})
+            given = self.assign(sizes, found)
         assignments = [{"memberId": id, "assignment": self.assignment(mine)} for id, mine in given.items()]
         named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
         answer = await self.ask("SyncGroup", {**self.names(), **named, "assignments": assignments})
         if answer["errorCode"] == Error.NONE:
-            names = (each.rpartition("-") for each in assignment(APACHE, answer["assignment"]) or ())
-            self.own(tuple((topic, int(number)) for topic, _, number in names))
+            self.own(assigned(answer["assignment"]) or ())
         error: int = answer["errorCode"]
         return error
 
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
         """Deals the partitions of each topic to its subscribers; withholds what a cooperative member still owns."""
         given: dict[str, list[Partition]] = {id: [] for id in members}
-        owners = {name: id for id, each in members.items() for name in each.owned or ()}
+        owners = {partition: id for id, member in members.items() for partition in member.owned}
         for topic, size in sizes.items():
             readers = sorted(id for id, each in members.items() if topic in each.topics)
             for number in range(size) if readers else ():
                 reader = readers[number % len(readers)]
-                if not self.is_cooperative or owners.get(f"{topic}-{number}", reader) == reader:
+                if not self.is_cooperative or owners.get((topic, number), reader) == reader:
                     given[reader].append((topic, number))
         return given
 
@@ -227,8 +232,7 @@ class Consumer:
         self.positions = {each: offset for each, offset in self.positions.items() if each in partitions}
 
     def assignment(self, partitions: Iterable[Partition]) -> bytes:
-        topics = self.listed(partitions, "topic")
-        return spec(APACHE, "ConsumerProtocolAssignment").at(0).encode({"assignedPartitions": topics, "userData": None})
+        return Assignment(0, tuple(partitions)).written
 
     def listed(self, partitions: Iterable[Partition], name: str) -> list[dict[str, Any]]:
         by_topic: dict[str, list[int]] = {}

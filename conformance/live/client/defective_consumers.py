@@ -9,15 +9,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.client.consumer import (
     Consumer,
     Partition,
     main,
 )
-from kipcheck.conformance.protocols.client.events import Subscribed
-from kipcheck.conformance.wire.schema import spec
+from kipcheck.conformance.wire.embedded import Subscription
 
 BACK_OFF_S = 5.5
 """Longer than mutants are awaited."""
@@ -338,9 +336,7 @@ class ClaimsWhenEager(Consumer):
         self.last = partitions or self.last
 
     def metadata(self, assignor: str) -> bytes:
-        owned = self.listed(self.last, "topic")
-        body = {"topics": self.topics, "userData": None, "ownedPartitions": owned}
-        return spec(APACHE, "ConsumerProtocolSubscription").at(1).encode(body)
+        return Subscription(1, tuple(self.topics), self.last).written
 
 
 class ClaimsNothing(Consumer):
@@ -355,19 +351,19 @@ class ClaimsNothing(Consumer):
 
 
 class ForgetsAMember(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
         return super().assign(sizes, {self.member: members[self.member]})
 
 
 class GivesTwice(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
         if self.generation < 2:  # it may not have read its metadata yet
             return super().assign(sizes, members)
         return {id: [(topic, number) for topic in self.topics for number in range(sizes[topic])] for id in members}
 
 
 class Hoards(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
         if self.generation < 2:
             return super().assign(sizes, members)
         mine = super().assign(sizes, {self.member: members[self.member]})
@@ -375,8 +371,8 @@ class Hoards(Consumer):
 
 
 class HandsOverAtOnce(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
-        return super().assign(sizes, {id: Subscribed(0, each.topics) for id, each in members.items()})
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
+        return super().assign(sizes, {id: Subscription(0, each.topics) for id, each in members.items()})
 
 
 class ReadsItsOwnVersion(Consumer):
@@ -491,7 +487,7 @@ class RepeatsItsAssignor(Consumer):
 
 
 class AssignsToAStranger(Consumer):
-    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscribed]) -> dict[str, list[Partition]]:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
         return {**super().assign(sizes, members), "stranger": []}
 
 

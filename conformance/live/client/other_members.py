@@ -1,20 +1,20 @@
 """The other members of a scripted group: their requests to its machine, and the bytes of their subscriptions."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.live.server.bodies import BLOB
+from kipcheck.conformance.live.recording.bodies import BLOB
 from kipcheck.conformance.live.server.classic_group import ClassicGroup, ignored
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topics
+from kipcheck.conformance.protocols.assignment.ops import user_data
 from kipcheck.conformance.protocols.client.ops import Member
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
+from kipcheck.conformance.wire.embedded import Assignment, Subscription, read_assignment
 from kipcheck.conformance.wire.errors import Refused
-from kipcheck.conformance.wire.schema import Layout, spec
 
 GROUP: Final = "g"
 TOPIC: Final = "t"
@@ -38,12 +38,8 @@ FUTURE: Final = 9
 NOISE: Final = bytes.fromhex("deadbeef00ff7fff")
 HUGE: Final = 200_000
 """Bytes of user data, below the largest size of a record of the group."""
-Partitions: TypeAlias = Mapping[str, tuple[int, ...]]
-"""Topic -> partitions."""
-
-
-def _layout(message: str, version: int) -> Layout:
-    return spec(APACHE, message).at(version)
+Partitions: TypeAlias = frozenset[tuple[str, int]]
+"""Topics and numbers."""
 
 
 @dataclass(slots=True)
@@ -52,39 +48,31 @@ class Other:
 
     id: str
     wants: Member = Member(topics=("t",))  # noqa: RUF009 - immutable
-    given: Partitions = field(default_factory=dict)
+    given: Partitions = frozenset()
     """What a client that leads assigned to it last."""
 
     def metadata(self, protocol: str, generation: int) -> bytes:
         """Its subscription. ``generation``: the last one; an assignor that keeps partitions is shown what it had."""
         wants = self.wants
-        claimed: Partitions = {TOPIC: wants.owned} if wants.owned else self.given
+        claimed = frozenset((TOPIC, number) for number in wants.owned) or self.given
         at = generation - wants.back
         version = max(wants.version, 1) if protocol == COOPERATIVE else wants.version
         if wants.damage == "future":
             version = NEWEST  # a later version has all fields of this one first
-        body = {
-            "topics": list(wants.topics),
-            "userData": self._user_data(protocol, claimed, at),
-            "ownedPartitions": listed(claimed) if protocol == COOPERATIVE or wants.owned else [],
-            "generationId": at,
-            "rackId": "r" if version >= NEWEST else None,
-        }
-        known = {"topics", "userData", *(("ownedPartitions",) if version else ()),
-                 *(("generationId",) if version > 1 else ()), *(("rackId",) if version > 2 else ())}  # fmt: skip
-        layout = _layout("ConsumerProtocolSubscription", version)
-        return self._damaged(layout.encode({name: value for name, value in body.items() if name in known}))
+        owned = tuple(sorted(claimed)) if protocol == COOPERATIVE or wants.owned else ()
+        rack = "r" if version >= NEWEST else None
+        data = self._user_data(protocol, claimed, at)
+        return self._damaged(Subscription(version, wants.topics, owned, at, rack, data).written)
 
-    def _user_data(self, protocol: str, claimed: Partitions, generation: int) -> bytes | None:
+    def _user_data(self, protocol: str, claimed: Partitions, generation: int) -> bytes:
         match self.wants.data:
             case "noise":
                 return NOISE
             case "huge":
                 return bytes(HUGE)
             case "none" if protocol != STICKY or not claimed:
-                return None
-        body = {"previousAssignment": listed(claimed), "generation": generation}
-        return _layout("StickyAssignorUserData", 1).encode(body)
+                return b""
+        return user_data(claimed, generation)
 
     def _damaged(self, data: bytes) -> bytes:
         match self.wants.damage:
@@ -103,43 +91,22 @@ class Other:
             case "whole":
                 return data
 
-    def take(self, assignment: bytes) -> frozenset[tuple[str, int]]:
+    def take(self, assignment: bytes) -> Partitions:
         """Takes what the leader assigned to it. Returns what it had, and does not have now."""
         before, self.given = self.given, partitions_in(assignment)
-        return frozenset(pairs(before)).difference(pairs(self.given))
+        return before - self.given
 
 
-def listed(partitions: Partitions) -> list[dict[str, object]]:
-    return [{"topic": topic, "partitions": list(each)} for topic, each in partitions.items()]
-
-
-def assignment(partitions: Partitions) -> bytes:
-    body = {"assignedPartitions": listed({topic: each for topic, each in partitions.items() if each}), "userData": None}
-    return _layout("ConsumerProtocolAssignment", 0).encode(body)
+def assignment(partitions: Iterable[tuple[str, int]]) -> bytes:
+    return Assignment(0, tuple(sorted(partitions))).written
 
 
 def partitions_in(data: bytes) -> Partitions:
-    """The partitions of an assignment by topic; empty for one that cannot be read."""
-    if len(data) < 2:
-        return {}
-    version = min(max(int.from_bytes(data[:2], "big", signed=True), 0), 3)
+    """The partitions of an assignment; none of one that cannot be read."""
     try:
-        found = _layout("ConsumerProtocolAssignment", version).decode(data, lenient=True)
+        return frozenset(read_assignment(data).partitions)
     except Refused:
-        return {}
-    by_topic: dict[str, tuple[int, ...]] = {}
-    for each in found["assignedPartitions"]:
-        by_topic[each["topic"]] = (*by_topic.get(each["topic"], ()), *each["partitions"])
-    return by_topic
-
-
-def pairs(partitions: Partitions) -> Iterable[tuple[str, int]]:
-    return ((topic, each) for topic, parts in partitions.items() for each in parts)
-
-
-def named(partitions: Partitions) -> Iterable[str]:
-    """``t-0`` and so on."""
-    return (f"{topic}-{each}" for topic, each in pairs(partitions))
+        return frozenset()
 
 
 class OtherMembers:
@@ -158,19 +125,19 @@ class OtherMembers:
         """The topics of the client."""
         self.have_revoked = False
         """Whether members of a cooperative group lost partitions, and have to join again."""
-        self.left: frozenset[tuple[str, int]] = frozenset()
+        self.left: Partitions = frozenset()
         """The partitions of a consumer group that the client does not have."""
         self._is_busy = False
 
-    def everything(self) -> frozenset[tuple[str, int]]:
+    def everything(self) -> Partitions:
         """The partitions that the client subscribes to."""
-        return frozenset((each, number) for each in self.subscribed for number in range(self.topics.sizes[each]))
+        return frozenset((name, number) for name in self.subscribed for number in range(self.topics.sizes[name]))
 
     def take_over(self) -> None:
         """Before the client joins, the first of them has all partitions."""
         for member in self.members[:1]:
             self.left = self.everything()
-            member.given = by_topic(self.left)
+            member.given = self.left
 
     def take_part(self, group: ClassicGroup) -> None:
         """In a rebalance, which an event of the group may have begun."""
@@ -187,7 +154,7 @@ class OtherMembers:
         for member in state.members:
             if is_other(member.id) and member.id not in ids:
                 return messages.Leave(VERSION, ((member.id, None),))
-        names = [name for each in clients(state) for name, _ in each.protocols]
+        names = [name for client in clients(state) for name, _ in client.protocols]
         for other in self.members:
             known = state.member(other.id)
             if known is None or known.join is None:
@@ -211,14 +178,15 @@ class OtherMembers:
         """The client gets what the script wants, the first of the others what is left."""
         left = self.everything()
         for client in clients(state):
-            left -= frozenset(pairs(self.target()))
+            left -= self.target()
             yield client.id, assignment(self.target())
-        yield self.members[0].id, assignment(by_topic(left))
+        for other in self.members[:1]:
+            yield other.id, assignment(left)
 
     def _synced(self, group: ClassicGroup, joined: messages.Joined, reply: messages.Reply) -> None:
         """What it has no longer it had read, but for the last records, and it commits that."""
         assert isinstance(reply, messages.Synced)
-        other = next((each for each in self.members if each.id == joined.member), None)
+        other = next((member for member in self.members if member.id == joined.member), None)
         if reply.error is not messages.Error.NONE or other is None:
             return
         lost = self.positions(other.take(BLOB.write(reply.assignment)))
@@ -231,12 +199,12 @@ class OtherMembers:
 
     def positions(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """The offsets that they commit of partitions which they do not have any longer, as far as these exist."""
-        found = {
+        offsets = {
             (topic, number): max(self.topics.by_name[topic].end - UNREAD, 0)
             for topic, number in partitions if topic in self.topics.by_name
         }  # fmt: skip
-        self.in_zookeeper.update({(GROUP, *partition): offset for partition, offset in found.items()})
-        return found
+        self.in_zookeeper.update({(GROUP, *partition): offset for partition, offset in offsets.items()})
+        return offsets
 
 
 def is_other(id: str) -> bool:
@@ -246,11 +214,4 @@ def is_other(id: str) -> bool:
 
 def clients(state: State) -> list[GroupMember]:
     """The members that are the client's; more than one only until its group has noticed that one is gone."""
-    return [each for each in state.members if not is_other(each.id)]
-
-
-def by_topic(partitions: Iterable[tuple[str, int]]) -> Partitions:
-    found: dict[str, tuple[int, ...]] = {}
-    for topic, number in sorted(partitions):
-        found[topic] = (*found.get(topic, ()), number)
-    return found
+    return [member for member in state.members if not is_other(member.id)]

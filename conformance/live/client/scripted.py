@@ -25,7 +25,6 @@ from kipcheck.conformance.live.client.other_members import (
     Partitions,
     clients,
     is_other,
-    pairs,
 )
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.answered_errors import with_error
@@ -46,6 +45,7 @@ from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
 
 SECOND: Final = "u"
@@ -97,6 +97,10 @@ class ScriptedCoordinator(Coordinator):
     def timeouts(self, member: GroupMember, join: messages.Join) -> tuple[int, int]:
         return SESSION_MS, super().timeouts(member, join)[1]
 
+    def on_rebalance_timeout(self, state: State, out: Out) -> State:
+        """Nor does a rebalance go on without the client."""
+        return super().on_rebalance_timeout(state, out) if state.initial else state
+
     def keeps_leader(self, state: State, leader: GroupMember) -> bool:
         return super().keeps_leader(state, leader) and self.is_to_lead(leader.id)
 
@@ -113,8 +117,12 @@ class ScriptedConsumerGroup(LiveMachine):
         """A law judges heartbeats that brokers refuse; the client is not shut out for them."""
         return None
 
+    def left_ms(self, member: consumer_group.Member) -> int:
+        """No member is fenced by itself."""
+        return SESSION_MS
+
     def shares(self, state: consumer_group.State) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
-        target = tuple(sorted(pairs(self.target())))
+        target = tuple(sorted(self.target()))
         return ((member.id, () if is_other(member.id) else target) for member in state.members)
 
 
@@ -129,7 +137,7 @@ class ScriptedBroker(Broker):
         self.home = 0
         """The node that coordinates the group. The first one leads all partitions."""
         self.leads = True
-        self.given: Partitions = {TOPIC: (0,)}
+        self.given: Mapping[str, tuple[int, ...]] = {TOPIC: (0,)}
         """The partitions that a client that follows is assigned, if it subscribes to them and they exist."""
         self.id = GROUP
         """Of the group."""
@@ -168,7 +176,9 @@ class ScriptedBroker(Broker):
     def _handlers(self) -> dict[str, Handler]:
         handlers = super()._handlers()
         scripted = {f"{api}Request" for api in get_args(Kind)}
-        return {name: partial(self._handle, each) if name in scripted else each for name, each in handlers.items()}
+        return {
+            name: partial(self._handle, handler) if name in scripted else handler for name, handler in handlers.items()
+        }
 
     # Called by scripts
 
@@ -183,7 +193,7 @@ class ScriptedBroker(Broker):
         self._run_groups()
 
     def place_others(self, number: int, leads: bool) -> None:
-        self.others.members = tuple(Other(f"other-{each}") for each in range(number))
+        self.others.members = tuple(Other(f"other-{place}") for place in range(number))
         self.leads = leads
         if not self.is_member:
             self.others.take_over()
@@ -274,18 +284,15 @@ class ScriptedBroker(Broker):
 
     def drop_pending(self) -> list[str]:
         """The requests that errors and disturbances still wait for, which are forgotten; not those of the end."""
-        found: list[str] = [api for api, _ in (*self.faults, *self.disturbances) if api != "LeaveGroup"]
-        self.faults = [each for each in self.faults if each[0] == "LeaveGroup"]
-        self.disturbances = [each for each in self.disturbances if each[0] == "LeaveGroup"]
-        return found
+        unsent: list[str] = [api for api, _ in (*self.faults, *self.disturbances) if api != "LeaveGroup"]
+        self.faults = [fault for fault in self.faults if fault[0] == "LeaveGroup"]
+        self.disturbances = [disturbance for disturbance in self.disturbances if disturbance[0] == "LeaveGroup"]
+        return unsent
 
     def target(self) -> Partitions:
         """What the script gives to a client that leads nothing."""
-        return {
-            topic: tuple(sorted({each for each in parts if each < self.topics.by_name[topic].partitions}))
-            for topic, parts in self.given.items()
-            if topic in self.others.subscribed
-        }
+        wanted = ((topic, number) for topic, numbers in self.given.items() for number in numbers)
+        return self.others.everything().intersection(wanted)
 
     # What happens to the group
 
@@ -324,9 +331,9 @@ class ScriptedBroker(Broker):
         """The members of the client are removed, as by an administrator or the end of their sessions, but for the one
         with this id or instance; and ids that were given out are forgotten."""
         group = self.group
-        gone = [each.id for each in clients(group.state) if instance is None or each.instance != instance]
-        for each in (*gone, *group.state.pending):
-            group.send(messages.Leave(VERSION, ((each, None),)))
+        gone = [member.id for member in clients(group.state) if instance is None or member.instance != instance]
+        for gone_id in (*gone, *group.state.pending):
+            group.send(messages.Leave(VERSION, ((gone_id, None),)))
         if (consumers := self.consumers) is not None:
             for member in consumers.state.members:
                 if member.id != id:
@@ -335,11 +342,11 @@ class ScriptedBroker(Broker):
     # Requests
 
     def received(self, request: Received, connection: Connection) -> None:
-        found = next((each for each in self.disturbances if each[0] == request.api), None)
-        if found is None:
+        disturbance = next((waiting for waiting in self.disturbances if waiting[0] == request.api), None)
+        if disturbance is None:
             return super().received(request, connection)
-        self.disturbances.remove(found)
-        found[1].apply(request, connection, super().received)
+        self.disturbances.remove(disturbance)
+        disturbance[1].apply(request, connection, super().received)
 
     def _handle(self, handler: Handler, request: Received, answer: Answer) -> None:
         """Answers with an error of the script, or as every broker does."""
@@ -378,8 +385,8 @@ class ScriptedBroker(Broker):
                 self.stable = self.has_joined = True
             case "Heartbeat" if request.body["memberId"] not in self.group.state.owing:
                 self.stable = True  # the client has found its coordinator again
-                for each in self.others.subscribed:
-                    self.topics.grow(each)  # some clients commit new positions only
+                for topic in self.others.subscribed:
+                    self.topics.grow(topic)  # some clients commit new positions only
                 self.log.grew()
 
     def _beat(self, handler: Handler, request: Received, answer: Answer) -> None:
@@ -443,17 +450,17 @@ class ScriptedBroker(Broker):
             return None
         if self.nodes and request.reached != self.nodes[self.home] and request.api in COORDINATED:
             return "NOT_COORDINATOR"
-        refusal = next((each for each in self.refusals.items() if each[0] == request.api), None)
+        refusal = next((refusal for refusal in self.refusals.items() if refusal[0] == request.api), None)
         if refusal is not None and request.version >= SINCE.get(refusal, 0):
             self.has_refused = True
             if refusal[1] == "FENCED_INSTANCE_ID":
                 self.fence()
             return refusal[1]
-        found = next((each for each in self.faults if each[0] == request.api), None)
-        if found is None or request.version < SINCE.get(found, 0) or not _can_get(request, found[1]):
+        fault = next((fault for fault in self.faults if fault[0] == request.api), None)
+        if fault is None or request.version < SINCE.get(fault, 0) or not _can_get(request, fault[1]):
             return None
-        self.faults.remove(found)
-        error = found[1]
+        self.faults.remove(fault)
+        error = fault[1]
         if error in ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"):
             self._remove()
         if error == "ILLEGAL_GENERATION":

@@ -84,7 +84,9 @@ async def update(
     connections: Connections, version: int, updates: Sequence[TypedUpdate], validate_only: bool
 ) -> Updated:
     """Errors: ``Closed``, ``Garbled``."""
-    rows = [{"feature": each.feature, "maxVersionLevel": each.level, **_kind(each, version)} for each in updates]
+    rows = [
+        {"feature": update.feature, "maxVersionLevel": update.level, **_kind(update, version)} for update in updates
+    ]
     asked = {"timeoutMs": TIMEOUT_MS, "featureUpdates": rows}
     if version > 0:
         asked["validateOnly"] = validate_only
@@ -168,7 +170,8 @@ async def register_broker(
     """
     listener = {"name": "PLAINTEXT", "host": "127.0.0.1", "port": 1, "securityProtocol": PLAINTEXT}
     features = [
-        {"name": each.feature, "minSupportedVersion": each.low, "maxSupportedVersion": each.high} for each in supported
+        {"name": declared.feature, "minSupportedVersion": declared.low, "maxSupportedVersion": declared.high}
+        for declared in supported
     ]
     asked = {
         "brokerId": number, "clusterId": cluster, "incarnationId": uuid.uuid4(), "listeners": [listener],
@@ -187,7 +190,9 @@ async def unregister_broker(connections: Connections, number: int) -> Result:
 async def register_controller(connections: Connections, number: int, supported: Sequence[Declared]) -> Result:
     """Another controller registers with the leading one. Errors: ``Closed``, ``Garbled``."""
     listener = _compact("CONTROLLER") + _compact("127.0.0.1") + struct.pack(">Hh", 1, PLAINTEXT) + b"\0"
-    rows = b"".join(_compact(each.feature) + struct.pack(">hh", each.low, each.high) + b"\0" for each in supported)
+    rows = b"".join(
+        _compact(declared.feature) + struct.pack(">hh", declared.low, declared.high) + b"\0" for declared in supported
+    )
     body = struct.pack(">i", number) + uuid.uuid4().bytes + b"\0" + b"\x02" + listener
     data = await connections.ask_flexible(CONTROLLER_REGISTRATION, 0, body + bytes([len(supported) + 1]) + rows + b"\0")
     return _result(data)

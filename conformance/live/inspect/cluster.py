@@ -134,8 +134,8 @@ class Cluster:
             raise Unanswered(f"{_shown(self.entry)} names no coordinator of group {group!r}: {wrong}") from None
 
     async def close(self) -> None:
-        for each in self._connections.values():
-            await each.close()
+        for connections in self._connections.values():
+            await connections.close()
 
     def _at(self, at: Address) -> Connections:
         return self._connections.setdefault(at, Connections(*at, self._security, self._answered_s))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from kipcheck.conformance.core.operations.wire_form import Unfit
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Node, Unanswered
 from kipcheck.conformance.live.inspect.group import (
     EMPTY_STATES,
@@ -22,7 +23,6 @@ from kipcheck.conformance.live.inspect.group import (
 from kipcheck.conformance.live.inspect.group_records import Found, newest_record
 from kipcheck.conformance.wire.bodies import api_of
 
-UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND = 35, 69
 RETRIED: Final = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: the next answer may be another."""
 DENIED: Final = 30
@@ -88,15 +88,15 @@ async def _once(cluster: Cluster, group: str) -> Described:
         if await cluster.version(coordinator, api_of(kind)) is None:
             continue
         found = await _read(cluster, kind, "groupIds", coordinator, group)
-        if found is None or found.error == UNSUPPORTED_VERSION:
+        if found is None or found.error == KafkaError.UNSUPPORTED_VERSION:
             continue
         has_consumer_groups |= kind is ConsumerGroup
-        if found.error != GROUP_ID_NOT_FOUND:
+        if found.error != KafkaError.GROUP_ID_NOT_FOUND:
             return _refused(group, api_of(kind), found.error) if found.error else found
     classic = await _read(cluster, Group, "groups", coordinator, group, has_consumer_groups=has_consumer_groups)
     if classic is None:
         raise Unanswered(f"the coordinator of group {group!r} answers DescribeGroups without this group")
-    if classic.error == GROUP_ID_NOT_FOUND or (not classic.error and classic.state == "Dead"):
+    if classic.error == KafkaError.GROUP_ID_NOT_FOUND or (not classic.error and classic.state == "Dead"):
         return OtherGroup(group, await _type_of(cluster, group))
     return _refused(group, "DescribeGroups", classic.error) if classic.error else classic.as_written
 
@@ -139,11 +139,11 @@ async def _with_leader(cluster: Cluster, group: Group) -> Group:
 
 
 def _with_record(group: Group, record: Found | str) -> Group:
-    if isinstance(record, Found) and {*record.subscriptions} != {each.id for each in group.members}:
+    if isinstance(record, Found) and {*record.subscriptions} != {member.id for member in group.members}:
         record = "the newest record of the group has other members"
     if isinstance(record, str):
         return replace(group, leader_unknown=record)
-    members = tuple(_with_subscription(each, record.subscriptions[each.id]) for each in group.members)
+    members = tuple(_with_subscription(member, record.subscriptions[member.id]) for member in group.members)
     return replace(group, generation=record.generation, leader=record.leader, members=members)
 
 

@@ -1,6 +1,6 @@
 """A group as its coordinator describes it, with everything that its members wrote decoded."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Final, TypeAlias, TypeVar
@@ -8,16 +8,6 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 from kipcheck.conformance.core.operations.field_annotations import Wire, wire
 from kipcheck.conformance.core.operations.wire_form import message
 from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.live.inspect.streams_group import (
-    ClientId,
-    Epoch,
-    Host,
-    Id,
-    Instance,
-    Rack,
-    StreamsMember,
-    Subtopology,
-)
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY, Partition
 from kipcheck.conformance.protocols.assignment.ops import read_user_data
 from kipcheck.conformance.protocols.streams import blobs
@@ -39,6 +29,12 @@ STABLE: Final = "Stable"
 EMPTY_STATES: Final = frozenset({"Empty", "Dead"})
 """Of groups without members."""
 Partitions: TypeAlias = tuple[Partition, ...]
+Task: TypeAlias = tuple[str, int]
+"""Subtopology and partition."""
+Tasks: TypeAlias = tuple[Task, ...]
+Offsets: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Subtopology, partition and offset."""
+Names: TypeAlias = tuple[str, ...]
 Read = TypeVar("Read", Subscription, Assignment)
 Info = TypeVar("Info", SubscriptionInfo, AssignmentInfo)
 
@@ -51,6 +47,12 @@ class Unreadable:
     why: str
 
 
+Id: TypeAlias = Annotated[str, wire("memberId")]
+Instance: TypeAlias = Annotated[str | None, wire("instanceId")]
+ClientId: TypeAlias = Annotated[str, wire("clientId")]
+Host: TypeAlias = Annotated[str, wire("clientHost as host")]
+Rack: TypeAlias = Annotated[str | None, wire("rackId")]
+Epoch: TypeAlias = Annotated[int, wire("memberEpoch")]
 Topics: TypeAlias = Annotated[tuple[str, ...], wire("subscribedTopicNames[]")]
 Coordinator: TypeAlias = tuple[str, int]
 
@@ -114,6 +116,61 @@ class ShareMember:
     """Several members may have a partition."""
 
 
+def _tasks(field: str) -> Wire:
+    return wire(f"{field}[].subtopologyId", f"{field}[].partitions[]", is_sorted=True)
+
+
+def _offsets(field: str) -> Wire:
+    return wire(f"{field}[].subtopologyId", f"{field}[].partition", f"{field}[].offset", is_sorted=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSet:
+    """The tasks of a member."""
+
+    active: Annotated[Tasks, _tasks("activeTasks")]
+    standby: Annotated[Tasks, _tasks("standbyTasks")]
+    warm_up: Annotated[Tasks, _tasks("warmupTasks")]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsMember:
+    """A member of a streams group."""
+
+    id: Id
+    instance: Instance
+    client_id: ClientId
+    host: Host
+    rack: Rack
+    epoch: Epoch
+    topology_epoch: Annotated[int, wire("topologyEpoch")]
+    process: Annotated[str, wire("processId")]
+    end_point: Annotated[str | None, wire("userEndpoint as end_point")]
+    """Of the application, not of a broker."""
+    tags: Annotated[tuple[tuple[str, str], ...], wire("clientTags[].key", "clientTags[].value")]
+    offsets: Annotated[Offsets, _offsets("taskOffsets")]
+    end_offsets: Annotated[Offsets, _offsets("taskEndOffsets")]
+    """As the member reported both, for the state of its tasks; brokers up to 4.4 keep none."""
+    assigned: Annotated[TaskSet, wire("assignment")]
+    target: Annotated[TaskSet, wire("targetAssignment")]
+    is_classic: Annotated[bool, wire("isClassic")]
+
+
+@dataclass(frozen=True, slots=True)
+class Subtopology:
+    id: Annotated[str, wire("subtopologyId")]
+    source_topics: Annotated[Names, wire("sourceTopics[]")]
+    sinks: Annotated[Names, wire("repartitionSinkTopics[]", is_sorted=True)]
+    """The internal topics that it writes for other subtopologies."""
+    changelogs: Annotated[Names, wire("stateChangelogTopics[].name", is_sorted=True)]
+    repartition_sources: Annotated[Names, wire("repartitionSourceTopics[].name")] = ()
+
+    @property
+    def sources(self) -> Names:
+        """The topics that it reads, internal ones too."""
+        return tuple(sorted((*self.source_topics, *self.repartition_sources)))
+
+
 State: TypeAlias = Annotated[str, wire("groups[0].groupState")]
 GroupId: TypeAlias = Annotated[str, wire("groups[0].groupId")]
 MEMBERS: Final = wire("groups[0].members[]")
@@ -146,9 +203,9 @@ class Group:
         """Without bytes that are no subscriptions and assignments: of another type, and where brokers of 2.3 describe
         the assignment in place of the subscription (KAFKA-9150)."""
         if self.protocol_type != CONSUMER:
-            return replace(self, members=tuple(replace(each, metadata=b"", share=b"") for each in self.members))
+            return replace(self, members=tuple(replace(member, metadata=b"", share=b"") for member in self.members))
         return replace(self, members=tuple(
-            replace(each, metadata=b"") if each.metadata == each.share else each for each in self.members
+            replace(member, metadata=b"") if member.metadata == member.share else member for member in self.members
         ))  # fmt: skip
 
 
@@ -199,7 +256,7 @@ class StreamsGroup(EpochGroup):
     @property
     def topics(self) -> frozenset[str]:
         """Those that its tasks read."""
-        return frozenset(topic for each in self.subtopologies for topic in each.sources)
+        return frozenset(topic for subtopology in self.subtopologies for topic in subtopology.sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +282,11 @@ def read_record(read: Callable[[bytes], Read], data: bytes) -> Read | Unreadable
 
 def embedded(group: Group) -> Iterator[Place]:
     """What members and the leader wrote, in a group of consumers."""
-    for each in group.members:
-        if each.metadata:
-            yield Place("subscription", SUBSCRIPTION, each.metadata, group.protocol, each.id)
-        if each.share:
-            yield Place("assignment", ASSIGNMENT, each.share, group.protocol, each.id)
+    for member in group.members:
+        if member.metadata:
+            yield Place("subscription", SUBSCRIPTION, member.metadata, group.protocol, member.id)
+        if member.share:
+            yield Place("assignment", ASSIGNMENT, member.share, group.protocol, member.id)
 
 
 # User data
@@ -272,3 +329,13 @@ def _cooperative_generation(data: bytes) -> int:
     except Refused:
         return NO_GENERATION
     return found
+
+
+def task_names(tasks: Iterable[Task]) -> str:
+    """``0_0 0_1``; ``none``"""
+    return " ".join(map(task_name, tasks)) or "none"
+
+
+def task_name(task: Task) -> str:
+    """As Kafka Streams names it."""
+    return f"{task[0]}_{task[1]}"

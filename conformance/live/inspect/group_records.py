@@ -68,16 +68,16 @@ async def _offset(cluster: Cluster, at: Address, number: int, which: int) -> int
 async def _newest(cluster: Cluster, at: Address, number: int, group: str, lower: int, upper: int) -> Found | None:
     """The last record of the group among these offsets."""
     key = layout(APACHE, "GroupMetadataKey", GROUP_KEY).encode({"group": group})
-    found, offset = None, lower
+    newest, offset = None, lower
     while offset < upper:
         records, after = await _fetched(cluster, at, number, offset)
         if after <= offset:
             break
-        for each in records:
-            if each.key == key and lower <= each.offset < upper:
-                found = None if each.value is None else _read(each.value)
+        for record in records:
+            if record.key == key and lower <= record.offset < upper:
+                newest = None if record.value is None else _read(record.value)
         offset = after
-    return found
+    return newest
 
 
 async def _fetched(cluster: Cluster, at: Address, number: int, offset: int) -> tuple[list[Any], int]:
@@ -99,7 +99,7 @@ async def _fetched(cluster: Cluster, at: Address, number: int, offset: int) -> t
     except Refused as wrong:
         raise Unanswered(f"{TOPIC} cannot be read from offset {offset} on: {wrong}") from None
     after = batches[-1].last_offset + 1 if batches else offset
-    return [each for batch in batches if not batch.control for each in batch.records], after
+    return [record for batch in batches if not batch.control for record in batch.records], after
 
 
 def _read(data: bytes) -> Found | None:
@@ -110,5 +110,5 @@ def _read(data: bytes) -> Found | None:
         return None
     if value is None:
         return None
-    subscriptions = {each["memberId"]: bytes(each["subscription"]) for each in value["members"]}
+    subscriptions = {member["memberId"]: bytes(member["subscription"]) for member in value["members"]}
     return Found(value["generation"], value["leader"], subscriptions)

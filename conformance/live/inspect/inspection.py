@@ -39,7 +39,7 @@ async def _inspect(cluster: Cluster, names: Sequence[str]) -> Inspection:
         if not names:
             listed, unasked = await groups(cluster)
             names = [*listed]
-        return Inspection(tuple([await _one(cluster, each) for each in names]), tuple(unasked))
+        return Inspection(tuple([await _one(cluster, name) for name in names]), tuple(unasked))
     finally:
         await cluster.close()
 

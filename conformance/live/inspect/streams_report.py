@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kipcheck.conformance.live.inspect.group import ConsumerMember, ShareGroup, ShareMember, StreamsGroup
-from kipcheck.conformance.live.inspect.streams_group import (
+from kipcheck.conformance.live.inspect.group import (
+    ConsumerMember,
     Offsets,
+    ShareGroup,
+    ShareMember,
+    StreamsGroup,
     StreamsMember,
     Subtopology,
     TaskSet,

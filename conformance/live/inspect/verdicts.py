@@ -5,7 +5,7 @@ was asked for the assignment, the members of a group of KIP-848 were answered wi
 description shows are asked.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -29,8 +29,8 @@ from kipcheck.conformance.live.inspect.group import (
     claims,
     embedded,
     streams_subscription,
+    task_names,
 )
-from kipcheck.conformance.live.inspect.streams_group import task_names
 from kipcheck.conformance.live.recording.embedded import event_of
 from kipcheck.conformance.protocols.assignment import ops as assigning
 from kipcheck.conformance.protocols.assignment.model.assignment import (
@@ -322,12 +322,19 @@ def _undescribed(group: ConsumerGroup) -> Iterator[str]:
 
 
 def _reconciling(group: ConsumerGroup) -> Iterator[str]:
-    for each in group.members:
-        waits, gives = {*each.target} - {*each.assigned}, {*each.assigned} - {*each.target}
-        if waits:
-            yield f"{each.id} waits for {partition_names(waits)}"
-        if gives:
-            yield f"{each.id} has to give up {partition_names(gives)}"
+    for member in group.members:
+        yield from _moves(member.id, member.assigned, member.target, partition_names)
+
+
+def _moves(
+    id: str, assigned: Iterable[tuple[str, int]], target: Iterable[tuple[str, int]],
+    names: Callable[[Sequence[tuple[str, int]]], str], what: str = "",
+) -> Iterator[str]:  # fmt: skip
+    """What a member has not got yet, and has not given up yet."""
+    if waits := sorted({*target} - {*assigned}):
+        yield f"{id} waits for {what}{names(waits)}"
+    if gives := sorted({*assigned} - {*target}):
+        yield f"{id} has to give up {what}{names(gives)}"
 
 
 # Streams groups of KIP-1071
@@ -385,12 +392,7 @@ def _notes_of_streams(group: StreamsGroup, missing: Sequence[str]) -> Iterator[s
     if missing:
         yield f"{', '.join(missing)}: read, and not there, or the user may not describe it"
     for each in group.members:
-        waits = tuple(sorted({*each.target.active} - {*each.assigned.active}))
-        gives = tuple(sorted({*each.assigned.active} - {*each.target.active}))
-        if waits:
-            yield f"{each.id} waits for active tasks {task_names(waits)}"
-        if gives:
-            yield f"{each.id} has to give up active tasks {task_names(gives)}"
+        yield from _moves(each.id, each.assigned.active, each.target.active, task_names, "active tasks ")
         if group.topology_epoch is not None and each.topology_epoch < group.topology_epoch:
             yield f"{each.id} has topology epoch {each.topology_epoch}, the group {group.topology_epoch}"
 

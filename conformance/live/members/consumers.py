@@ -50,10 +50,12 @@ def _python(distribution: str, release: str) -> tuple[str, ...]:
 def target(name: str, rest: str, limits: Limits | None) -> Target:
     """Errors: LookupError with the valid forms."""
     given = rest.split(",")
-    if len(given) != 2 or not all(each.partition("@")[0] in PROGRAMS and each.partition("@")[2] for each in given):
+    if len(given) != 2 or not all(
+        client.partition("@")[0] in PROGRAMS and client.partition("@")[2] for client in given
+    ):
         raise LookupError(
             f"invalid target {name!r}: use a form like consumers:java@3.9.2,java@2.3.1, the new and the old client, "
-            "each one of " + ", ".join(f"{each}@RELEASE" for each in PROGRAMS)
+            "each one of " + ", ".join(f"{name}@RELEASE" for name in PROGRAMS)
         )
     return Consumers(name, given[0], given[1])
 
@@ -77,7 +79,7 @@ class Consumers:
         here = edition_of(edition)
         if here == KIP_429 or not has_upgrade(here):
             raise Unavailable(f"{self.name}: brokers are released: use --edition apache@{COOPERATES_SINCE} or later")
-        commands = {each: _command(each) for each in {self.new, self.old}}
+        commands = {client: _command(client) for client in {self.new, self.old}}
         script = lambda group: ConsumersScript(group, commands[self.new], commands[self.old])
         with session.opened(info, here.release, SIZES, script) as opened:
             yield opened

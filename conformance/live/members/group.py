@@ -47,10 +47,10 @@ async def behind_proxy(broker: kafka_broker.Broker, topics: Mapping[str, int]) -
     connections = Connections(kafka_broker.HOST, broker.port)
     try:
         versions = await admin.versions_of(connections)
-        if not all([await admin.partitions_of(each, connections, versions) for each in topics]):
+        if not all([await admin.partitions_of(topic, connections, versions) for topic in topics]):
             await admin.create(topics, connections)
         until = time.monotonic() + CREATED_S
-        while [await admin.partitions_of(each, connections, versions) for each in topics] != [*topics.values()]:
+        while [await admin.partitions_of(topic, connections, versions) for topic in topics] != [*topics.values()]:
             if time.monotonic() > until:
                 raise Unavailable(f"the broker does not create topics within {CREATED_S:.0f} s")
             await asyncio.sleep(0.1)
@@ -103,5 +103,5 @@ class Group:
 
     async def close(self) -> None:
         """Kills all that runs, and reads what was printed."""
-        await asyncio.gather(*(each.kill() for each in self._processes.values()))
+        await asyncio.gather(*(process.kill() for process in self._processes.values()))
         self.cluster.groups.pop(self.id, None)

@@ -57,7 +57,7 @@ async def at_rest(look: Callable[[], Look], before: Sequence[object]) -> Settled
 
     ``before``: what was noted so far; after a group that did not come to rest there is no further wait.
     """
-    if any(isinstance(each, Settled) and each.turns is not None for each in before):
+    if any(isinstance(mark, Settled) and mark.turns is not None for mark in before):
         return Settled(time.monotonic_ns(), 0)
     until, turns = time.monotonic() + RESTS_S, 0
     while time.monotonic() < until:
@@ -170,4 +170,4 @@ class ScriptSession:
                     await group.close()
 
         async with behind_proxy(self.broker, self.topics) as cluster:
-            return [*await asyncio.gather(*(one(each, cluster) for each in cases))]
+            return [*await asyncio.gather(*(one(case, cluster) for case in cases))]

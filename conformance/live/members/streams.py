@@ -43,7 +43,7 @@ LIMITS: Final = {
     RELEASES: "a member is of an exact release",
 }
 CLAIMS: Final = Claims(machines=(STREAMS_MIXED,), limits=LIMITS)
-SIZES: Final = {each.name: each.partitions for each in TOPICS}
+SIZES: Final = {topic.name: topic.partitions for topic in TOPICS}
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:

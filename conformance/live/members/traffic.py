@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Final, final
 
 from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.live.recording import contents
 from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher
-from kipcheck.conformance.protocols.group.model.messages import Reply, Request
 from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
 from kipcheck.conformance.wire.framing import decode_request, decode_response
 
@@ -29,7 +29,7 @@ class Sent:
     at_ns: int
     client_id: str
     group: str
-    request: Request
+    request: contents.Sent
 
 
 @final
@@ -39,7 +39,7 @@ class Answered:
 
     at_ns: int
     sent: Sent
-    reply: Reply
+    reply: contents.Reply
 
 
 class GroupTraffic(Watcher):
@@ -63,8 +63,8 @@ class GroupTraffic(Watcher):
             request = found.received = Received(
                 read.message, version, correlation, read.client_id, read.body, connection.number, connection.host, at_s
             )
-            found.sent = Sent(self._ns(at_s), request.client_id or "", request.group, self._contents.sent(request))
-            self._take(found.sent)
+            found.sent = self._contents.sent(request)
+            self._take(self._sent(request, found.sent))
         return found
 
     def answer(self, connection: Connection, at_s: float, asked: Asked, payload: bytes | None) -> None:
@@ -72,10 +72,14 @@ class GroupTraffic(Watcher):
         if request is not None and payload is not None:
             edition = form(APACHE, request.response)
             body = decode_response(payload, edition, request.response, request.version, lenient=True).body
-            self._take(Answered(self._ns(at_s), asked.sent, self._contents.reply(request, body)))
+            sent = self._sent(request, asked.sent)
+            self._take(Answered(self._ns(at_s), sent, self._contents.reply(request, body)))
 
     def closed(self, connection: Connection, at_s: float, why: str = "") -> None:
         connection.waiting.clear()
+
+    def _sent(self, request: Received, sent: contents.Sent) -> Sent:
+        return Sent(self._ns(request.at_s), request.client_id or "", request.group, sent)
 
     def _ns(self, at_s: float) -> int:
         return round((self.start_s + at_s) * 1e9)

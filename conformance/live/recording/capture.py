@@ -32,5 +32,5 @@ class Capture(Observer):
         self._file.close()
 
     def _write(self, at_s: float, packets: Iterable[bytes]) -> None:
-        for each in packets:
-            self._file.write(record(each, int(at_s * 1_000_000)))
+        for packet in packets:
+            self._file.write(record(packet, int(at_s * 1_000_000)))

@@ -3,17 +3,17 @@
 Those of groups are values of the classes of their machines. Of others, rows are read.
 """
 
-import uuid
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 from kipcheck.conformance.core.operations import wire_form
 from kipcheck.conformance.core.operations.field_annotations import wire
-from kipcheck.conformance.core.operations.wire_form import SAME, Context, Value, message
+from kipcheck.conformance.core.operations.wire_form import SAME, Context, message
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.live.recording.bodies import Bodies
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received, form
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
@@ -21,7 +21,7 @@ from kipcheck.conformance.protocols.client.events import AnswerSeen, ListedMembe
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
 from kipcheck.conformance.protocols.group.model import messages as group
 from kipcheck.conformance.wire.bodies import Rows, read_body, values_in
-from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
+from kipcheck.conformance.wire.embedded import assigned, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import next_offset
 
@@ -34,7 +34,6 @@ NAMES: Final = {
     "session_ms": "session_ms", "rebalance_ms": "rebalance_ms", "protocol_type": "type", "protocol": "protocol",
 }  # fmt: skip
 """Field of a request of a group -> that of ``RequestSeen``."""
-NO_USER_DATA: Final = b"\xff\xff\xff\xff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,63 +54,56 @@ class DescribedGroups:
     groups: Annotated[tuple[DescribedGroup, ...], wire("groups[]")]
 
 
-Sent: TypeAlias = group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat
-Reply: TypeAlias = group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | DescribedGroups
-OF_MEMBERS: Final = frozenset(map(wire_form.message_of, Sent.__args__))
-READ: Final = {wire_form.message_of(made): made for made in (*Sent.__args__, *Reply.__args__)}
-"""The classes of messages, by their names."""
+Request: TypeAlias = group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat
+Answer: TypeAlias = group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | DescribedGroups
+Sent: TypeAlias = Request | tuple[Any, ...] | None
+Reply: TypeAlias = Answer | tuple[Any, ...] | None
+"""Of messages without a class, rows; None: no law reads it."""
+OF_MEMBERS: Final = frozenset(map(wire_form.message_of, Request.__args__))
+READ: Final = {
+    wire_form.message_of(made): (made, {"to": 0} if "to" in made.__match_args__ else {})
+    for made in (*Request.__args__, *Answer.__args__)
+}
+"""The classes of messages by their names, and the number of a request, which is not in messages."""
 
 
-class Contents:
-    """``topics``: those whose ids have names; a topic with another id has the id as its name."""
+class Contents(Bodies):
+    """A topic with an unknown id has the id as its name."""
 
     def __init__(self, edition: Edition, topics: Topics) -> None:
-        self.edition = edition
-        self.topics = topics
-        same = dict.fromkeys(("error", "blob", "topic", "regex", "session", "timeout"), SAME)
-        self._context = Context({
-            **same, "topic_id": Value(SAME.write, self._name), "number": Value(SAME.write, len)
-        })  # fmt: skip
+        super().__init__(edition, topics, SAME, str)
+        self._context = Context(self._values)
 
-    def _name(self, id: uuid.UUID) -> str:
-        topic = self.topics.by_id.get(id)
-        return str(id) if topic is None else topic.name
+    def sent(self, request: Received) -> Sent:
+        return self._read_message(request.message, request.version, request.body) if request.body else None
 
-    def sent(self, request: Received) -> Any:
-        """A request; of messages without a class, rows; None: no law reads it."""
-        return self._read(request.message, request.version, request.body) if request.body else None
+    def reply(self, request: Received, body: Mapping[str, Any]) -> Reply:
+        found: Reply = self._read_message(request.response, request.version, body)
+        return found
 
-    def reply(self, request: Received, body: Mapping[str, Any]) -> Any:
-        """The answer to a request, likewise."""
-        return self._read(request.response, request.version, body)
-
-    def _read(self, name: str, version: int, body: Mapping[str, Any]) -> Any:
+    def _read_message(self, name: str, version: int, body: Mapping[str, Any]) -> Any:
         edition = form(self.edition, name)
         if name in OF_ROWS:
             return values_in(name, version, body, *OF_ROWS[name][1:], context=self._context, edition=edition)
-        made = READ.get(name)
-        if made is None:
-            return None
-        # The number of a request is not in messages.
-        unplaced = {"to": 0} if any(field.name == "to" for field in fields(made)) else {}
-        return read_body(made, version, body, self._context, edition, **unplaced)
+        made, unplaced = READ.get(name, (None, {}))
+        return None if made is None else read_body(made, version, body, self._context, edition, **unplaced)
 
     # Events
 
-    def asked(self, request: Received, sent: Any) -> RequestSeen:
+    def asked(self, request: Received, sent: Sent) -> RequestSeen:
         return RequestSeen(
             ms_of(request.at_s), request.connection, request.api, request.version, correlation=request.correlation_id,
             digest=zlib.crc32(repr(request.body).encode()), pipelined=request.pipelined,
             **self._request(request.message, sent),
         )  # fmt: skip
 
-    def answered(self, at_s: float, request: Received, body: Mapping[str, Any], sent: Any, reply: Any) -> AnswerSeen:
+    def answered(self, at_s: float, request: Received, body: Mapping[str, Any], sent: Sent, reply: Reply) -> AnswerSeen:
         """``sent``, ``reply``: what was read of both."""
         found = {"error": body.get("errorCode"), **self._answer(request.response, reply)}
         to = carried_by(sent) if request.message in OF_MEMBERS else None
         return AnswerSeen(ms_of(at_s), request.connection, request.api, request.version, to=to, **found)
 
-    def _request(self, message: str, sent: Any) -> dict[str, Any]:
+    def _request(self, message: str, sent: Sent) -> dict[str, Any]:
         entries = Entries(MOST_ENTRIES)
         named: dict[str, Any] = {shown: getattr(sent, name) for name, shown in NAMES.items() if hasattr(sent, name)}
         match sent:
@@ -133,7 +125,7 @@ class Contents:
                 return {**named, "owned": _names(owned), "topics": topics}
         return OF_ROWS[message][0](*sent) if isinstance(sent, tuple) else named
 
-    def _answer(self, message: str, reply: Any) -> dict[str, Any]:
+    def _answer(self, message: str, reply: Reply) -> dict[str, Any]:
         match reply:
             case group.Joined():
                 return self._joined(reply)
@@ -142,7 +134,7 @@ class Contents:
                 return {"partitions": found or (), "empty": not data, "unread": found is None}
             case consumer.HeartbeatAnswer(member=member, epoch=epoch, interval_ms=ms, assignment=given):
                 return {"member": member, "generation": epoch, "interval_ms": ms, "partitions": _names(given)}
-        return OF_ROWS[message][0](*reply) if message in OF_ROWS else {}
+        return OF_ROWS[message][0](*reply) if isinstance(reply, tuple) else {}
 
     def _joined(self, reply: group.Joined) -> dict[str, Any]:
         leads = reply.leader == reply.member
@@ -162,7 +154,7 @@ def ms_of(at_s: float) -> int:
     return round(at_s * 1000)
 
 
-def carried_by(sent: Any) -> tuple[str, int]:
+def carried_by(sent: Sent) -> tuple[str, int]:
     """Member id and generation in a request of a member; -1: it has no generation."""
     if isinstance(sent, group.Leave):
         return next((id for id, _ in sent.members), ""), -1
@@ -273,12 +265,5 @@ def subscription(edition: Edition, data: Hashable, entries: Entries | None = Non
 
 
 def assignment(edition: Edition, data: Hashable, entries: Entries | None = None) -> tuple[str, ...] | None:
-    """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read. An assignment that ends
-    before its user data, as pykafka writes it, has partitions. Errors: ``TooManyEntries``, where ``entries`` are those
-    that are accepted."""
-    for end in (b"", NO_USER_DATA):
-        try:
-            return tuple(map(partition_name, read_assignment(as_bytes(data) + end, edition, entries).partitions))
-        except Refused:
-            continue
-    return None
+    """The partitions of an assignment, ``t-0``; None if they cannot be read. Errors: as of ``subscription``."""
+    return _names(assigned(as_bytes(data), edition, entries))

@@ -8,12 +8,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.files.releases_table import jars, judges, patches
 from kipcheck.conformance.core.values.edition import Edition, edition
 from kipcheck.conformance.core.values.release import Release, releases
-from kipcheck.conformance.live.recording.contents import DescribedGroup, DescribedGroups, as_bytes, ms_of
+from kipcheck.conformance.live.recording.contents import DescribedGroup, DescribedGroups, Reply, Sent, as_bytes, ms_of
 from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.protocols.client.events import RecordDamaged
 from kipcheck.conformance.protocols.group.model.messages import Join, Joined, Sync, Synced
@@ -35,11 +35,13 @@ from kipcheck.conformance.wire.schema import spec
 MOST_GROUPS: Final = 5000
 MOST_BYTES: Final = 16 << 10
 """Of a record that is kept in an event, to be explained. A longer one is named without its bytes."""
+Embedding: TypeAlias = Join | Sync | Joined | Synced | DescribedGroups
+"""Messages with such records."""
 Passed: TypeAlias = tuple[int, int, str, int]
 """Milliseconds, connection, message and version."""
 
 
-def places(passed: Any, protocol_type: str, assignor: str) -> Iterator[Place]:
+def places(passed: Embedding, protocol_type: str, assignor: str) -> Iterator[Place]:
     """The records in a request or answer of a group of consumers; none of a group of another or an unknown type.
 
     ``protocol_type`` and ``assignor``: those of the group, where the message does not name them. Of an answer, fields
@@ -84,7 +86,7 @@ class EmbeddedBytes:
     _groups: OrderedDict[tuple[int, str], tuple[str, str]] = field(default_factory=OrderedDict)
     """Connection and group -> protocol type and assignor, as far as they are known."""
 
-    def asked(self, request: Received, sent: Any, payload: bytes) -> list[RecordDamaged]:
+    def asked(self, request: Received, sent: Sent, payload: bytes) -> list[RecordDamaged]:
         """``sent``: what was read of the request; ``payload``: its header and body."""
         if not isinstance(sent, Join | Sync):
             return []
@@ -96,7 +98,7 @@ class EmbeddedBytes:
                 self._groups.popitem(last=False)
         return self._judged(request.at_s, request, request.message, sent, payload, *self._known(request, sent))
 
-    def answered(self, at_s: float, request: Received, sent: Any, reply: Any, payload: bytes) -> list[RecordDamaged]:
+    def answered(self, at_s: float, request: Received, sent: Sent, reply: Reply, payload: bytes) -> list[RecordDamaged]:
         """``payload``: header and body."""
         known = "", ""
         if isinstance(reply, Joined | Synced) and not reply.error:
@@ -106,21 +108,21 @@ class EmbeddedBytes:
             return []
         return self._judged(at_s, request, request.response, reply, payload, *known)
 
-    def named(self, request: Received, reply: Any) -> None:
+    def named(self, request: Received, reply: Reply) -> None:
         """Takes from an answer to JoinGroup which assignor the group has."""
         key = request.connection, request.group
         if isinstance(reply, Joined) and key in self._groups and not reply.error:
             self._groups[key] = self._groups[key][0], reply.protocol or ""
 
-    def _known(self, request: Received, sent: Any) -> tuple[str, str]:
+    def _known(self, request: Received, sent: Sent) -> tuple[str, str]:
         kind, assignor = self._groups.get((request.connection, request.group), ("", ""))
         if isinstance(sent, Sync):
             return sent.protocol_type or kind, sent.protocol or assignor
         return sent.protocol_type or kind if isinstance(sent, Join) else kind, assignor
 
     def _judged(
-        self, at_s: float, request: Received, message: str, passed: Any, payload: bytes, protocol_type: str,
-        assignor: str,
+        self, at_s: float, request: Received, message: str, passed: Embedding,
+        payload: bytes, protocol_type: str, assignor: str,
     ) -> list[RecordDamaged]:  # fmt: skip
         found, version = [], request.version
         for place in places(passed, protocol_type, assignor):
@@ -182,7 +184,7 @@ def readers(wrong: Damage) -> str:
 def _released(library: str) -> Iterable[str]:
     """Up to the newest release whose jar was compared with these readers."""
     there, newest = releases(jars()[library]), Release.parse(judges(library)[-1])
-    return [each for each in patches() if Release.parse(each) in there and Release.parse(each) <= newest]
+    return [release for release in patches() if Release.parse(release) in there and Release.parse(release) <= newest]
 
 
 def reader(wrong: Damage) -> tuple[str, Callable[[str], bool]]:

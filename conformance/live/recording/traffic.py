@@ -59,31 +59,31 @@ class Traffic:
 
     def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None:
         self.counts["connections"] += 1
-        for each in self.observers:
-            each.opened(at_s, connection, peer)
+        for observer in self.observers:
+            observer.opened(at_s, connection, peer)
 
     def closed(self, at_s: float, connection: int, why: str) -> None:
         """``why``: empty if the client closed the connection."""
         if why:
             reason = f"closed: {why}"
             self.counts[reason if reason in self.counts or len(self.counts) < MOST_REASONS else OTHER_REASONS] += 1
-        for each in self.observers:
-            each.closed(at_s, connection, why)
+        for observer in self.observers:
+            observer.closed(at_s, connection, why)
 
     def passed(self, frame: Frame) -> None:
-        for each in self.observers:
-            each.passed(frame)
+        for observer in self.observers:
+            observer.passed(frame)
 
     def received(self, request: Received) -> None:
         self.counts["requests"] += 1
-        for each in self.observers:
-            each.received(request)
+        for observer in self.observers:
+            observer.received(request)
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
-        for each in self.observers:
-            each.answered(at_s, request, body)
+        for observer in self.observers:
+            observer.answered(at_s, request, body)
 
     def found(self, finding: Finding) -> None:
         self.counts["findings"] += 1
-        for each in self.observers:
-            each.found(finding)
+        for observer in self.observers:
+            observer.found(finding)

@@ -18,14 +18,14 @@ def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | R
     """The answer as a broker gives it with that error. ``body``: without an error."""
     code = KafkaError[error]
     match api, body:
-        case "FindCoordinator", {"coordinators": found}:
-            return {**body, "coordinators": [{**each, **NOWHERE, "errorCode": code} for each in found]}
+        case "FindCoordinator", {"coordinators": coordinators}:
+            return {**body, "coordinators": [{**place, **NOWHERE, "errorCode": code} for place in coordinators]}
         case "FindCoordinator", _:
             return {**body, **NOWHERE, "errorCode": code}
         case "Metadata", {"topics": topics}:
-            return {**body, "topics": [_described(each, error, code) for each in topics]}
+            return {**body, "topics": [_described(topic, error, code) for topic in topics]}
         case "OffsetFetch", {"groups": groups}:
-            return {**body, "groups": [_fetched_offsets(version, each, error, code) for each in groups]}
+            return {**body, "groups": [_fetched_offsets(version, group, error, code) for group in groups]}
         case "OffsetFetch", _:
             return _fetched_offsets(version, body, error, code)
         case "ListOffsets", {"topics": topics}:
@@ -38,20 +38,20 @@ def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | R
 
 
 def _each(topics: Any, changed: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{**each, "partitions": [{**part, **changed} for part in each["partitions"]]} for each in topics]
+    return [{**topic, "partitions": [{**part, **changed} for part in topic["partitions"]]} for topic in topics]
 
 
 def _described(topic: Mapping[str, Any], error: Error | Refusal, code: int) -> dict[str, Any]:
     """Partitions without a leader, or a topic that the broker does not know yet, or does not show."""
     if error == "LEADER_NOT_AVAILABLE":
-        return {**topic, "partitions": [{**each, "errorCode": code, "leaderId": -1} for each in topic["partitions"]]}
+        return {**topic, "partitions": [{**part, "errorCode": code, "leaderId": -1} for part in topic["partitions"]]}
     known = {"topicId": uuid.UUID(int=0)} if "topicId" in topic else {}
     return {**topic, **known, "errorCode": code, "partitions": []}
 
 
-def _fetched_offsets(version: int, found: Mapping[str, Any], error: Error | Refusal, code: int) -> dict[str, Any]:
-    """``found``: the answer, or its part about a group."""
+def _fetched_offsets(version: int, part: Mapping[str, Any], error: Error | Refusal, code: int) -> dict[str, Any]:
+    """``part``: the answer, or its part about a group."""
     empty = {"errorCode": code, "committedOffset": -1, "committedLeaderEpoch": -1, "metadata": ""}
     if error in OF_PARTITIONS or version < GROUP_ERRORS_SINCE:
-        return {**found, "topics": _each(found["topics"], empty)}
-    return {**found, "topics": [], "errorCode": code}
+        return {**part, "topics": _each(part["topics"], empty)}
+    return {**part, "topics": [], "errorCode": code}

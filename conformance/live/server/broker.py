@@ -10,8 +10,8 @@ from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.edition import Edition, Standing
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.core.values.release import Release
+from kipcheck.conformance.live.recording.bodies import Bodies
 from kipcheck.conformance.live.recording.received import API_VERSIONS, Received
-from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.classic_api import ClassicApi
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.consumer_api import ConsumerApi

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from kipcheck.conformance.core.values.replacing import replace
+from kipcheck.conformance.live.recording.bodies import Bodies
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
 from kipcheck.conformance.live.server.groups import (
     MOST_MEMBERS,

@@ -53,11 +53,11 @@ class ClassicGroup:
 
     def ask(self, request: messages.Request, nameless: bool = False) -> Reply:
         """The answer to a request that is answered at once. Errors: LookupError if it is not."""
-        found: list[Reply] = []
-        self.send(request, found.append, nameless)
-        if not found:
+        replies: list[Reply] = []
+        self.send(request, replies.append, nameless)
+        if not replies:
             raise LookupError("the machine has not answered yet")
-        return found[0]
+        return replies[0]
 
     @property
     def listed(self) -> State:
@@ -70,8 +70,8 @@ class ClassicGroup:
         return self.listed.phase is Phase.DEAD and not (self._timers or self._waiting or self.listed.offsets)
 
     def close(self) -> None:
-        for each in self._timers.values():
-            each.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
         self._timers.clear()
 
     def apply(self, event: messages.Event) -> None:
@@ -89,9 +89,9 @@ class ClassicGroup:
                         events.append(Written())
                     case _:
                         replies.append(action)
-        for each in replies:
-            if (answered := self._waiting.pop(each.to, None)) is not None:
-                answered(each)
+        for reply in replies:
+            if (answered := self._waiting.pop(reply.to, None)) is not None:
+                answered(reply)
         self._weigh()
         self._changed(self)
 
@@ -103,7 +103,7 @@ class ClassicGroup:
             return
         self._weighed = parts
         if len(self.clients) > 2 * len(state.members):
-            known = {each.id for each in state.members}
+            known = {member.id for member in state.members}
             self.clients = {id: about for id, about in self.clients.items() if id in known}
         self.bytes = (
             sum(map(_weight, state.members))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
+from kipcheck.conformance.live.recording.bodies import Bodies
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer
@@ -53,19 +53,19 @@ class ConsumerApi:
         except (re.error, RecursionError, OverflowError):
             return refused(Error.INVALID_REGULAR_EXPRESSION, member)
         leaves = beat.epoch == AWAY and beat.instance is not None
-        owned = None if beat.owned is None else tuple(each for each in beat.owned if each[0])
-        found = group.heartbeat(member, LEAVING if leaves else beat.epoch, topics, owned, beat.rebalance_ms)
-        if isinstance(found, Rejected):
-            return refused(Error[found.error], member)
+        owned = None if beat.owned is None else tuple(partition for partition in beat.owned if partition[0])
+        reply = group.heartbeat(member, LEAVING if leaves else beat.epoch, topics, owned, beat.rebalance_ms)
+        if isinstance(reply, Rejected):
+            return refused(Error[reply.error], member)
         interval_ms = self.groups.settings.consumer_heartbeat_ms
-        return HeartbeatAnswer(0, None, member, beat.epoch if leaves else found.epoch, interval_ms, found.assignment)
+        return HeartbeatAnswer(0, None, member, beat.epoch if leaves else reply.epoch, interval_ms, reply.assignment)
 
     def _subscribed(self, names: Iterable[str] | None, pattern: str | None) -> set[str] | None:
         """The subscribed topics: those named, and those whose whole name matches. Errors: re.error."""
         if names is None and pattern is None:
             return None
         matching = re.compile(pattern).fullmatch if pattern else None
-        return {*(names or ()), *(each for each in self.topics.by_name if matching and matching(each))}
+        return {*(names or ()), *(name for name in self.topics.by_name if matching and matching(name))}
 
 
 def refused(error: int, member: str) -> HeartbeatAnswer:

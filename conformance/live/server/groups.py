@@ -69,8 +69,8 @@ class Groups:
 
     def classic(self, id: str) -> ClassicGroup:
         """The classic group; one that does not exist is kept as soon as something is in it."""
-        found = self._classic.get(id)
-        return ClassicGroup(self.machine, partial(self._changed, id)) if found is None else found
+        group = self._classic.get(id)
+        return ClassicGroup(self.machine, partial(self._changed, id)) if group is None else group
 
     def ask(self, id: str, kind: type[Describe | Delete | Fetch], version: int) -> Reply:
         """The answer to a request about a group. That about one that does not exist is computed once."""
@@ -95,25 +95,25 @@ class Groups:
 
         It takes the offsets of a consumer group without members.
         """
-        found = self.classic(id)
-        is_new = found.state.member(member) is None
-        self._bound(id, len(found.state.members) + len(found.state.pending) if is_new else 0)
+        group = self.classic(id)
+        is_new = group.state.member(member) is None
+        self._bound(id, len(group.state.members) + len(group.state.pending) if is_new else 0)
         if (consumer := self._consumer.get(id)) is not None:
             self.remove_consumer(id)
             offsets = tuple(
                 (topic, partition, offset) for (topic, partition), (offset, _, _) in consumer.offsets.items()
             )
-            found.metadata = {at: (epoch, metadata) for at, (_, epoch, metadata) in consumer.offsets.items()}
-            found.send(Commit(self.machine.rules.versions[Commit].start, "", None, NO_GENERATION, offsets))
-        return found
+            group.metadata = {at: (epoch, metadata) for at, (_, epoch, metadata) in consumer.offsets.items()}
+            group.send(Commit(self.machine.rules.versions[Commit].start, "", None, NO_GENERATION, offsets))
+        return group
 
     def consumer(self, id: str) -> LiveConsumerGroup | None:
         return self._consumer.get(id)
 
     def consumer_with_members(self, id: str) -> LiveConsumerGroup | None:
         """The consumer group if it has members: then the id is not free for a classic group."""
-        found = self._consumer.get(id)
-        return found if found is not None and found.state.members else None
+        group = self._consumer.get(id)
+        return group if group is not None and group.state.members else None
 
     def new_consumer(self, id: str, member: str) -> LiveConsumerGroup | None:
         """The consumer group, created if the id is free; None if a classic group with members has it. Errors:
@@ -121,23 +121,23 @@ class Groups:
 
         A group that changes its protocol keeps its offsets.
         """
-        found = self._consumer.get(id)
+        group = self._consumer.get(id)
         classic = self._classic.get(id)
         if classic is not None and classic.state.members:
             return None
-        is_new = found is None or found.state.member(member) is None
-        self._bound(id, len(found.state.members) if found is not None and is_new else 0)
-        if found is None:
+        is_new = group is None or group.state.member(member) is None
+        self._bound(id, len(group.state.members) if group is not None and is_new else 0)
+        if group is None:
             machine = self.consumer_machine(self.topics, self.settings.consumer)
-            found = LiveConsumerGroup(machine, partial(self._weigh, id))
-            self._consumer[id] = found
+            group = LiveConsumerGroup(machine, partial(self._weigh, id))
+            self._consumer[id] = group
         if classic is not None:
             for topic, partition, offset in classic.state.offsets:
                 epoch, metadata = classic.metadata.get((topic, partition), (-1, ""))
-                found.offsets.setdefault((topic, partition), (offset, epoch, metadata))
+                group.offsets.setdefault((topic, partition), (offset, epoch, metadata))
             self._classic.pop(id).close()
-            self._weigh(id, found.bytes)
-        return found
+            self._weigh(id, group.bytes)
+        return group
 
     def remove_consumer(self, id: str) -> None:
         self._consumer.pop(id).close()

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 from kipcheck.conformance.core.values.replacing import replace
+from kipcheck.conformance.live.recording.bodies import Bodies
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.bodies import Bodies
 from kipcheck.conformance.live.server.groups import Answer, AnswerSize, Groups, Handler, TooMany
 from kipcheck.conformance.live.server.topics import Topic, Topics
 from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Fetch, Fetched

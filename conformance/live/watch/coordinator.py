@@ -9,10 +9,10 @@ import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.live.recording.contents import as_bytes
+from kipcheck.conformance.live.recording.contents import Reply, Sent, as_bytes
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
 from kipcheck.conformance.protocols.group.model.messages import (
     Beat,
@@ -85,7 +85,7 @@ class Coordinators:
         self._assigned.clear()
         self._sums = 0
 
-    def asked(self, group: str, sent: Any) -> None:
+    def asked(self, group: str, sent: Sent) -> None:
         """A request passed. Only assignments are kept: they are there before the members' answers."""
         if isinstance(sent, Sync) and sent.assignments and len(sent.assignments) <= MOST_ASSIGNED:
             self._assign(group, sent)
@@ -108,14 +108,16 @@ class Coordinators:
         while self._sums > MOST_ASSIGNED or len(self._assigned) > MOST_GROUPS:
             self._sums -= len(self._assigned.popitem(last=False)[1].sums)
 
-    def is_sent(self, group: str, sent: Any, reply: Any) -> bool:
+    def is_sent(self, group: str, sent: Sent, reply: Reply) -> bool:
         """Whether a leader's request with the assignment of this answer to SyncGroup passed."""
         made = self._assigned.get(group)
-        if made is None or not isinstance(reply, Synced) or made.generation != sent.generation:
+        if made is None or not isinstance(sent, Sync) or not isinstance(reply, Synced):
+            return False
+        if made.generation != sent.generation:
             return False
         return any(_sum(reply.assignment) in sums for sums in made.sums.values())
 
-    def answered(self, connection: int, group: str, sent: Any, reply: Any) -> tuple[bool, list[Breach]]:
+    def answered(self, connection: int, group: str, sent: Sent, reply: Reply) -> tuple[bool, list[Breach]]:
         """An answer passed: whether a law reads it, and what it breaks."""
         self._reads = False
         breaches = list(self._breaches(connection, group, sent, reply))
@@ -128,7 +130,7 @@ class Coordinators:
         self.laws.update({*laws} - member.laws)
         member.laws.update(laws)
 
-    def _breaches(self, connection: int, group: str, sent: Any, reply: Any) -> Iterator[Breach]:
+    def _breaches(self, connection: int, group: str, sent: Sent, reply: Reply) -> Iterator[Breach]:
         match sent, reply:
             case Join(), Joined():
                 yield from self._joined(connection, group, sent, reply)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.wire.framing import decode_response, encode_response, header_layout, header_version
 from kipcheck.conformance.wire.schema import MessageSpec, spec
 
@@ -26,7 +27,6 @@ FETCH_BEFORE_ENDPOINTS: Final = 15
 what consumers read most. ShareFetch names them so in every version, and is held."""
 SASL_IN_FRAMES: Final = 1
 """From this version of SaslHandshake on, what follows are requests with headers."""
-UNSUPPORTED_VERSION: Final = 35
 Address: TypeAlias = tuple[str, int]
 
 
@@ -49,7 +49,7 @@ def is_rewritten(key: int, version: int) -> bool:
     """Whether answers of that version can hold an address or a range, and have a layout here."""
     if key not in NAMES or version not in _response(key).versions:
         return False
-    return key not in LATER or LATER[key] in {each.name for each in _response(key).at(version).slots}
+    return key not in LATER or LATER[key] in {slot.name for slot in _response(key).at(version).slots}
 
 
 def decoded(payload: bytes, key: int, version: int) -> tuple[int, dict[str, Any], dict[str, Any]]:
@@ -57,7 +57,7 @@ def decoded(payload: bytes, key: int, version: int) -> tuple[int, dict[str, Any]
 
     Errors: ``Refused``.
     """
-    if key == API_VERSIONS and int.from_bytes(payload[4:6], "big", signed=True) == UNSUPPORTED_VERSION:
+    if key == API_VERSIONS and int.from_bytes(payload[4:6], "big", signed=True) == KafkaError.UNSUPPORTED_VERSION:
         version = 0
     found = decode_response(payload, APACHE, f"{NAMES[key]}Response", version, lenient=True)
     return version, found.header, found.body
@@ -87,7 +87,7 @@ def nodes(key: int, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def addresses(key: int, body: Mapping[str, Any]) -> set[Address]:
     """The brokers that an answer names. Where there is none, the host is empty, or the port is not positive."""
-    return {found for each in nodes(key, body) if (found := _address(each)) is not None}
+    return {found for node in nodes(key, body) if (found := _address(node)) is not None}
 
 
 def _address(node: Mapping[str, Any]) -> Address | None:
@@ -98,30 +98,31 @@ def _address(node: Mapping[str, Any]) -> Address | None:
 def readdress(key: int, body: Mapping[str, Any], given: Callable[[Address], Address]) -> bool:
     """Puts other addresses in the place of those in an answer. Returns whether it had any."""
     changed = False
-    for each in nodes(key, body):
-        if (found := _address(each)) is not None:
-            each["host"], each["port"] = given(found)
+    for node in nodes(key, body):
+        if (found := _address(node)) is not None:
+            node["host"], node["port"] = given(found)
             changed = True
     return changed
 
 
 def narrow(body: Mapping[str, Any], allowed: Mapping[int, tuple[int, int]]) -> list[str]:
     """Takes the versions that are not ``allowed`` out of an answer to ApiVersions. Returns what was taken, in words."""
-    said, kept = [], []
-    for each in body["apiKeys"]:
-        key, low, high = each["apiKey"], each["minVersion"], each["maxVersion"]
+    narrowed, kept = [], []
+    rows: list[dict[str, int]] = body.get("apiKeys", [])
+    for row in rows:
+        key, low, high = row["apiKey"], row["minVersion"], row["maxVersion"]
         least, most = allowed.get(key, (low, high))
         if key == SASL_HANDSHAKE and high >= SASL_IN_FRAMES:
             least = SASL_IN_FRAMES
-        each["minVersion"], each["maxVersion"] = max(low, least), min(high, most)
-        if each["minVersion"] > each["maxVersion"]:
-            said.append(f"{_name(key)} (none of {low} to {high})")
+        least, most = max(low, least), min(high, most)
+        if least > most:
+            narrowed.append(f"{_name(key)} (none of {low} to {high})")
             continue
-        kept.append(each)
-        if (each["minVersion"], each["maxVersion"]) != (low, high):
-            said.append(f"{_name(key)} {each['minVersion']} to {each['maxVersion']} (of {low} to {high})")
-    body["apiKeys"][:] = kept
-    return said
+        kept.append({**row, "minVersion": least, "maxVersion": most})
+        if (least, most) != (low, high):
+            narrowed.append(f"{_name(key)} {least} to {most} (of {low} to {high})")
+    rows[:] = kept
+    return narrowed
 
 
 def _name(key: int) -> str:

@@ -52,10 +52,10 @@ class Facts:
 
     def sizes(self, names: set[str], ms: int) -> dict[str, int] | None:
         """The partitions of topics; None if one is not known, or changed not long ago."""
-        topics = [self.topics.by_name.get(each) for each in names]
-        if any(each is None or ms < self._changed_ms.get(each.name, -CHANGED_MS) + CHANGED_MS for each in topics):
+        topics = [self.topics.by_name.get(name) for name in names]
+        if any(topic is None or ms < self._changed_ms.get(topic.name, -CHANGED_MS) + CHANGED_MS for topic in topics):
             return None
-        return {each.name: each.partitions for each in topics if each is not None}
+        return {topic.name: topic.partitions for topic in topics if topic is not None}
 
 
 _NO_ID: Final = uuid.UUID(int=0)

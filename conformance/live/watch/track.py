@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kipcheck.conformance.live.watch.exchanges import EARLIER, OTHER_TYPE, SHARED, UNSEEN, Pending
-from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, Event, RequestSeen
+from kipcheck.conformance.protocols.client.events import EVENTS, AnswerSeen, Closed, Event, RequestSeen
 from kipcheck.conformance.protocols.client.terms import HEARTBEAT
 from kipcheck.conformance.protocols.client.trace import generation_of
 
@@ -238,14 +238,14 @@ class Track:
                 self.reset()
             return
         self.events[:] = kept
-        self.size = sum(len(repr(each)) for each in kept)
+        self.size = sum(len(repr(EVENTS.to_json(event))) for event in kept)
         self.payloads.clear()
         self._calm.clear()
 
     def _essence(self) -> list[Event] | None:
         """The events that say the same of a stable member; None if it is none."""
         ms = self.last_ms
-        offered = [each for each in self.events if isinstance(each, AnswerSeen) and each.api == "ApiVersions"][-1:]
+        offered = [event for event in self.events if isinstance(event, AnswerSeen) and event.api == "ApiVersions"][-1:]
         if self._beats:
             last = self._beats[-1]
             join = RequestSeen(ms, last.connection, HEARTBEAT, last.version, last.member, generation=0, owned=())

@@ -98,42 +98,40 @@ class Judging:
             place = track.reported.get(key)
             if key in track.reported and (place is None or not self._is_answered_now(place, violation)):
                 continue
-            found = Reported(track.about, track.member, law, violation, history)
+            report = Reported(track.about, track.member, law, violation, history)
             if place is not None:
-                self.reported[place] = found
+                self.reported[place] = report
                 continue
             at = _place(track.events, law, violation, self._history)
-            track.reported[key] = self._report(found, track.payloads.get(id(track.events[at])))
+            track.reported[key] = self._report(report, track.payloads.get(id(track.events[at])))
         track.shorten()
 
-    def refused(self, about: Member, id: str, event: RequestRefused, payload: bytes) -> int | None:
-        """Reports a request that strict decoding refuses, each kind once for a group; gives its place in ``reported``.
-        ``id``: of the member."""
-        return self._judge_bytes("client/encodes-strictly", about, id, event, payload)
+    def judge_bytes(
+        self, about: Member, id: str, event: RequestRefused | RecordDamaged, payload: bytes | None = None
+    ) -> int | None:
+        """Reports a request that strict decoding refuses, or a damaged record inside a message: bytes need no history.
 
-    def damaged(self, about: Member, id: str, event: RecordDamaged) -> None:
-        """Reports a damaged record inside a request or an answer. ``about``, ``id``: the member that wrote it."""
-        self._judge_bytes("client/embeds-strictly", about, id, event, None)
-
-    def _judge_bytes(self, law: str, about: Member, id: str, event: Event, payload: bytes | None) -> int | None:
-        """Bytes need no history. Each kind is reported once for a client, or for a member whose client is unknown.
-        Returns its place in ``reported``."""
-        history = self._history([event], 0)
-        for violation in INVARIANTS[law].search(history):
+        ``about``, ``id``: the member that wrote it. Each kind is reported once for a client, or for a member whose
+        client is unknown. Returns its place in ``reported``.
+        """
+        law = INVARIANTS["client/encodes-strictly" if isinstance(event, RequestRefused) else "client/embeds-strictly"]
+        history = self._history([event])
+        for violation in law.search(history):
             key = f"{about.software} {about.client_id or id}", about.group, violation.shape
             if key not in self._refused and len(self._refused) < MOST_REPORTED:
                 self._refused.add(key)
-                self._count(about, frozenset({law}))
-                return self._report(Reported(about, id, INVARIANTS[law], violation, history), payload)
+                self._count(about, frozenset({law.id}))
+                return self._report(Reported(about, id, law, violation, history), payload)
         return None
 
     def answered(self, place: int, event: AnswerSeen) -> None:
-        """The request of ``refused`` was answered: what is reported of it has the answer. ``event``: the answer."""
-        found = self.reported[place]
-        ((_, request),) = events_of(found.history)
+        """The request of ``judge_bytes`` was answered: what is reported of it has the answer. ``event``: the answer."""
+        report = self.reported[place]
+        ((_, request),) = events_of(report.history)
         history = self._history([request, event])
-        violation = next(each for each in found.law.search(history) if each.shape == found.violation.shape)
-        self.reported[place] = replace(found, violation=violation, history=history)
+        shape = report.violation.shape
+        violation = next(violation for violation in report.law.search(history) if violation.shape == shape)
+        self.reported[place] = replace(report, violation=violation, history=history)
 
     def _is_answered_now(self, place: int, violation: Violation) -> bool:
         """Whether the request was answered since that was reported."""
@@ -147,8 +145,8 @@ class Judging:
         if key in self._refused or len(self._refused) >= MOST_REPORTED:
             return
         self._refused.add(key)
-        found = self._history(events)
-        self._report(Reported(about, id, INVARIANTS[law], violation, found, by_answer=True), payload)
+        history = self._history(events)
+        self._report(Reported(about, id, INVARIANTS[law], violation, history, by_answer=True), payload)
 
     def _count(self, about: Member, laws: frozenset[str], before: frozenset[str] = frozenset()) -> None:
         """Counts a history, if nothing was read of it ``before``, and the laws that read something of it now."""
@@ -163,18 +161,18 @@ class Judging:
         case = Case(SURVIVES_GROUPS, str(self.edition), Role.CLIENT, (step,))
         return History(case, "watch", (Op(0, step, Replied((("actions", [*events, *idle]),)), 1),))
 
-    def _report(self, found: Reported, payload: bytes | None) -> int | None:
+    def _report(self, report: Reported, payload: bytes | None) -> int | None:
         """The place in ``reported``; None: it is beyond the limits."""
-        kind = found.member.software, found.law.id, found.violation.shape
+        kind = report.member.software, report.law.id, report.violation.shape
         self._shown += 1
         is_kept = len(self.reported) < MOST_KEPT and self._kinds[kind] < MOST_OF_A_KIND
         if is_kept:
             self._kinds[kind] += 1
-            self.reported.append(found)
+            self.reported.append(report)
         else:
             self.unreported += 1
-            self.unreported_must |= found.law.grade is Grade.MUST
-        for line in lines(found, payload, str(self.edition)) if self._shown <= MOST_REPORTED else ():
+            self.unreported_must |= report.law.grade is Grade.MUST
+        for line in lines(report, payload, str(self.edition)) if self._shown <= MOST_REPORTED else ():
             self.say(line)
         return len(self.reported) - 1 if is_kept else None
 
@@ -188,18 +186,18 @@ def _place(events: list[Event], law: Invariant, violation: Violation, history: C
     low, high = 1, len(events)
     while low < high:
         middle = (low + high) // 2
-        shown = any(each.shape == violation.shape for each in law.search(history(events[:middle])))
+        shown = any(found.shape == violation.shape for found in law.search(history(events[:middle])))
         low, high = (low, middle) if shown else (middle + 1, high)
     return low - 1
 
 
 def seen_by_client(judging: Judging) -> Iterator[tuple[str, str, History, Violation]]:
     """Client, law, history and violation of all that was reported: what a ledger holds."""
-    for each in judging.reported:
-        software = each.member.software
-        name = software if each.by_answer or software in judging.judged else OTHERS
-        violation = replace(each.violation, why=f"{each.violation.why} ({who(each)})")
-        yield name, each.law.id, _in_json(each.history), violation
+    for report in judging.reported:
+        software = report.member.software
+        name = software if report.by_answer or software in judging.judged else OTHERS
+        violation = replace(report.violation, why=f"{report.violation.why} ({who(report)})")
+        yield name, report.law.id, _in_json(report.history), violation
 
 
 def _in_json(history: History) -> History:
@@ -207,31 +205,32 @@ def _in_json(history: History) -> History:
     return replace(history, ops=(replace(history.ops[0], observation=Replied((("actions", actions),))),))
 
 
-def who(found: Reported) -> str:
-    about = found.member
-    named = f"member {found.id}" if found.id else "no member id"
+def who(report: Reported) -> str:
+    about = report.member
+    named = f"member {report.id}" if report.id else "no member id"
     group = f"group {about.group}" if about.group else "no group"
-    if found.by_answer:
+    if report.by_answer:
         return f"{group}, {named}, {about.software} at {about.host or '-'}"
     return f"{group}, {named}, client id {about.client_id or '-'} ({about.software}) at {about.host}"
 
 
-def lines(found: Reported, payload: bytes | None, edition: str) -> list[str]:
+def lines(report: Reported, payload: bytes | None, edition: str) -> list[str]:
     """What is shown of a broken law at once: who, what, the clauses, and the bytes of the request or answer."""
-    law, violation = found.law, found.violation
-    clauses = [f"  {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements)]
+    law, violation = report.law, report.violation
+    broken = map(requirements().__getitem__, law.requirements)
+    clauses = [f"  {requirement.id}: {requirement.clause}" for requirement in broken]
     shown = [
-        f"{law.grade.word} {law.id} ({law.grade.value}): {who(found)}",
+        f"{law.grade.word} {law.id} ({law.grade.value}): {who(report)}",
         f"  broken: {law.statement}",
         *clauses,
         f"  {violation.why}; expected {violation.expected}, observed {violation.observed}",
     ]
-    if payload is not None and found.by_answer:
+    if payload is not None and report.by_answer:
         shown.append(f"    answer: {payload[:SHOWN_BYTES].hex()}")
     elif payload is not None:
         finding = Finding(0.0, 0, Refused("trailing", "", message="", version=0), payload, answered=True)
-        shown += [f"    {each}" for each in annotated(finding, edition).splitlines()]
-    for _, event in events_of(found.history):
+        shown += [f"    {line}" for line in annotated(finding, edition).splitlines()]
+    for _, event in events_of(report.history):
         if isinstance(event, RecordDamaged) and event.hex:
-            shown += [f"    {each}" for each in damaged(event).text().splitlines()]
+            shown += [f"    {line}" for line in damaged(event).text().splitlines()]
     return shown

@@ -10,29 +10,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from kipcheck.conformance.core.values.edition import Edition
-from kipcheck.conformance.live.recording.contents import Contents, ms_of
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.live.recording.contents import Contents, Reply, Sent, ms_of
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.observed import refused_event
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Content, Received, Unserved, form, read
+from kipcheck.conformance.live.watch import exchanges
 from kipcheck.conformance.live.watch.coordinator import Coordinators
-from kipcheck.conformance.live.watch.exchanges import (
-    CONTEXT,
-    CROWDED,
-    DAMAGED_ANSWER,
-    DEFECT,
-    DESCRIBED,
-    NEWER,
-    NO_MEMBER,
-    TOO_MANY,
-    UNNAMED,
-    UNREAD,
-    Exchanges,
-    Pending,
-)
-from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
+from kipcheck.conformance.live.watch.exchanges import Exchanges, Pending
 from kipcheck.conformance.live.watch.topic_metadata import Facts
 from kipcheck.conformance.live.watch.track import Member, Track
 from kipcheck.conformance.live.watch.verdicts import COORDINATOR, Judging, Reported
@@ -71,7 +59,7 @@ class Asked:
     correlation: int
     received: Received | None = None
     """None: it is not read."""
-    sent: Any = None
+    sent: Sent = None
     """What was read of it, for laws; None: nothing."""
     event: RequestSeen | None = None
     track: Track | None = None
@@ -116,7 +104,7 @@ class Watcher:
         """Why the rest of a capture was not read; empty: all of it was."""
         self._contents = Contents(edition, self.facts.topics)
         self._embedded = EmbeddedBytes(edition, self.note)
-        self._keys = {key: each.name.removesuffix("Request") for key, each in requests(edition).items()}
+        self._keys = {key: message.name.removesuffix("Request") for key, message in requests(edition).items()}
         self._versions = self._readable()
         self._tracks: dict[tuple[str, str], Track] = {}
         """By group and member id, the ones that were used last at the end."""
@@ -129,12 +117,12 @@ class Watcher:
         return self.judging.reported
 
     def _readable(self) -> dict[int, range]:
-        found = {}
-        for key, each in requests(self.edition).items():
-            if self._keys[key] in READ and each.versions.high is not None:
-                newest = requests(form(self.edition, each.name))[key].versions.high or each.versions.high
-                found[key] = range(newest + 1)
-        return found
+        versions = {}
+        for key, message in requests(self.edition).items():
+            if self._keys[key] in READ and message.versions.high is not None:
+                newest = requests(form(self.edition, message.name))[key].versions.high or message.versions.high
+                versions[key] = range(newest + 1)
+        return versions
 
     def is_read(self, key: int, version: int) -> bool:
         """Whether a request and its answer are decoded, and so have to be whole."""
@@ -174,45 +162,45 @@ class Watcher:
     def asked(self, connection: Connection, at_s: float, payload: bytes, whole: bool = True) -> Asked:
         """A request passed. ``payload``: header and body; only the begin of the header unless it is ``whole``."""
         key, version = _int16(payload, 0), _int16(payload, 2)
-        found = Asked(key, version, int.from_bytes(payload[4:8], "big", signed=True))
+        asked = Asked(key, version, int.from_bytes(payload[4:8], "big", signed=True))
         waits = bool(connection.waiting)
-        connection.waiting.append(found)
+        connection.waiting.append(asked)
         self.counts["requests"] += 1
         self.exchanges.requests[self._api(key)] += 1
         if not self.is_read(key, version):
-            self._leave(found, NEWER if key in self._versions else UNREAD)
-            return found
+            self._leave(asked, exchanges.NEWER if key in self._versions else exchanges.UNREAD)
+            return asked
         if not whole:
             self.missed(connection)
-            connection.waiting.append(found)
-            return found
+            connection.waiting.append(asked)
+            return asked
         try:
             content = read(payload, self.edition, self._versions)
         except Refused as refused:
-            found.is_unread = True
-            content = Content(f"{self._keys[key]}Request", version, found.correlation, None, {}, refused=refused)
+            asked.is_unread = True
+            content = Content(f"{self._keys[key]}Request", version, asked.correlation, None, {}, refused=refused)
         except Unserved:
-            return found
+            return asked
         except TooManyEntries:
-            return self._crowded(connection, found)
-        if not found.is_unread:
+            return self._crowded(connection, asked)
+        if not asked.is_unread:
             connection.client_id = content.client_id or ""
         recent = ms_of(at_s) <= connection.answered_ms + connection.race_ms
-        found.received = Received(
-            content.message, version, found.correlation, content.client_id, content.body, connection.number,
+        asked.received = Received(
+            content.message, version, asked.correlation, content.client_id, content.body, connection.number,
             connection.host, at_s, pipelined=waits or recent,
         )  # fmt: skip
         try:
-            if not found.is_unread:
+            if not asked.is_unread:
                 with self._ours(connection):
-                    self._read(connection, found, payload, waits)
-                    for wrong in self._embedded.asked(found.received, found.sent, payload):
-                        self._damaged(connection, found, wrong)
+                    self._read(connection, asked, payload, waits)
+                    for wrong in self._embedded.asked(asked.received, asked.sent, payload):
+                        self._damaged(connection, asked, wrong)
         except TooManyEntries:
-            return self._crowded(connection, found)
+            return self._crowded(connection, asked)
         if content.refused is not None:
-            self._refused(connection, at_s, payload, content.refused, found)
-        return found
+            self._refused(connection, at_s, payload, content.refused, asked)
+        return asked
 
     def _api(self, key: int) -> str:
         return self._keys.get(key, "an unknown API")
@@ -230,11 +218,11 @@ class Watcher:
 
     def answered(self, connection: Connection, correlation: int) -> Asked | None:
         """The request of an answer that begins to pass; requests before it have none. None: it was not seen."""
-        for number, each in enumerate(connection.waiting):
-            if each.correlation == correlation:
+        for number, asked in enumerate(connection.waiting):
+            if asked.correlation == correlation:
                 for _ in range(number + 1):
                     connection.waiting.popleft()
-                return each
+                return asked
         return None
 
     def answer(self, connection: Connection, at_s: float, asked: Asked, payload: bytes | None) -> None:
@@ -247,18 +235,18 @@ class Watcher:
             if request.api == DESCRIBE:
                 return self.note("an answer to DescribeGroups is too large: what members wrote in it is not judged")
             return self.missed(connection)
-        if request.api == "ApiVersions" and _int16(payload, 4) == UNSUPPORTED_VERSION:
+        if request.api == "ApiVersions" and _int16(payload, 4) == KafkaError.UNSUPPORTED_VERSION:
             unserved = AnswerSeen(
-                ms_of(at_s), connection.number, request.api, request.version, error=UNSUPPORTED_VERSION
+                ms_of(at_s), connection.number, request.api, request.version, error=KafkaError.UNSUPPORTED_VERSION
             )
             self._answers_reported(asked, unserved)
-            return self._leave(asked, CONTEXT)  # in version 0; the client asks again
+            return self._leave(asked, exchanges.CONTEXT)  # in version 0; the client asks again
         edition = form(self.edition, request.response)
         try:
             body = decode_response(payload, edition, request.response, request.version, lenient=True).body
         except (Refused, LookupError) as why:
             self.counts["answers that cannot be read"] += 1
-            self._leave(asked, DAMAGED_ANSWER)
+            self._leave(asked, exchanges.DAMAGED_ANSWER)
             if request.api in OF_A_GROUP:
                 self.note(f"an answer to {request.api} v{request.version} cannot be read, and is not judged: {why}")
                 self.missed(connection)
@@ -274,7 +262,7 @@ class Watcher:
                 if not self.coordinators.is_sent(request.group, asked.sent, reply):
                     self._damaged(connection, asked, wrong)
             if request.api not in OF_A_GROUP:
-                return self._leave(asked, DESCRIBED if request.api == DESCRIBE else CONTEXT)
+                return self._leave(asked, exchanges.DESCRIBED if request.api == DESCRIBE else exchanges.CONTEXT)
             if event is not None and self._judge_coordinator(connection, asked, event, reply, payload):
                 self._judged(asked)
             self._count(asked)
@@ -290,7 +278,7 @@ class Watcher:
         if asked.is_counted:
             return
         if track is None or track.unjudged:
-            return self._leave(asked, NO_MEMBER if track is None else track.unjudged)
+            return self._leave(asked, exchanges.NO_MEMBER if track is None else track.unjudged)
         if asked.is_plain:
             return self._judged(asked)
         asked.is_counted = True
@@ -314,12 +302,12 @@ class Watcher:
         except Exception:  # noqa: BLE001 - the others are judged on
             traceback.print_exc(file=sys.stderr)
             self.counts["our bugs"] += 1
-            track.reset(DEFECT)
+            track.reset(exchanges.DEFECT)
 
     def _crowded(self, connection: Connection, asked: Asked) -> Asked:
         """A request has so many entries that decoding it would hold up others: it passes without a look."""
         self.note(f"requests with more than {MOST_ENTRIES} entries pass, and are not judged")
-        self._leave(asked, CROWDED)
+        self._leave(asked, exchanges.CROWDED)
         asked.received = None
         self.missed(connection)
         connection.waiting.append(asked)
@@ -359,7 +347,7 @@ class Watcher:
         if track is None:
             return
         if request.api == HEARTBEAT and not self._is_known(event.owned or ()):
-            track.reset(UNNAMED)
+            track.reset(exchanges.UNNAMED)
         if request.api == "OffsetCommit" and not self._is_known(event.partitions or ()):
             event = replace(event, partitions=())
         asked.event, asked.track = event, track
@@ -369,16 +357,16 @@ class Watcher:
     def _is_known(self, partitions: tuple[str, ...]) -> bool:
         """Whether all topics have names here: some requests name them by ids."""
         names = self.facts.topics.by_name
-        return all(each.rpartition("-")[0] in names for each in partitions)
+        return all(partition.rpartition("-")[0] in names for partition in partitions)
 
     def _track(self, connection: Connection, asked: Asked, request: Received, event: RequestSeen) -> Track | None:
         """The history that a request belongs to; None if its sender need not be a member."""
         group, id = request.group, event.member or ""
-        found, owner = connection.tracks.get(group), self._tracks.get((group, id)) if id else None
-        if found is not None:
-            if owner is not None and owner is not found:
-                found.shared = owner.shared = True
-            return found
+        track, owner = connection.tracks.get(group), self._tracks.get((group, id)) if id else None
+        if track is not None:
+            if owner is not None and owner is not track:
+                track.shared = owner.shared = True
+            return track
         if request.api in NAMELESS and owner is None:
             return None
         if owner is not None and (owner.about.client_id, owner.about.host) != (connection.client_id, connection.host):
@@ -387,7 +375,7 @@ class Watcher:
             owner.shared = True
         if len(connection.tracks) >= MOST_GROUPS:
             self.note(f"a connection has requests of more than {MOST_GROUPS} groups: further ones are not judged")
-            self._leave(asked, TOO_MANY)
+            self._leave(asked, exchanges.TOO_MANY)
             return None
         track = owner
         if track is None:
@@ -412,12 +400,12 @@ class Watcher:
         self._tracks[group, id] = track
         while len(self._tracks) > MOST_TRACKS:
             self._forget()
-        if len(self._tracks) > 1 and sum(each.size for each in self._tracks.values()) > MOST_SIZE:
+        if len(self._tracks) > 1 and sum(track.size for track in self._tracks.values()) > MOST_SIZE:
             self._forget()
 
     def _forget(self) -> None:
         """Forgets the member that joined longest ago."""
-        self._tracks.pop(next(iter(self._tracks))).reset(TOO_MANY)
+        self._tracks.pop(next(iter(self._tracks))).reset(exchanges.TOO_MANY)
         self.counts["forgotten members"] += 1
 
     def _touch(self, track: Track) -> None:
@@ -430,7 +418,7 @@ class Watcher:
         only = next(iter(connection.tracks.values())) if len(connection.tracks) == 1 else None
         about = only.about if only is not None else self._member(connection, "")
         event = refused_event(ms_of(at_s), connection.number, why, payload)
-        asked.reported = self.judging.refused(about, only.member if only is not None else "", event, payload)
+        asked.reported = self.judging.judge_bytes(about, only.member if only is not None else "", event, payload)
         self._judged(asked)
 
     def _damaged(self, connection: Connection, asked: Asked, event: RecordDamaged) -> None:
@@ -444,15 +432,16 @@ class Watcher:
         else:
             is_subscription = "etadata" in event.path
             track, about = self._tracks.get((group, id)) if is_subscription else None, Member(group, "", "-", UNSEEN)
-        self.judging.damaged(about if track is None else track.about, id, event)
+        self.judging.judge_bytes(about if track is None else track.about, id, event)
 
     # Answers
 
     def _answered(
-        self, connection: Connection, asked: Asked, request: Received, event: AnswerSeen, reply: Any, size: int
+        self, connection: Connection, asked: Asked, request: Received, event: AnswerSeen, reply: Reply, size: int
     ) -> AnswerSeen | None:
         """The event of the answer; None for Metadata."""
         if request.api == "Metadata":
+            assert isinstance(reply, tuple)
             self.facts.described((connection.host, connection.client_id), reply[0], event.ms)
             return None
         if request.api == "ApiVersions":
@@ -462,7 +451,7 @@ class Watcher:
         if track is None:
             return event
         if request.api == HEARTBEAT and not self._is_known(event.partitions or ()):
-            track.reset(UNNAMED)
+            track.reset(exchanges.UNNAMED)
             return event
         if event.members is not None:
             event = self._with_sizes(track, event, event.members)
@@ -473,7 +462,7 @@ class Watcher:
         return event
 
     def _judge_coordinator(
-        self, connection: Connection, asked: Asked, event: AnswerSeen, reply: Any, payload: bytes
+        self, connection: Connection, asked: Asked, event: AnswerSeen, reply: Reply, payload: bytes
     ) -> bool:
         """Whether a law of coordinators read the answer."""
         request = asked.received
@@ -482,7 +471,7 @@ class Watcher:
         for law, violation in breaches:
             member = event.member or (event.to or ("",))[0]
             about = Member(request.group, connection.client_id, connection.broker, COORDINATOR)
-            events = [each for each in (asked.event, event) if each is not None]
+            events = [known for known in (asked.event, event) if known is not None]
             self.judging.answer_breaks(about, member, law, violation, events, payload)
         return is_read
 

@@ -5,38 +5,14 @@ from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.client.ops import (
-    OPERATIONS,
-    SETTINGS,
-    Answer,
-    Assign,
-    Assignors,
-    Error,
-    Event,
-    Fence,
-    GroupProtocol,
-    Grow,
-    Kind,
-    Late,
-    Member,
-    Others,
-    Pieces,
-    Refusal,
-    Refuse,
-    Reset,
-    Silent,
-    Static,
-    Subscribe,
-    Tags,
-    Together,
-)
+from kipcheck.conformance.protocols.client import ops
 
-COORDINATOR: Final[tuple[Error, ...]] = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
-LEADER: Final[tuple[Error, ...]] = (
+COORDINATOR: Final[tuple[ops.Error, ...]] = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+LEADER: Final[tuple[ops.Error, ...]] = (
     "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "KAFKA_STORAGE_ERROR", "FENCED_LEADER_EPOCH",
     "UNKNOWN_LEADER_EPOCH",
 )  # fmt: skip
-ERRORS: Final[Mapping[Kind, tuple[Error, ...]]] = {
+ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
     "JoinGroup": (*COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
     "SyncGroup": (*COORDINATOR, "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"),
     "Heartbeat": (*COORDINATOR, "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"),
@@ -61,10 +37,10 @@ Metadata, ``ReplicaManager`` and ``Partition`` for Fetch and ListOffsets. A hear
 accepted, and a SyncGroup of one is answered as if the group rebalanced. An OffsetFetch that cannot be answered now gets
 NOT_COORDINATOR, since consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE.
 """
-GROUP: Final[tuple[Refusal, ...]] = ("GROUP_AUTHORIZATION_FAILED",)
-TOPIC: Final[tuple[Refusal, ...]] = ("TOPIC_AUTHORIZATION_FAILED",)
-STATIC: Final[tuple[Refusal, ...]] = ("FENCED_INSTANCE_ID", "UNSUPPORTED_VERSION")
-REFUSALS: Final[Mapping[Kind, tuple[Refusal, ...]]] = {
+GROUP: Final[tuple[ops.Refusal, ...]] = ("GROUP_AUTHORIZATION_FAILED",)
+TOPIC: Final[tuple[ops.Refusal, ...]] = ("TOPIC_AUTHORIZATION_FAILED",)
+STATIC: Final[tuple[ops.Refusal, ...]] = ("FENCED_INSTANCE_ID", "UNSUPPORTED_VERSION")
+REFUSALS: Final[Mapping[ops.Kind, tuple[ops.Refusal, ...]]] = {
     "JoinGroup": (
         *GROUP, *STATIC, "INCONSISTENT_GROUP_PROTOCOL", "INVALID_SESSION_TIMEOUT", "GROUP_MAX_SIZE_REACHED",
         "INVALID_GROUP_ID",
@@ -94,7 +70,7 @@ STATIC_ONLY: Final = frozenset(
     or (error == "UNSUPPORTED_VERSION" and kind != "ConsumerGroupHeartbeat")
 )  # fmt: skip
 """The refusals that are about an instance id. A broker that does not know them all yet does not take static members."""
-SINCE: Final[Mapping[tuple[Kind, Error | Refusal], int]] = {
+SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
     ("SyncGroup", "INCONSISTENT_GROUP_PROTOCOL"): 5,
     ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT"): 7,
     ("ListOffsets", "FENCED_LEADER_EPOCH"): 4,
@@ -134,63 +110,76 @@ class Scripts:
     def initial(self) -> State:
         return State()
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Any]:
+    def step(self, state: State, event: ops.Event, /) -> Transition[State, Any]:
         match event:
-            case Static():
+            case ops.Static():
                 state = state._replace(static=True)
-            case GroupProtocol(name):
+            case ops.GroupProtocol(name):
                 state = state._replace(consumer=name == "consumer")
-            case Fence():
+            case ops.Fence():
                 state = state._replace(shut_out=state.static, started=True)
-            case Refuse():
+            case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case Others() | Assign() | Grow():
+            case ops.Others() | ops.Assign() | ops.Grow():
                 pass
-            case _ if not isinstance(event, SETTINGS):
+            case _ if not isinstance(event, ops.SETTINGS):
                 state = state._replace(started=True)
         return Transition(state)
 
 
-def is_worth(state: State, event: Event) -> bool:
+def is_worth(state: State, event: ops.Event) -> bool:
     """Whether a client can notice the step after these."""
     if state.shut_out or not is_possible(event):
         return False
     match event:
-        case Fence():
+        case ops.Fence():
             return state.static and not state.consumer
-        case Others() | Member():
+        case ops.Others() | ops.Member():
             return not state.consumer
-        case Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
+        case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
-        case Refuse() | Answer() | Late() | Pieces() | Reset() | Silent() | Together() | Tags():
+        case (
+            ops.Refuse()
+            | ops.Answer()
+            | ops.Late()
+            | ops.Pieces()
+            | ops.Reset()
+            | ops.Silent()
+            | ops.Together()
+            | ops.Tags()
+        ):
             return event.kind not in (CLASSIC_ONLY if state.consumer else CONSUMER_ONLY)
-    return not (state.started and isinstance(event, SETTINGS))
+    return not (state.started and isinstance(event, ops.SETTINGS))
 
 
-def is_possible(event: Event) -> bool:
+def is_possible(event: ops.Event) -> bool:
     """Whether a broker, a network, a user and other members can do that."""
     match event:
-        case Answer(kind, error):
+        case ops.Answer(kind, error):
             return error in ERRORS[kind]
-        case Refuse(kind, refusal):
+        case ops.Refuse(kind, refusal):
             return refusal in REFUSALS[kind]
-        case Others(number):
+        case ops.Others(number):
             return 0 <= number <= MOST_OTHERS
-        case Member():
+        case ops.Member():
             return event.version in VERSIONS and event.back in GENERATIONS and all(each >= 0 for each in event.owned)
-        case Assign(partitions, more):
+        case ops.Assign(partitions, more):
             return all(0 <= each < MOST_PARTITIONS for each in (*partitions, *more))
-        case Grow(partitions):
+        case ops.Grow(partitions):
             return PARTITIONS <= partitions <= MOST_PARTITIONS
-        case Subscribe(number):
+        case ops.Subscribe(number):
             return number in (1, 2)
     return 0 <= getattr(event, "ms", 0) <= MOST_MS
 
 
-PLACEHOLDERS: Final[Mapping[type, str]] = {Static: "instance", Assignors: "assignors", GroupProtocol: "protocol"}
+PLACEHOLDERS: Final[Mapping[type, str]] = {
+    ops.Static: "instance",
+    ops.Assignors: "assignors",
+    ops.GroupProtocol: "protocol",
+}
 
 
 def needs(steps: Iterable[Step]) -> frozenset[str]:
     """The optional placeholders that a command has to have for a script: ``instance`` and so on."""
-    of_verb = {OPERATIONS.verb_of[made]: name for made, name in PLACEHOLDERS.items()}
+    of_verb = {ops.OPERATIONS.verb_of[made]: name for made, name in PLACEHOLDERS.items()}
     return frozenset(of_verb[each.verb] for each in steps if each.verb in of_verb)

@@ -4,7 +4,7 @@ A premise is a list of kinds of events, which have to occur in this order, with 
 them breaks no law, and does not keep it either: it is not judged.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -32,7 +32,7 @@ def _answer(*apis: str, which: Callable[[events.AnswerSeen], Any] = lambda answe
     return lambda event: isinstance(event, events.AnswerSeen) and event.api in apis and not event.error and which(event)
 
 
-def _error(*errors: int, apis: tuple[str, ...] = ()) -> Kind:
+def _error(*errors: int, apis: Collection[str] = ()) -> Kind:
     return lambda event: (
         isinstance(event, events.AnswerSeen) and event.error in errors and (not apis or event.api in apis)
     )
@@ -70,7 +70,7 @@ RECORDS: Final = _answer("Fetch", which=lambda answer: answer.records)
 MEMBERSHIP_OVER: Final = _error(*terms.FENCING)
 OLD_GENERATION: Final = _error(KafkaError.ILLEGAL_GENERATION)
 FENCED_INSTANCE: Final = _error(KafkaError.FENCED_INSTANCE_ID)
-MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=(*terms.GROUP_REQUESTS, "JoinGroup", terms.HEARTBEAT))
+MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=terms.COORDINATED)
 # The script
 SIGNALLED: Final = _is_a(events.Signalled)
 ENDED: Final = _is_a(events.Ended)

@@ -45,6 +45,8 @@ HEARTBEAT: Final = "ConsumerGroupHeartbeat"
 """The only request of groups of KIP-848, but for OffsetCommit; what is a generation elsewhere is an epoch there."""
 GROUP_REQUESTS: Final = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
 """Those that carry member id and generation."""
+COORDINATED: Final = GROUP_REQUESTS | {"JoinGroup", HEARTBEAT}
+"""Those that only the coordinator of the group accepts from a member."""
 ATTEMPTS: Final = frozenset({"FindCoordinator", "JoinGroup", "SyncGroup", HEARTBEAT})
 """The requests by which a client returns to its group."""
 WITHOUT_GENERATION: Final = frozenset({"JoinGroup", "LeaveGroup", HEARTBEAT})

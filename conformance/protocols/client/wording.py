@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.events import (
     EVENTS,
@@ -23,7 +24,6 @@ from kipcheck.conformance.protocols.codec.checks.family import rows_of
 from kipcheck.conformance.protocols.declare.check import Exhibit
 from kipcheck.conformance.protocols.declare.conversations import answer
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
-from kipcheck.conformance.protocols.group.errors import Error
 from kipcheck.conformance.wire.errors import Refused
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ BEFORE: Final = 10
 FEW: Final = 3
 AFTER: Final = 2
 UNSHOWN: Final = (Idle, Opened)
-NAMES: Final = {each.value: each.name for each in Error}
 
 
 @dataclass(slots=True)
@@ -221,7 +220,7 @@ def requested(event: RequestSeen, names: Names) -> Iterator[str]:
 
 def answered(event: AnswerSeen, names: Names) -> str:
     if event.error:
-        return NAMES.get(event.error, f"error {event.error}")
+        return error_name(event.error)
     if event.api == "JoinGroup":
         role = "leads" if event.leads else "follows"
         return f"{names.of(event.member or '')}, generation {event.generation}, {role}"

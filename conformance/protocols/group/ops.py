@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeAlias, final
 from kipcheck.conformance.core.operations import verb_registry
 from kipcheck.conformance.core.operations.declaration import operation
 from kipcheck.conformance.core.operations.field_annotations import about, hidden, omissible, optional, wire
-from kipcheck.conformance.core.operations.field_kinds import NOTHING, TextForm, kind_of, limited
+from kipcheck.conformance.core.operations.field_kinds import NOTHING, TextForm, kind_of, schema
 from kipcheck.conformance.core.operations.request_words import ACTOR, WORD, listed, pair
 from kipcheck.conformance.core.operations.requests import Requests, request, request_answer
 from kipcheck.conformance.core.operations.wire_form import Value, message
@@ -34,7 +34,7 @@ BROKER: Final = "broker"
 
 
 Reported: TypeAlias = Annotated[Error, REPORTED_ERROR, wire("errorCode as error")]
-Version: TypeAlias = Annotated[int, limited(minimum=0, maximum=32_767), about("version of the request")]
+Version: TypeAlias = Annotated[int, schema(minimum=0, maximum=32_767), about("version of the request")]
 Member: TypeAlias = Annotated[
     str,
     about("reference: a is the id most recently given to client a, a-old the id before it, ? an unknown id"),
@@ -313,7 +313,7 @@ class Elapse:
     Timers that become due expire in the order of their deadlines.
     """
 
-    ms: Annotated[int, limited(minimum=0), about("milliseconds")]
+    ms: Annotated[int, schema(minimum=0), about("milliseconds")]
 
 
 @final

@@ -37,6 +37,7 @@ final class Claims {
     private final boolean coordinates;
     private final boolean groups;
     private final boolean streamsGroups;
+    private final boolean shareGroups;
     private final boolean controls;
     private final boolean stores;
     private final boolean storesHeaders;
@@ -81,6 +82,7 @@ final class Claims {
             && library.coordinator.available();
         groups = coordinates && library.coordinator.hasConsumerGroups();
         streamsGroups = groups && library.coordinator.hasStreamsGroups();
+        shareGroups = groups && library.coordinator.hasShareGroups();
         controls = classes.contains("org/apache/kafka/controller/FeatureControlManager")
             && library.features.available();
         stores = library.stores.available();
@@ -190,6 +192,9 @@ final class Claims {
         }
         if (streamsGroups) {
             machines.add("streams-group");
+        }
+        if (shareGroups) {
+            machines.add("share-group");
         }
         if (controls) {
             machines.add("kraft-features");

@@ -59,10 +59,18 @@ final class Coordinator {
 
     /** Whether the release has streams groups, whose requests are stable. */
     boolean hasStreamsGroups() {
+        return release.find(COMMON + "message.StreamsGroupDescribeResponseData") != null
+            && hasStable("STREAMS_GROUP_HEARTBEAT", 0);
+    }
+
+    /** Whether the release serves the heartbeats of share groups, in the version that is no preview. */
+    boolean hasShareGroups() {
+        return hasStable("SHARE_GROUP_HEARTBEAT", 1);
+    }
+
+    private boolean hasStable(String api, int version) {
         try {
-            Class<?> apis = release.need(COMMON + "protocol.ApiKeys");
-            return release.find(COMMON + "message.StreamsGroupDescribeResponseData") != null
-                && serves(Release.callStatic(apis, "valueOf", "STREAMS_GROUP_HEARTBEAT"), 0);
+            return serves(Release.callStatic(release.need(COMMON + "protocol.ApiKeys"), "valueOf", api), version);
         } catch (Throwable unknown) {
             return false;
         }

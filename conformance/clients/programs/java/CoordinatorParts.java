@@ -24,6 +24,7 @@ final class CoordinatorParts {
         // Assignments that a heartbeat requires are computed before its response.
         Map.entry("group.consumer.assignor.offload.enable", false),
         Map.entry("group.consumer.max.size", 3),
+        Map.entry("group.share.assignor.offload.enable", false),
         Map.entry("group.streams.assignor.offload.enable", false),
         Map.entry("group.streams.num.standby.replicas", 1),
         Map.entry("group.streams.initial.rebalance.delay.ms", 0),
@@ -52,6 +53,11 @@ final class CoordinatorParts {
         this.runtimeMetrics = new InterfaceStub().as(
             first(RUNTIMES[0] + "CoordinatorRuntimeMetrics", GROUP + "metrics.CoordinatorRuntimeMetrics"));
         keep(metrics);
+        // Keeps no state of share partitions, and answers that it does.
+        Class<?> persister = release.find("org.apache.kafka.server.share.persister.NoOpStatePersister");
+        if (persister != null) {
+            keep(Release.create(persister));
+        }
         Class<?> groups = release.find(GROUP + "GroupConfigManager");
         if (groups != null) {
             keep(make(groups, Map.of()));

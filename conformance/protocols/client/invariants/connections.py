@@ -99,10 +99,9 @@ def correlates(history: History) -> Iterator[Violation]:
             continue
         connection, id = traced.event.connection, traced.event.correlation
         if traced.event.pipelined and last.get(connection) == id:
-            why = (
-                f"{traced.event.api} has correlation id {id}, as the request before it has, which was not answered yet"
-            )
-            yield breach(traced, why, "another correlation id", str(id), "correlation id", traced.event.api)
+            api = traced.event.api
+            why = f"{api} has correlation id {id}, as the request before it has, which was not answered yet"
+            yield breach(traced, why, "another correlation id", str(id), "correlation id", api)
         last[connection] = id
 
 
@@ -142,9 +141,8 @@ def paces_itself(history: History) -> Iterator[Violation]:
 
 
 def _often(traced: TracedEvent[RequestSeen], number: int) -> str:
-    return (
-        f"the same {traced.event.api} request, {number} times in a second in which nothing new was sent to the client"
-    )
+    often = f"{number} times in a second in which nothing new was sent to the client"
+    return f"the same {traced.event.api} request, {often}"
 
 
 @dataclass(slots=True)
@@ -164,9 +162,8 @@ class _Outcomes:
         succeeds and is followed by a SyncGroup that fails is repeated because of that."""
         key = request.api, request.digest
         before, self.before[key] = self.before.get(key, self.failures), self.failures
-        return key in self.failed or (
-            request.api in (*terms.OF_GROUPS, *terms.GROUP_REQUESTS) and self.failures > before
-        )
+        of_group = request.api in terms.OF_GROUPS | terms.GROUP_REQUESTS
+        return key in self.failed or (of_group and self.failures > before)
 
     def read(self, traced: TracedEvent[Event]) -> None:
         connection = traced.connection

@@ -55,16 +55,13 @@ def stops_when_fenced(history: History) -> Iterator[Violation]:
             committed_ms = traced.ms
         if not is_request(traced, *terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
             continue
-        if traced.ms > committed_ms + terms.GRACE_MS or traced.event.api not in (
-            "OffsetCommit",
-            "JoinGroup",
-            "LeaveGroup",
-        ):
+        api, is_late = traced.event.api, traced.ms > committed_ms + terms.GRACE_MS
+        if is_late or api not in ("OffsetCommit", "JoinGroup", "LeaveGroup"):
             yield from last
-        if traced.event.api != "OffsetCommit" or traced.ms > committed_ms + terms.GRACE_MS:
+        if is_late or api != "OffsetCommit":
             last.clear()
         found = _after_its_end(traced)
-        if traced.event.api == "OffsetCommit":
+        if api == "OffsetCommit":
             committed_ms = traced.ms
             last += found
         else:
@@ -275,12 +272,9 @@ def comes_back_soon(history: History) -> Iterator[Violation]:
         if absence.is_proven or not (absence.lasts or absence.waited_ms > soon_ms):
             continue
         after = f"{absence.after or 'the rebalance'} the client"
-        back = (
-            f"has not come back within {absence.waited_ms} ms"
-            if absence.lasts
-            else f"came back in {absence.waited_ms} ms"
-        )
-        yield _lost(absence, history, f"after {after} {back}", f"a stable member within {soon_ms} ms")
+        back = "has not come back within" if absence.lasts else "came back in"
+        why = f"after {after} {back} {absence.waited_ms} ms"
+        yield _lost(absence, history, why, f"a stable member within {soon_ms} ms")
 
 
 @impact(
@@ -327,18 +321,11 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
     lost: events.AnswerSeen | None = None
     waited = _look_ups_that_waited(history)
     for traced in trace(history):
-        if (
-            is_answer(traced, *terms.GROUP_REQUESTS, "JoinGroup", terms.HEARTBEAT)
-            and traced.error == KafkaError.NOT_COORDINATOR
-        ):
+        if is_answer(traced, *terms.COORDINATED) and traced.error == KafkaError.NOT_COORDINATOR:
             lost = lost or (None if traced.in_doubt else traced.event)
         elif is_request(traced, "FindCoordinator") or isinstance(traced.event, OVER):
             lost = None
-        elif (
-            lost is None
-            or not is_request(traced, *terms.GROUP_REQUESTS, "JoinGroup", terms.HEARTBEAT)
-            or traced.event.pipelined
-        ):
+        elif lost is None or not is_request(traced, *terms.COORDINATED) or traced.event.pipelined:
             continue
         elif (
             traced.ms > lost.ms + terms.RACE_MS
@@ -383,7 +370,7 @@ def stays_fenced(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if isinstance(traced.event, STARTS):
             fenced.clear()
-        if is_request(traced, *terms.GROUP_REQUESTS, "JoinGroup", terms.HEARTBEAT):
+        if is_request(traced, *terms.COORDINATED):
             api, instance = traced.event.api, traced.event.instance or ""
             since = fenced.get(instance)
             if since is not None and traced.ms > since + terms.GRACE_MS and generation_of(traced.event) >= -1:

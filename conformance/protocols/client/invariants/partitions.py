@@ -177,11 +177,8 @@ def _owned(traced: TracedEvent[Event]) -> list[frozenset[str]]:
     nothing = frozenset[str]()
     if traced.now is None:
         last = traced.memberships[-1] if traced.memberships else None
-        return (
-            [nothing, last.partitions]
-            if last is not None and last.error == KafkaError.ILLEGAL_GENERATION
-            else [nothing]
-        )
+        is_kept = last is not None and last.error == KafkaError.ILLEGAL_GENERATION
+        return [nothing, last.partitions] if last is not None and is_kept else [nothing]
     right = [
         traced.now.partitions,
         *(membership.partitions for membership in traced.memberships[:-1] if membership.until_ms is None),

@@ -162,11 +162,8 @@ def reads_on(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if is_answer(traced, "OffsetFetch"):
             refused = ("OffsetFetch refused",) if traced.error else ()
-        if (
-            isinstance(traced.event, STARTS)
-            or is_answer(traced, "OffsetForLeaderEpoch")
-            or (is_answer(traced, "Fetch") and traced.error)
-        ):
+        fails = is_answer(traced, "Fetch") and traced.error
+        if isinstance(traced.event, STARTS) or is_answer(traced, "OffsetForLeaderEpoch") or fails:
             committed.clear()
         elif is_answer(traced, "OffsetFetch"):
             committed |= dict.fromkeys(traced.event.committed or {}, (0, traced.ms))

@@ -73,6 +73,26 @@ def before_join(actions: Iterable[object]) -> Iterator[object]:
         yield each
 
 
+def owned_in(step: MemberStep) -> Iterator[tuple[object, frozenset[Partition]]]:
+    """Each action with what the consumer owns before it, by its callbacks."""
+    owned = step.before.owned
+    for action in step.actions:
+        yield action, owned
+        if isinstance(action, Given):
+            owned |= {*action.partitions}
+        elif isinstance(action, Revoked | Lost):
+            owned -= {*action.partitions}
+
+
+def _with_owned(history: History) -> Iterator[tuple[MemberStep, object, frozenset[Partition]]]:
+    return ((step, action, owned) for step in member_steps(history) for action, owned in owned_in(step))
+
+
+def owned_at_join(step: MemberStep) -> frozenset[Partition]:
+    """What a consumer that joins owns then."""
+    return next(owned for action, owned in owned_in(step) if isinstance(action, Join))
+
+
 def joins(step: MemberStep) -> bool:
     return any(isinstance(each, Join) for each in step.actions)
 
@@ -101,19 +121,19 @@ def outcome(step: MemberStep) -> str:
 @of_callbacks("member/callbacks-in-their-time", "grp-61", applies_to=every, needs=on("member-poll"))
 def callbacks_in_their_time(history: History) -> Iterator[Violation]:
     """Callbacks are called only in polls, before the join that they prepare, and when the user leaves the group."""
-    for each in member_steps(history):
-        called = [action for action in each.actions if isinstance(action, CALLBACKS)]
-        if not isinstance(each.event, Poll | Close | Unsubscribe):
-            late, when, why = called, each.name, "the user did not poll or leave"
-        elif isinstance(each.event, Poll) and each.before.join_pending and not each.before.loose:
+    for step in member_steps(history):
+        called = [action for action in step.actions if isinstance(action, CALLBACKS)]
+        if not isinstance(step.event, Poll | Close | Unsubscribe):
+            late, when, why = called, step.name, "the user did not poll or leave"
+        elif isinstance(step.event, Poll) and step.before.join_pending and not step.before.loose:
             late, when, why = called, "a join is in progress", "a join is in progress"
         else:
-            sent = [k for k, action in enumerate(each.actions) if isinstance(action, Join)]
-            late = [action for action in each.actions[sent[0] :] if isinstance(action, CALLBACKS)] if sent else []
+            sent = [k for k, action in enumerate(step.actions) if isinstance(action, Join)]
+            late = [action for action in step.actions[sent[0] :] if isinstance(action, CALLBACKS)] if sent else []
             when, why = "after JoinGroup", "JoinGroup was sent before"
         if late:
             kind = type(late[0]).__name__
-            yield violation(each, f"{describe(late[0])}, although {why}", "no callback", kind, when)
+            yield violation(step, f"{describe(late[0])}, although {why}", "no callback", kind, when)
 
 
 @impact(
@@ -123,21 +143,15 @@ def callbacks_in_their_time(history: History) -> Iterator[Violation]:
 @of_callbacks("member/gives-up-what-it-owns", "grp-61", applies_to=every, needs=on("member-poll"))
 def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
     """Only partitions that a consumer owns are revoked or lost, and only partitions that it lacks are added."""
-    for each in member_steps(history):
-        owned, verb = set(each.before.owned), each.name
-        for action in each.actions:
-            match action:
-                case Revoked(partitions) | Lost(partitions):
-                    if foreign := {*partitions} - owned:
-                        why = f"{partition_names(foreign)} was given up, and is not owned"
-                        shape = ("not owned", type(action).__name__, verb, f"since {each.before.moved_by}")
-                        yield violation(each, why, partition_names(owned), *shape)
-                    owned -= {*partitions}
-                case Given(partitions):
-                    if again := {*partitions} & owned:
-                        why = f"{partition_names(again)} was assigned, and is owned already"
-                        yield violation(each, why, "no repetition", "given again", f"since {each.before.moved_by}")
-                    owned |= {*partitions}
+    for step, action, owned in _with_owned(history):
+        match action:
+            case Revoked(partitions) | Lost(partitions) if foreign := {*partitions} - owned:
+                why = f"{partition_names(foreign)} was given up, and is not owned"
+                shape = ("not owned", type(action).__name__, step.name, f"since {step.before.moved_by}")
+                yield violation(step, why, partition_names(owned), *shape)
+            case Given(partitions) if again := {*partitions} & owned:
+                why = f"{partition_names(again)} was assigned, and is owned already"
+                yield violation(step, why, "no repetition", "given again", f"since {step.before.moved_by}")
 
 
 # Assignments
@@ -150,35 +164,35 @@ def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
 @of_ownership("member/owns-what-it-was-given", "grp-61", applies_to=every, needs=on("member-poll"))
 def owns_what_it_was_given(history: History) -> Iterator[Violation]:
     """After an assignment a consumer owns exactly the partitions that were assigned to it."""
-    for each in member_steps(history):
-        done, _ = each.parts
-        view, assigned = each.before, each.assigned
-        given = [action for action in each.actions if isinstance(action, Given)]
+    for step in member_steps(history):
+        done, _ = step.parts
+        view, assigned = step.before, step.assigned
+        given = [action for action in step.actions if isinstance(action, Given)]
         if given and view.taking is None and not view.loose:
             why = f"{describe(given[0])}, although no assignment is pending: {view.taking_ended}"
-            yield violation(each, why, "no assigned callback", "out of nothing", view.taking_ended)
+            yield violation(step, why, "no assigned callback", "out of nothing", view.taking_ended)
         if assigned is None:
             continue
         if not given:
             why = f"{partition_names(assigned)} was assigned, and the assigned callback was not called"
-            if each.adopts_in_silence:
-                yield violation(each, why, "given nothing", "silent", "nothing new")
+            if step.adopts_in_silence:
+                yield violation(step, why, "given nothing", "silent", "nothing new")
             else:
                 since = () if view.later else (f"joined since {view.joins_since}",)
-                yield violation(each, why, "given", "silent", outcome(each), promptly(view), *since)
+                yield violation(step, why, "given", "silent", outcome(step), promptly(view), *since)
             continue
-        kind = "cooperative" if each.cooperative else "eager"
+        kind = "cooperative" if step.cooperative else "eager"
         owned = (view.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
         named = partition_names(assigned)
-        if owned - assigned and not each.cooperative:  # cooperative consumers: member/revokes-what-it-lost
+        if owned - assigned and not step.cooperative:  # cooperative consumers: member/revokes-what-it-lost
             why = f"{named} was assigned, and {partition_names(owned - assigned)} is owned too"
-            yield violation(each, why, named, "too much", kind)
+            yield violation(step, why, named, "too much", kind)
         if missing := assigned - owned:
             why = f"{partition_names(missing)} was assigned and is not owned"
-            yield violation(each, why, named, "too little", kind)
+            yield violation(step, why, named, "too little", kind)
         if foreign := {*callbacks(done, Given)} - assigned:
             why = f"the assigned callback got {partition_names(foreign)}, which was not assigned"
-            yield violation(each, why, named, "not assigned", kind)
+            yield violation(step, why, named, "not assigned", kind)
 
 
 @impact(
@@ -190,20 +204,20 @@ def owns_what_it_was_given(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 def takes_what_fits(history: History) -> Iterator[Violation]:
     """An assignment of no bytes, or of topics that it does not subscribe to, is not adopted, and it joins again."""
-    for each in member_steps(history):
-        view = each.before
-        if not each.polls:
+    for step in member_steps(history):
+        view = step.before
+        if not step.polls:
             continue
-        given = any(isinstance(action, Given) for action in each.actions)
-        if view.can_take and view.taking is not None and not is_incompatible(each.rules, view.taking):
+        given = any(isinstance(action, Given) for action in step.actions)
+        if view.can_take and view.taking is not None and not is_incompatible(step.rules, view.taking):
             if given and not isinstance(view.taking, Assigned):
-                yield violation(each, "an assignment without bytes was adopted", "not adopted", "no bytes")
+                yield violation(step, "an assignment without bytes was adopted", "not adopted", "no bytes")
             elif given and not view.fits:
                 why = "an assignment with a topic that it does not subscribe to was adopted"
-                yield violation(each, why, "not adopted", "not subscribed")
-        elif view.dropped and view.is_idle and not joins(each) and not each.received.must_join:
+                yield violation(step, why, "not adopted", "not subscribed")
+        elif view.dropped and view.is_idle and not joins(step) and not step.received.must_join:
             why = "the assignment did not fit the subscription, and no join follows"
-            yield violation(each, why, "a JoinGroup", "stays", outcome(each))
+            yield violation(step, why, "a JoinGroup", "stays", outcome(step))
 
 
 @impact(
@@ -213,19 +227,12 @@ def takes_what_fits(history: History) -> Iterator[Violation]:
 @of_ownership("member/reads-what-it-owns", "grp-61", applies_to=every, needs=on("member-poll"))
 def reads_what_it_owns(history: History) -> Iterator[Violation]:
     """At the end of a poll a consumer reads exactly the partitions that it owns according to its callbacks."""
-    for each in member_steps(history):
-        owned = {*each.before.owned}
-        for action in each.actions:
-            match action:
-                case Revoked(partitions) | Lost(partitions):
-                    owned -= {*partitions}
-                case Given(partitions):
-                    owned |= {*partitions}
-                case Reads(partitions) if {*partitions} != owned:
-                    too_much = "too much" if {*partitions} - owned else "too little"
-                    why = f"{partition_names(partitions)} is read, and {partition_names(owned)} is owned"
-                    shape = (too_much, each.after.round.value, f"since {each.after.moved_by}")
-                    yield violation(each, why, partition_names(owned), *shape)
+    for step, action, owned in _with_owned(history):
+        if isinstance(action, Reads) and {*action.partitions} != owned:
+            too_much = "too much" if {*action.partitions} - owned else "too little"
+            why = f"{partition_names(action.partitions)} is read, and {partition_names(owned)} is owned"
+            shape = (too_much, step.after.round.value, f"since {step.after.moved_by}")
+            yield violation(step, why, partition_names(owned), *shape)
 
 
 # Before a join
@@ -241,20 +248,10 @@ def reads_what_it_owns(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 def gives_up_first(history: History) -> Iterator[Violation]:
     """An eager consumer gives up all partitions before it joins."""
-    for each in member_steps(history):
-        if joins(each) and not each.cooperative and (kept := kept_at_join(each)):
+    for step in member_steps(history):
+        if joins(step) and not step.cooperative and (kept := owned_at_join(step)):
             why = f"it joins while it owns {partition_names(kept)}"
-            yield violation(each, why, "all revoked", "owns while it joins", f"since {each.received.join_reason}")
-
-
-def kept_at_join(step: MemberStep) -> frozenset[Partition]:
-    owned, then = set(step.before.owned), [*before_join(step.actions)]
-    for action in then:
-        if isinstance(action, Given):
-            owned |= {*action.partitions}
-        elif isinstance(action, Revoked | Lost):
-            owned -= {*action.partitions}
-    return frozenset(owned)
+            yield violation(step, why, "all revoked", "owns while it joins", f"since {step.received.join_reason}")
 
 
 @impact(
@@ -267,10 +264,10 @@ def kept_at_join(step: MemberStep) -> frozenset[Partition]:
 )  # fmt: skip
 def keeps_what_it_may(history: History) -> Iterator[Violation]:
     """Before it joins a cooperative member gives up no partition of a topic that it still subscribes to."""
-    for each, _, due, revoked in _before_cooperative_joins(history):
+    for step, _, due, revoked in _before_cooperative_joins(history):
         if more := revoked - due:
             why = f"{partition_names(more)} was revoked before the join"
-            yield violation(each, why, partition_names(due), "too much", f"since {each.received.join_reason}")
+            yield violation(step, why, partition_names(due), "too much", f"since {step.received.join_reason}")
 
 
 @impact(
@@ -282,23 +279,23 @@ def keeps_what_it_may(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 def gives_up_unsubscribed(history: History) -> Iterator[Violation]:
     """Before it joins a cooperative member gives up the partitions of topics that it no longer subscribes to."""
-    for each, retries, due, revoked in _before_cooperative_joins(history):
+    for step, retries, due, revoked in _before_cooperative_joins(history):
         if (less := due - revoked) and not retries:
             why = f"it no longer subscribes to {partition_names(less)}, and joins without giving it up"
-            yield violation(each, why, partition_names(due), "too little", f"since {each.received.join_reason}")
+            yield violation(step, why, partition_names(due), "too little", f"since {step.received.join_reason}")
 
 
 def _before_cooperative_joins(
     history: History,
 ) -> Iterator[tuple[MemberStep, bool, set[Partition], set[Partition]]]:
     """Joins of members, whether they repeat one, what they own of other topics, and what they revoke."""
-    for each in member_steps(history):
-        if joins(each) and each.cooperative and each.received.is_out is False:
-            done, then = each.parts
-            owned = (each.before.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
-            due = {partition for partition in owned if partition[0] not in each.received.topics}
-            repeats = each.received.round is Round.FAILED or (each.before.taking is not None and not done)
-            yield each, repeats, due, {*callbacks(before_join(then), Revoked)}
+    for step in member_steps(history):
+        if joins(step) and step.cooperative and step.received.is_out is False:
+            done, then = step.parts
+            owned = (step.before.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
+            due = {partition for partition in owned if partition[0] not in step.received.topics}
+            repeats = step.received.round is Round.FAILED or (step.before.taking is not None and not done)
+            yield step, repeats, due, {*callbacks(before_join(then), Revoked)}
 
 
 @impact(
@@ -308,22 +305,22 @@ def _before_cooperative_joins(
 @of_callbacks("member/lost-when-out", "grp-63", applies_to=every, needs=on("member-poll"))
 def lost_when_out(history: History) -> Iterator[Violation]:
     """A consumer that was removed from its group loses what it owned; a member of the group loses nothing."""
-    for each in member_steps(history):
-        view = each.received
-        if view.is_out is None or not each.rules.incremental or not isinstance(each.event, Poll) or not joins(each):
+    for step in member_steps(history):
+        view = step.received
+        if view.is_out is None or not step.rules.incremental or not isinstance(step.event, Poll) or not joins(step):
             continue
-        _, after_assignment = each.parts
+        _, after_assignment = step.parts
         then = [*before_join(after_assignment)]
         lost, revoked, since = callbacks(then, Lost), callbacks(then, Revoked), f"since {_coarse(view.who_since)}"
         if view.is_out and revoked:
             why = f"{partition_names(revoked)} was revoked by a consumer that is out of the group"
-            yield violation(each, why, "lost", "revoked", since)
-        if view.is_out and (kept := kept_at_join(each)) and view.round is Round.OUT:
+            yield violation(step, why, "lost", "revoked", since)
+        if view.is_out and (kept := owned_at_join(step)) and view.round is Round.OUT:
             why = f"it is out of the group, and joins while it owns {partition_names(kept)}"
-            yield violation(each, why, "lost", "kept", since)
+            yield violation(step, why, "lost", "kept", since)
         if not view.is_out and lost:
             why = f"{partition_names(lost)} was lost by a member of the group"
-            yield violation(each, why, "nothing lost", "in the group", f"since {view.join_reason}")
+            yield violation(step, why, "nothing lost", "in the group", f"since {view.join_reason}")
 
 
 def _coarse(since: str) -> str:
@@ -334,9 +331,9 @@ def _coarse(since: str) -> str:
 
 
 def _leaving(history: History) -> Iterator[MemberStep]:
-    for each in member_steps(history):
-        if isinstance(each.event, Close | Unsubscribe) and each.before.opened is not None and each.rules.incremental:
-            yield each
+    for step in member_steps(history):
+        if isinstance(step.event, Close | Unsubscribe) and step.before.opened is not None and step.rules.incremental:
+            yield step
 
 
 @impact(
@@ -346,17 +343,17 @@ def _leaving(history: History) -> Iterator[MemberStep]:
 @of_callbacks("member/leaves-with-callbacks", "grp-81", "grp-63", applies_to=every, needs=on("member-poll"))
 def leaves_with_callbacks(history: History) -> Iterator[Violation]:
     """A consumer that leaves first gives up all: as lost if it is out of the group, else as revoked."""
-    for each in _leaving(history):
-        view, called, verb = each.before, callbacks(each.actions, Revoked, Lost), each.name
-        lost, revoked = callbacks(each.actions, Lost), callbacks(each.actions, Revoked)
+    for step in _leaving(history):
+        view, called, verb = step.before, callbacks(step.actions, Revoked, Lost), step.name
+        lost, revoked = callbacks(step.actions, Lost), callbacks(step.actions, Revoked)
         if kept := view.owned - {*called}:
-            yield violation(each, f"it leaves while it owns {partition_names(kept)}", "all given up", "kept", verb)
+            yield violation(step, f"it leaves while it owns {partition_names(kept)}", "all given up", "kept", verb)
         if view.is_out and revoked:
             why = f"{partition_names(revoked)} was revoked by a consumer that is out of the group"
-            yield violation(each, why, "lost", "revoked", verb, f"since {view.who_since}")
+            yield violation(step, why, "lost", "revoked", verb, f"since {view.who_since}")
         if view.is_out is False and view.round is Round.STABLE and lost:
             why = f"{partition_names(lost)} was lost by a member of the group"
-            yield violation(each, why, "revoked", "lost", verb)
+            yield violation(step, why, "revoked", "lost", verb)
 
 
 @impact(
@@ -366,11 +363,11 @@ def leaves_with_callbacks(history: History) -> Iterator[Violation]:
 @of_callbacks("member/leaves-amid-a-rebalance", "grp-82", grade=Grade.INFO, applies_to=every, needs=on("member-poll"))
 def leaves_amid_a_rebalance(history: History) -> Iterator[Violation]:
     """What a consumer owns when it leaves during a rebalance is lost, as in Kafka's consumer, and not revoked."""
-    for each in _leaving(history):
-        view, revoked = each.before, callbacks(each.actions, Revoked)
+    for step in _leaving(history):
+        view, revoked = step.before, callbacks(step.actions, Revoked)
         if revoked and view.is_out is False and view.round in (Round.JOINING, Round.SYNCING):
             why = f"{partition_names(revoked)} was revoked, and may belong to another member already"
-            yield violation(each, why, "lost", "revoked", each.name, view.round.value)
+            yield violation(step, why, "lost", "revoked", step.name, view.round.value)
 
 
 # After a sync
@@ -383,16 +380,16 @@ def leaves_amid_a_rebalance(history: History) -> Iterator[Violation]:
 @of_ownership("member/revokes-what-it-lost", "429-15", applies_to=on("member-poll"))
 def revokes_what_it_lost(history: History) -> Iterator[Violation]:
     """A cooperative member revokes exactly what it owned and was not assigned again, before it adds the rest."""
-    for each in member_steps(history):
-        if each.assigned is None or not each.cooperative:
+    for step in member_steps(history):
+        if step.assigned is None or not step.cooperative:
             continue
-        done, _ = each.parts
-        due, revoked = each.before.owned - each.assigned, {*callbacks(done, Revoked)}
+        done, _ = step.parts
+        due, revoked = step.before.owned - step.assigned, {*callbacks(done, Revoked)}
         if (less := due - revoked) and done:
             why = f"{partition_names(less)} was not assigned again, and not revoked"
-            yield violation(each, why, partition_names(due), "too little", "some" if revoked else "none")
+            yield violation(step, why, partition_names(due), "too little", "some" if revoked else "none")
         if more := revoked - due:
-            yield violation(each, f"{partition_names(more)} was revoked", partition_names(due), "too much")
+            yield violation(step, f"{partition_names(more)} was revoked", partition_names(due), "too much")
 
 
 @impact(
@@ -402,11 +399,11 @@ def revokes_what_it_lost(history: History) -> Iterator[Violation]:
 @of_ownership("member/rejoins-after-revoking", "429-15", applies_to=on("member-poll"))
 def rejoins_after_revoking(history: History) -> Iterator[Violation]:
     """A cooperative member that revoked what it was not assigned again joins again, in the next poll at the latest."""
-    for each in member_steps(history):
-        due = each.before.revoked and each.before.is_idle and each.before.taking is None
-        if each.polls and due and not joins(each):
+    for step in member_steps(history):
+        due = step.before.revoked and step.before.is_idle and step.before.taking is None
+        if step.polls and due and not joins(step):
             why = "it revoked partitions, and no join follows"
-            yield violation(each, why, "a JoinGroup", "stays", outcome(each))
+            yield violation(step, why, "a JoinGroup", "stays", outcome(step))
 
 
 # KIP-429's draft
@@ -419,14 +416,14 @@ def rejoins_after_revoking(history: History) -> Iterator[Violation]:
 @of_draft("member/counts-incompatible", "429-03", applies_to=on("member-poll"))
 def counts_incompatible(history: History) -> Iterator[Violation]:
     """num.incompatible.rebalance rises by one with every assignment that carries the error, and at no other time."""
-    for each in member_steps(history):
-        due = isinstance(each.event, Poll) and each.before.can_take and is_incompatible(each.rules, each.before.taking)
-        reported = [action.value for action in each.actions if isinstance(action, Metric)]
-        wanted = [each.before.metric + 1] if due else []
-        unsure = each.before.waits is None or each.before.loose or each.before.may_raise
+    for step in member_steps(history):
+        due = isinstance(step.event, Poll) and step.before.can_take and is_incompatible(step.rules, step.before.taking)
+        reported = [action.value for action in step.actions if isinstance(action, Metric)]
+        wanted = [step.before.metric + 1] if due else []
+        unsure = step.before.waits is None or step.before.loose or step.before.may_raise
         if reported != wanted and not (reported and unsure):
-            why = f"the metric was {each.before.metric}, and is reported {len(reported)} times"
-            yield violation(each, why, f"metric {wanted[0]}" if due else "no metric", "uncounted" if due else "counted")
+            why = f"the metric was {step.before.metric}, and is reported {len(reported)} times"
+            yield violation(step, why, f"metric {wanted[0]}" if due else "no metric", "uncounted" if due else "counted")
 
 
 @impact(
@@ -436,18 +433,18 @@ def counts_incompatible(history: History) -> Iterator[Violation]:
 @of_draft("member/drafted-subscription", "429-17", applies_to=on("member-poll"))
 def drafted_subscription(history: History) -> Iterator[Violation]:
     """As drafted, an eager member sends version 0 and a cooperative one version 1, in JoinGroup v5 as well."""
-    for each in member_steps(history):
-        if not each.rules.draft:
+    for step in member_steps(history):
+        if not step.rules.draft:
             continue
-        version = 1 if each.cooperative else 0
-        for action in each.actions:
+        version = 1 if step.cooperative else 0
+        for action in step.actions:
             if not isinstance(action, Join):
                 continue
             reported = {blob.version for _, blob in action.protocols if isinstance(blob, Subscription)}
             if reported != {version} or action.protocol_version != version or action.version < 5:
                 protocol = COOPERATIVE if version else EAGER
                 why = f"a member with the {protocol} protocol joins with subscriptions of version {sorted(reported)}"
-                yield violation(each, why, f"version {version}, in JoinGroup v5 as well", protocol)
+                yield violation(step, why, f"version {version}, in JoinGroup v5 as well", protocol)
 
 
 # The protocol
@@ -462,12 +459,12 @@ def drafted_subscription(history: History) -> Iterator[Violation]:
 )
 def finds_a_protocol(history: History) -> Iterator[Violation]:
     """A consumer can be created exactly if its assignors have a rebalance protocol in common."""
-    for each in member_steps(history):
-        if not isinstance(each.event, Open):
+    for step in member_steps(history):
+        if not isinstance(step.event, Open):
             continue
-        common = protocol_of(each.rules, each.event)
-        refused = isinstance(each.op.observation, Refused)
+        common = protocol_of(step.rules, step.event)
+        refused = isinstance(step.op.observation, Refused)
         if refused is (common is not None):
-            names = ", ".join(each.event.assignors)
+            names = ", ".join(step.event.assignors)
             why = f"{names} have {f'{common} in common' if common else 'no protocol in common'}"
-            yield violation(each, why, "accepted" if common else "refused", "refused" if refused else "accepted")
+            yield violation(step, why, "accepted" if common else "refused", "refused" if refused else "accepted")

@@ -21,7 +21,15 @@ from kipcheck.conformance.protocols.group.request_rules import (
 )
 from kipcheck.conformance.protocols.member import ops
 from kipcheck.conformance.protocols.member.invariants import REQUESTS, member_invariant
-from kipcheck.conformance.protocols.member.invariants.callbacks import every, joins, on, outcome, promptly, violation
+from kipcheck.conformance.protocols.member.invariants.callbacks import (
+    every,
+    joins,
+    on,
+    outcome,
+    owned_at_join,
+    promptly,
+    violation,
+)
 from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
 from kipcheck.conformance.protocols.member.model.client import POLL_MS, SESSION_MS
 
@@ -43,32 +51,32 @@ ANSWERED = "member-told"
 @of_errors("member/speaks-as-it-was-told", "grp-64", applies_to=every, needs=on("member-poll"))
 def uses_its_identity(history: History) -> Iterator[Violation]:
     """Each request carries the member id and generation of the last response, unless a later error reset them."""
-    for each in member_steps(history):
-        view = each.received
-        if view.loose or each.before.loose:
+    for step in member_steps(history):
+        view = step.received
+        if view.loose or step.before.loose:
             continue
         known = view.identities
-        for action in each.actions:
+        for action in step.actions:
             match action:
                 case group.Join(member=member):
                     carried, right = Identity(member), {Identity(one.member) for one in known}
                 case group.Sync(member=member, generation=generation):
                     carried, right = Identity(member, generation), {*known}
                 case group.Heartbeat(member=member, generation=generation):
-                    carried, right = Identity(member, generation), {*known, *each.before.identities}
+                    carried, right = Identity(member, generation), {*known, *step.before.identities}
                 case group.Commit(member=member, generation=generation):
                     carried = Identity(member, generation)
-                    right = {*known, *each.before.identities} if view.topics else {NO_IDENTITY, *each.before.identities}
+                    right = {*known, *step.before.identities} if view.topics else {NO_IDENTITY, *step.before.identities}
                 case group.Leave(members=members):
                     carried = Identity(members[0][0] if members else "")
-                    right = {Identity(one.member) for one in each.before.identities}
+                    right = {Identity(one.member) for one in step.before.identities}
                 case _:
                     continue
             if carried not in right:
                 kind, wanted = type(action).__name__, _wanted(action, view.who)
                 why = f"{kind} carries {describe_identity(carried)}, and {describe_identity(wanted)} is right since "
                 shape = (kind, carried.differs(wanted), f"since {view.who_since}")
-                yield violation(each, f"{why}{view.who_since}", describe_identity(wanted), *shape)
+                yield violation(step, f"{why}{view.who_since}", describe_identity(wanted), *shape)
 
 
 def _wanted(action: object, who: Identity) -> Identity:
@@ -88,15 +96,15 @@ def describe_identity(identity: Identity) -> str:
 def keeps_its_id(history: History) -> Iterator[Violation]:
     """After ILLEGAL_GENERATION a consumer joins again with its member id, unless it dropped an assignment as well."""
     fenced = False
-    for each in member_steps(history):
-        view = each.received
-        was_fenced, fenced = fenced, (fenced or "FENCED" in each.name) and not joins(each)
-        if was_fenced or view.loose or "ILLEGAL_GENERATION" not in view.who_since or each.before.taking is not None:
+    for step in member_steps(history):
+        view = step.received
+        was_fenced, fenced = fenced, (fenced or "FENCED" in step.name) and not joins(step)
+        if was_fenced or view.loose or "ILLEGAL_GENERATION" not in view.who_since or step.before.taking is not None:
             continue
-        for action in each.actions:
+        for action in step.actions:
             if isinstance(action, group.Join) and view.who.member and not action.member:
                 why = f"JoinGroup carries no member id after {view.who_since}, which says nothing about the id"
-                yield violation(each, why, describe_identity(Identity(view.who.member)), "no id", view.who_since)
+                yield violation(step, why, describe_identity(Identity(view.who.member)), "no id", view.who_since)
 
 
 # What a request says
@@ -112,13 +120,13 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 def subscription_is_true(history: History) -> Iterator[Violation]:
     """A subscription names the subscribed topics, the owned partitions and the generation in which they are owned."""
-    for each in member_steps(history):
-        for action in each.actions:
+    for step in member_steps(history):
+        for action in step.actions:
             if not isinstance(action, group.Join):
                 continue
             for name, blob in action.protocols:
                 if isinstance(blob, Subscription):
-                    yield from _untrue(each, name, blob)
+                    yield from _untrue(step, name, blob)
 
 
 def _untrue(step: MemberStep, assignor: str, subscription: Subscription) -> Iterator[Violation]:
@@ -149,18 +157,6 @@ def _untrue(step: MemberStep, assignor: str, subscription: Subscription) -> Iter
         yield violation(step, why, f"generation {view.who.generation}", "generation", what, f"since {view.who_since}")
 
 
-def owned_at_join(step: MemberStep) -> frozenset[tuple[str, int]]:
-    owned = set(step.before.owned)
-    for action in step.actions:
-        if isinstance(action, group.Join):
-            break
-        if isinstance(action, ops.Given):
-            owned |= {*action.partitions}
-        elif type(action).__name__ in ("Revoked", "Lost"):
-            owned -= {*action.partitions}  # type: ignore[union-attr]
-    return frozenset(owned)
-
-
 def _sent(step: MemberStep, name: str) -> Iterator[Mapping[str, Any]]:
     """The requests of a step as the testee reports them: what it leaves out is not judged."""
     if isinstance(step.op.observation, Replied):
@@ -176,12 +172,12 @@ def _sent(step: MemberStep, name: str) -> Iterator[Mapping[str, Any]]:
 @of_requests("member/names-its-timeouts", "grp-84", applies_to=on("member-poll"))
 def names_its_timeouts(history: History) -> Iterator[Violation]:
     """JoinGroup carries session.timeout.ms, and from version 1 on max.poll.interval.ms as rebalance timeout."""
-    for each in member_steps(history):
-        for join in _sent(each, "join"):
+    for step in member_steps(history):
+        for join in _sent(step, "join"):
             wanted = {"session_ms": SESSION_MS, **({"rebalance_ms": POLL_MS} if join["version"] >= 1 else {})}
             for key, carried_ms, ms in unequal({**wanted, **join}, wanted):
                 name = "session timeout" if key == "session_ms" else "rebalance timeout"
-                yield violation(each, f"JoinGroup has a {name} of {carried_ms} ms", f"{ms} ms", name)
+                yield violation(step, f"JoinGroup has a {name} of {carried_ms} ms", f"{ms} ms", name)
 
 
 @impact(
@@ -191,11 +187,11 @@ def names_its_timeouts(history: History) -> Iterator[Violation]:
 @of_requests("member/names-its-instance", "grp-85", applies_to=every, needs=on("member-poll"))
 def names_its_instance(history: History) -> Iterator[Violation]:
     """Every request of a static member carries its group.instance.id, and no request of a dynamic one any."""
-    for each in member_steps(history):
-        if each.before.opened is None or not each.rules.static:
+    for step in member_steps(history):
+        if step.before.opened is None or not step.rules.static:
             continue
-        wanted = each.before.opened.instance
-        for action in each.actions:
+        wanted = step.before.opened.instance
+        for action in step.actions:
             if not isinstance(action, group.Join | group.Sync | group.Heartbeat | group.Commit):
                 continue
             if isinstance(action, group.Commit) and action.generation == group.NO_GENERATION:
@@ -203,58 +199,58 @@ def names_its_instance(history: History) -> Iterator[Violation]:
             if action.instance != wanted:
                 kind = type(action).__name__
                 why = f"{kind} of a {'static' if wanted else 'dynamic'} member has the instance id {action.instance}"
-                yield violation(each, why, str(wanted), kind, way(action.instance, wanted))
+                yield violation(step, why, str(wanted), kind, way(action.instance, wanted))
 
 
 @impact("A member's SyncGroup is refused", "stuck group", "versions", "stuck-group", links=("KIP-559",))
 @of_requests("member/syncs-as-chosen", "grp-86", applies_to=on(ANSWERED))
 def syncs_as_chosen(history: History) -> Iterator[Violation]:
     """From version 5 on SyncGroup carries the protocol type, and the name of the protocol that JoinGroup returned."""
-    for each in member_steps(history):
-        joined = each.received.joined
-        for sync in _sent(each, "sync"):
+    for step in member_steps(history):
+        joined = step.received.joined
+        for sync in _sent(step, "sync"):
             if sync["version"] < PROTOCOL_SINCE or joined is None:
                 continue
             sent = {"type": sync.get("protocol_type"), "protocol": sync.get("protocol")}
             for name, carried, wanted in unequal(sent, chosen_protocol(joined.protocol)):
                 named = "protocol type" if name == "type" else name
                 why = f"SyncGroup has the {named} {carried}"
-                yield violation(each, why, str(wanted), named, "absent" if carried is None else "another")
+                yield violation(step, why, str(wanted), named, "absent" if carried is None else "another")
 
 
 @impact("A group uses another assignor than the configured one", "wrong data", "answers", "stuck-upgrade")
 @of_requests("member/offers-in-order", "grp-87", applies_to=on("member-poll"))
 def offers_in_order(history: History) -> Iterator[Violation]:
     """JoinGroup offers the configured assignors, the preferred one first, under the protocol type of consumers."""
-    for each in member_steps(history):
-        opened = each.before.opened
-        for action in each.actions:
+    for step in member_steps(history):
+        opened = step.before.opened
+        for action in step.actions:
             if not isinstance(action, group.Join) or opened is None:
                 continue
             offered, wanted = tuple(name for name, _ in action.protocols), opened.assignors
             if action.protocol_type != CONSUMER:
-                yield violation(each, f"JoinGroup has the type {action.protocol_type}", CONSUMER, "protocol type")
+                yield violation(step, f"JoinGroup has the type {action.protocol_type}", CONSUMER, "protocol type")
             if offered != wanted:
                 what = "order" if sorted(offered) == sorted(wanted) else "others"
-                yield violation(each, f"JoinGroup offers {', '.join(offered)}", ", ".join(wanted), what)
+                yield violation(step, f"JoinGroup offers {', '.join(offered)}", ", ".join(wanted), what)
 
 
 @impact("Other offsets are committed than the user gave", "double processing", "durability", "wrong-data")
 @of_requests("member/commits-what-it-was-given", "grp-88", applies_to=every, needs=on("member-poll"))
 def commits_what_it_was_given(history: History) -> Iterator[Violation]:
     """OffsetCommit carries the partitions and offsets that the user commits, and no others."""
-    for each in member_steps(history):
-        if not each.received.commits:
+    for step in member_steps(history):
+        if not step.received.commits:
             continue
-        wanted = {(topic, number): offset for topic, number, offset in each.received.offsets}
-        for action in each.actions:
+        wanted = {(topic, number): offset for topic, number, offset in step.received.offsets}
+        for action in step.actions:
             if isinstance(action, group.Commit):
                 sent = {(topic, number): offset for topic, number, offset in action.offsets}
                 if sent != wanted:
                     what = "offsets" if sent.keys() == wanted.keys() else "partitions"
                     why = f"the user commits {_offsets(wanted)}, and OffsetCommit has {_offsets(sent)}"
-                    again = "repeated" if each.before.commits else "first"
-                    yield violation(each, why, _offsets(wanted), what, again)
+                    again = "repeated" if step.before.commits else "first"
+                    yield violation(step, why, _offsets(wanted), what, again)
 
 
 def _offsets(found: Mapping[tuple[str, int], int]) -> str:
@@ -272,21 +268,21 @@ def _offsets(found: Mapping[tuple[str, int], int]) -> str:
 def raises_what_is_fatal(history: History) -> Iterator[Violation]:
     """The next poll raises an error that the consumer cannot recover from, once; it raises no other error."""
     last = "open"
-    for each in member_steps(history):
-        view = each.received
-        if each.polls and view.topics and not view.may_raise and not view.loose:
-            raised = [action for action in each.actions if isinstance(action, ops.Raised)]
+    for step in member_steps(history):
+        view = step.received
+        if step.polls and view.topics and not view.may_raise and not view.loose:
+            raised = [action for action in step.actions if isinstance(action, ops.Raised)]
             if not view.raises and raised:
                 why = f"the poll raised {raised[0].error}"
                 shape = ("nothing", raised[0].exception or raised[0].error, f"after {last}", view.round.value)
-                yield violation(each, why, "nothing raised", *shape)
+                yield violation(step, why, "nothing raised", *shape)
             elif view.raises and [action.error for action in raised] != [view.raises] and (raised or not view.waits):
                 why = f"the poll raised {' and '.join(action.error for action in raised) or 'nothing'}"
                 wanted = "a fatal error" if view.later else view.raises
-                shape = (wanted, f"since {view.raises_since.split()[0]}", outcome(each), promptly(view))
+                shape = (wanted, f"since {view.raises_since.split()[0]}", outcome(step), promptly(view))
                 if view.waits is False or raised:
-                    yield violation(each, why, f"raised {view.raises}", *shape)
-        last = each.name
+                    yield violation(step, why, f"raised {view.raises}", *shape)
+        last = step.name
 
 
 # When it joins
@@ -302,22 +298,22 @@ def raises_what_is_fatal(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 def joins_when_due(history: History) -> Iterator[Violation]:
     """A poll joins if a rebalance, an error, a lost answer or a new subscription requires it, and nothing else does."""
-    for each in member_steps(history):
-        view = each.received
-        if not each.polls:
-            if joins(each):
+    for step in member_steps(history):
+        view = step.received
+        if not step.polls:
+            if joins(step):
                 yield violation(
-                    each, "it joins while the user does not poll", "no JoinGroup", "outside a poll", each.name
+                    step, "it joins while the user does not poll", "no JoinGroup", "outside a poll", step.name
                 )
             continue
         # The back-off of the draft's error comes first; what a poll adopts or drops may come first; and a revocation
         # has a requirement of its own.
-        busy = any(isinstance(action, ops.Metric | ops.Given | ops.Raised) for action in each.actions)
-        if busy or view.revoked or (view.dropped and not each.before.dropped):
+        busy = any(isinstance(action, ops.Metric | ops.Given | ops.Raised) for action in step.actions)
+        if busy or view.revoked or (view.dropped and not step.before.dropped):
             continue
-        if view.must_join and each.assigned is None and not joins(each):
+        if view.must_join and step.assigned is None and not joins(step):
             since = view.join_reason
-            yield violation(each, f"a join is due since {since}, and none is sent", "a JoinGroup", "none", since)
+            yield violation(step, f"a join is due since {since}, and none is sent", "a JoinGroup", "none", since)
 
 
 @impact(
@@ -327,17 +323,17 @@ def joins_when_due(history: History) -> Iterator[Violation]:
            needs=on("member-poll"))  # fmt: skip
 def joins_only_when_due(history: History) -> Iterator[Violation]:
     """A consumer sends JoinGroup only if one is due, and no SyncGroup for a group that it left."""
-    for each in member_steps(history):
-        view, loose = each.received, each.received.loose or each.before.loose
-        if each.polls and joins(each) and view.must_join is False and not loose and not view.raises:
-            shape = _needless(each)
+    for step in member_steps(history):
+        view, loose = step.received, step.received.loose or step.before.loose
+        if step.polls and joins(step) and view.must_join is False and not loose and not view.raises:
+            shape = _needless(step)
             if shape:
-                yield violation(each, "it joins without a reason to", "no JoinGroup", "undue", *shape)
-        answer = each.event.answer if isinstance(each.event, ops.AnswerReceived) else None
+                yield violation(step, "it joins without a reason to", "no JoinGroup", "undue", *shape)
+        answer = step.event.answer if isinstance(step.event, ops.AnswerReceived) else None
         if isinstance(answer, group.Joined) and answer.error is group.Error.NONE and not loose:
-            left = each.before.join is not None and each.before.join.left
-            if left and any(isinstance(action, group.Sync) for action in each.actions):
-                yield violation(each, "it sends SyncGroup for a group that it left", "no SyncGroup", "left")
+            left = step.before.join is not None and step.before.join.left
+            if left and any(isinstance(action, group.Sync) for action in step.actions):
+                yield violation(step, "it sends SyncGroup for a group that it left", "no SyncGroup", "left")
 
 
 def _needless(step: MemberStep) -> tuple[str, ...]:
@@ -357,7 +353,7 @@ def _needless(step: MemberStep) -> tuple[str, ...]:
 @member_invariant("member/backs-off", "429-03", checks=("member/draft",), applies_to=every, needs=on("member-poll"))
 def backs_off(history: History) -> Iterator[Violation]:
     """After an assignment with the draft's error no JoinGroup is sent before the back-off ends."""
-    for each in member_steps(history):
-        counted = each.before.backs_off is False and each.after.backs_off is True and isinstance(each.event, ops.Poll)
-        if (each.received.backs_off or counted) and joins(each):
-            yield violation(each, "it joins before its back-off ends", "no JoinGroup", "joins", "counted" * counted)
+    for step in member_steps(history):
+        counted = step.before.backs_off is False and step.after.backs_off is True and isinstance(step.event, ops.Poll)
+        if (step.received.backs_off or counted) and joins(step):
+            yield violation(step, "it joins before its back-off ends", "no JoinGroup", "joins", "counted" * counted)

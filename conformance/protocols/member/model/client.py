@@ -12,43 +12,29 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Topic, ro
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER
 from kipcheck.conformance.protocols.group.model.messages import Arm, Disarm, Fired, Timer
 from kipcheck.conformance.protocols.group.ops import Elapse
+from kipcheck.conformance.protocols.member import ops
 from kipcheck.conformance.protocols.member.model import messages
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
 from kipcheck.conformance.protocols.member.model.messages import UserEvent
 from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Assignor, Config, Rules
 from kipcheck.conformance.protocols.member.model.state import State
-from kipcheck.conformance.protocols.member.ops import (
-    INCREMENTAL,
-    AnswerReceived,
-    Close,
-    CommitOffsets,
-    Disconnected,
-    Event,
-    Metadata,
-    Open,
-    Poll,
-    Request,
-    Subscribe,
-    Unfit,
-    Unsubscribe,
-)
 
 OFFERED: Final[Mapping[str, Assignor]] = {
     **ASSIGNORS,
-    INCREMENTAL: Assignor(INCREMENTAL, (COOPERATIVE,), roundrobin),
+    ops.INCREMENTAL: Assignor(ops.INCREMENTAL, (COOPERATIVE,), roundrobin),
 }
 SESSION_MS: Final = 10_000
 HEARTBEAT_MS: Final = 3_000
 POLL_MS: Final = 60_000
 BACKOFF_MS: Final = 100
 """Timeouts of every consumer in a conversation."""
-Action: TypeAlias = Request | UserEvent | Unfit
+Action: TypeAlias = ops.Request | UserEvent | ops.Unfit
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ClientState:
-    opened: Open | None = None
+    opened: ops.Open | None = None
     """None: there is no consumer."""
     state: State = field(default_factory=State)
     clock: Clock[Timer] = field(default_factory=Clock)
@@ -60,26 +46,34 @@ class Client:
         self._make = make
         self.consumer = cache(self._consumer)
 
-    def _consumer(self, opened: Open) -> Consumer:
+    def _consumer(self, opened: ops.Open) -> Consumer:
         return self._make(self.config(opened))
 
     def initial(self) -> ClientState:
         return ClientState()
 
-    def step(self, seat: ClientState, event: Event, /) -> Transition[ClientState, Action]:
+    def step(self, seat: ClientState, event: ops.Event, /) -> Transition[ClientState, Action]:
         match event:
-            case Open():
+            case ops.Open():
                 return self._opened(seat, event)
-            case AnswerReceived(answer):
+            case ops.AnswerReceived(answer):
                 return self._run(seat, answer)
             case Elapse(ms):
                 return self._elapsed(seat, seat.clock.now_ms + ms)
-            case Subscribe() | Unsubscribe() | Poll() | CommitOffsets() | Close() | Metadata() | Disconnected():
+            case (
+                ops.Subscribe()
+                | ops.Unsubscribe()
+                | ops.Poll()
+                | ops.CommitOffsets()
+                | ops.Close()
+                | ops.Metadata()
+                | ops.Disconnected()
+            ):
                 return self._run(seat, event)
             case _:
                 assert_never(event)
 
-    def config(self, event: Open) -> Config:
+    def config(self, event: ops.Open) -> Config:
         return Config(
             self.rules,
             tuple(OFFERED[each] for each in event.assignors),
@@ -93,12 +87,12 @@ class Client:
             backoff_ms=BACKOFF_MS,
         )
 
-    def _opened(self, seat: ClientState, event: Open) -> Transition[ClientState, Action]:
+    def _opened(self, seat: ClientState, event: ops.Open) -> Transition[ClientState, Action]:
         clock: Clock[Timer] = Clock(seat.clock.now_ms)
         try:
             state = self.consumer(event).initial()
         except ValueError as unfit:
-            return Transition(ClientState(clock=clock), (Unfit(str(unfit)),))
+            return Transition(ClientState(clock=clock), (ops.Unfit(str(unfit)),))
         return Transition(ClientState(event, state, clock))
 
     def _elapsed(self, seat: ClientState, until: int) -> Transition[ClientState, Action]:

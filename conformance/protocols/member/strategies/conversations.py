@@ -35,28 +35,13 @@ from kipcheck.conformance.protocols.member.model.possible import (
 )
 from kipcheck.conformance.protocols.member.model.rules import Rules, rules_of
 from kipcheck.conformance.protocols.member.model.state import Pause, Phase, State
+from kipcheck.conformance.protocols.member.strategies import events
 from kipcheck.conformance.protocols.member.strategies.episodes import EPISODES, Episode, Move
-from kipcheck.conformance.protocols.member.strategies.events import (
-    BEAT_ERRORS,
-    COMMIT_ERRORS,
-    ELAPSES,
-    INSTANCE,
-    JOIN_ERRORS,
-    LEAVE_ERRORS,
-    ME,
-    OTHERS,
-    RACK,
-    SIZES,
-    SYNC_ERRORS,
-    TOPICS,
-    declared,
-    known_errors,
-    known_lists,
-)
+from kipcheck.conformance.protocols.member.strategies.events import declared, known_errors, known_lists
 from kipcheck.strategies.events import Conversations, Swarm
 
 PROGRESS: Final = frozenset({"member-open", "member-subscribe", "member-poll", "member-told", "member-elapse"})
-BACK_OFF, HEARTBEAT, SESSION, LONG = ELAPSES[:4]
+BACK_OFF, HEARTBEAT, SESSION, LONG = events.ELAPSES[:4]
 FORMER: Final = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
 """Errors that make the answers behind them answers to a former generation."""
 UNPOLLED: Final = (HEARTBEAT, SESSION, LONG, LONG)
@@ -102,7 +87,7 @@ def draw_profile(random: Random, rules: Rules) -> Profile:
     return Profile(
         random.choice(incremental) if keeps else random.choice(lists),
         random.choice((None, EAGER, COOPERATIVE, COOPERATIVE)) if rules.draft else None,
-        INSTANCE if static else None,
+        events.INSTANCE if static else None,
         random.choice((0.0, 0.15, 0.4)),
         random.choice((0.0, 0.3, 0.8)),
         random.choice((0.3, 0.7, 1.0)),
@@ -174,7 +159,7 @@ class MemberView:
     def diversions(self, blocked: bool) -> Iterator[Move]:
         """``blocked``: a blocking call of the user lasts."""
         state = self.state
-        yield 0.5, "member-elapse", lambda: Elapse(self.random.choice(ELAPSES))
+        yield 0.5, "member-elapse", lambda: Elapse(self.random.choice(events.ELAPSES))
         yield 3 if state.commit_as is not None else 1, "member-disconnected", ops.Disconnected
         yield 0.5, "member-metadata", lambda: ops.Metadata(self.cluster())
         if blocked:
@@ -195,29 +180,29 @@ class MemberView:
             case group.Heartbeat():
                 return self.beat(asked)
             case group.Leave():
-                return group.Left(0, self.error(asked, LEAVE_ERRORS, 2))
+                return group.Left(0, self.error(asked, events.LEAVE_ERRORS, 2))
             case group.Commit():
-                return group.Committed(0, self.error(asked, COMMIT_ERRORS, 3))
+                return group.Committed(0, self.error(asked, events.COMMIT_ERRORS, 3))
 
     def beat(self, asked: group.Heartbeat) -> group.Beat:
         """In half of the cases the group rebalances, not while the user does not poll."""
         if self.is_absent and self.random.random() < 0.9:
             return group.Beat(0, group.Error.NONE)
-        error = self.error(asked, BEAT_ERRORS, 2)
+        error = self.error(asked, events.BEAT_ERRORS, 2)
         calls = error is group.Error.NONE and self.state.phase is Phase.STABLE and self.random.random() < 0.5
         return group.Beat(0, group.Error.REBALANCE_IN_PROGRESS if calls else error)
 
     def open(self) -> ops.Open:
         profile = self.profile
         topics = tuple((each.name, each.partitions) for each in self.cluster())
-        rack = RACK if self.rules.subscription >= 3 and self.random.random() < 0.2 else None
+        rack = events.RACK if self.rules.subscription >= 3 and self.random.random() < 0.2 else None
         # Assignors without a common protocol are refused, each time.
         other = self.random.random() < 0.3
         assignors = self.random.choice(known_lists(self.rules)) if other else profile.assignors
         return ops.Open(assignors, topics, profile.instance, rack, profile.protocol)
 
     def cluster(self) -> tuple[Topic, ...]:
-        return tuple(Topic(name, self.random.choice(SIZES)) for name in TOPICS)
+        return tuple(Topic(name, self.random.choice(events.SIZES)) for name in events.TOPICS)
 
     def commit(self) -> ops.CommitOffsets:
         partition = self.random.choice(self.state.owned or (("t", 0),))
@@ -237,14 +222,14 @@ class MemberView:
 
     def joined(self, asked: group.Join) -> group.Joined:
         random, me = self.random, asked.member
-        error = self.error(asked, JOIN_ERRORS)
+        error = self.error(asked, events.JOIN_ERRORS)
         if error is group.Error.MEMBER_ID_REQUIRED or (
             can_have(asked, group.Error.MEMBER_ID_REQUIRED) and random.random() < 0.5
         ):
-            return group.Joined(0, group.Error.MEMBER_ID_REQUIRED, member=random.choice(ME))
+            return group.Joined(0, group.Error.MEMBER_ID_REQUIRED, member=random.choice(events.ME))
         if error is not group.Error.NONE:
             return group.Joined(0, error)
-        me = me or random.choice(ME)
+        me = me or random.choice(events.ME)
         leads = random.random() < self.profile.leads
         protocol = random.choice([name for name, _ in asked.protocols])
         oldest, newest = oldest_generation(self.situation, asked), self.situation.generation + 1
@@ -254,21 +239,21 @@ class MemberView:
             min(random.choice((oldest, newest)), GENERATIONS),
             CONSUMER if self.rules.join >= 7 else None,
             protocol,
-            me if leads else OTHERS[0],
+            me if leads else events.OTHERS[0],
             me,
             ((me, asked.instance, dict(asked.protocols)[protocol]), *self.others()) if leads else (),
             self.rules.join >= 9 and leads and asked.instance is not None and random.random() < 0.5,
         )
 
     def others(self) -> Iterator[tuple[str, str | None, group.Blob]]:
-        for other in OTHERS[: self.random.choice((0, 1, 1, 2))]:
+        for other in events.OTHERS[: self.random.choice((0, 1, 1, 2))]:
             version = self.random.choice((0, self.rules.subscription)) if self.rules.draft else self.rules.subscription
             owned = self.some(0.3) if version else ()
             generation = self.state.identity.generation if version >= 2 else group.NO_GENERATION
             yield other, None, Subscription(self.random.choice(SUBSCRIPTIONS), version, owned, generation)
 
     def synced(self, asked: group.Sync) -> group.Synced:
-        error = self.error(asked, SYNC_ERRORS)
+        error = self.error(asked, events.SYNC_ERRORS)
         if error is not group.Error.NONE:
             return group.Synced(0, error)
         own = dict(asked.assignments).get(asked.member, group.EMPTY) if asked.assignments else self.assignment()
@@ -287,7 +272,7 @@ class MemberView:
 
     def some(self, share: float) -> Partitions:
         """Partitions of the topics that it subscribes to, and rarely of others."""
-        topics = TOPICS if self.random.random() < 0.05 else self.state.topics
+        topics = events.TOPICS if self.random.random() < 0.05 else self.state.topics
         there = ((each.name, number) for each in self.state.topics_known for number in range(each.partitions))
         return tuple(each for each in there if each[0] in topics and self.random.random() < share)
 

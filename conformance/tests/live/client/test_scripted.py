@@ -19,7 +19,7 @@ from kipcheck.conformance.live.client.disturbances import InOneSegment
 from kipcheck.conformance.live.client.failed_start import advice, unserved
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers
 from kipcheck.conformance.live.client.launch import Program
-from kipcheck.conformance.live.client.other_members import assignment, partitions_in
+from kipcheck.conformance.live.client.other_members import assignment
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.scripted import ScriptedBroker
 from kipcheck.conformance.live.client.target import served
@@ -257,7 +257,7 @@ class Sent:
 
     def stable(self) -> Mapping[str, Any]:
         joined = self.join()
-        self.sync(joined, {joined["memberId"]: assignment({"t": (0, 1)})})
+        self.sync(joined, {joined["memberId"]: assigned(0, 1)})
         return joined
 
 
@@ -267,6 +267,10 @@ def send() -> Iterator[Sent]:
     with found.runner:
         yield found
         found.script("close")
+
+
+def assigned(*numbers: int) -> bytes:
+    return assignment(("t", number) for number in numbers)
 
 
 def names(joined: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,7 +286,7 @@ def test_a_static_member_returns_to_a_stable_group_and_its_old_id_is_fenced(send
     assert again.get("skipAssignment", False) is skips
     assert [each["memberId"] for each in again["members"]] == [again["memberId"]] * skips
     assert again["leader"] == (again["memberId"] if skips else before["memberId"])
-    assert partitions_in(send.sync(again)["assignment"]) == {"t": (0, 1)}
+    assert send.sync(again)["assignment"] == assigned(0, 1)
     assert send("Heartbeat", 4, **names(before))["errorCode"] == 82
     assert send("Heartbeat", 4, **names(again))["errorCode"] == 0
     assert send.join(before["memberId"])["errorCode"] == 82
@@ -303,11 +307,11 @@ def test_another_program_fences_a_static_member(send: Sent) -> None:
 def test_other_members_of_a_cooperative_group_give_up_before_another_gets_it(send: Sent) -> None:
     send.script("add_other", Member(topics=("t",)))
     joined = send.join(assignors=("cooperative-sticky",))
-    send.sync(joined, {joined["memberId"]: assignment({"t": (0,)}), "other-0": assignment({"t": (1, 2)})})
+    send.sync(joined, {joined["memberId"]: assigned(0), "other-0": assigned(1, 2)})
     assert not send.broker.rebalancing
     send.script("rebalance")
     joined = send.join(joined["memberId"], assignors=("cooperative-sticky",))
-    send.sync(joined, {joined["memberId"]: assignment({"t": (0,)}), "other-0": assignment({"t": (1,)})})
+    send.sync(joined, {joined["memberId"]: assigned(0), "other-0": assigned(1)})
     assert send.broker.rebalancing and not send.broker.stable
     assert send("Heartbeat", 4, **names(joined))["errorCode"] == 27
 
@@ -346,9 +350,9 @@ def test_offsets_that_the_client_and_the_other_members_committed_are_kept(send: 
 def test_other_members_commit_what_a_client_that_leads_gives_them(send: Sent) -> None:
     send.script("place_others", 1, leads=True)
     joined = send.join()
-    for given in ({"t": (1, 2)}, {}):
-        send.sync(joined, {joined["memberId"]: assignment({"t": (0,)} if given else {"t": (0, 1)}),
-                           "other-0": assignment(given)})  # fmt: skip
+    for given in ((1, 2), ()):
+        mine = assigned(0) if given else assigned(0, 1)
+        send.sync(joined, {joined["memberId"]: mine, "other-0": assigned(*given)})
         send.script("rebalance")
         joined = send.join(joined["memberId"])
     assert committed(send) == dict.fromkeys(range(4), 7)  # also what the client leaves to no member

@@ -16,14 +16,9 @@ from kafka.admin import NewTopic  # type: ignore[import-untyped]
 
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.inspect.cluster import CONTEXT
-from kipcheck.conformance.live.inspect.group import ShareGroup, StreamsGroup
+from kipcheck.conformance.live.inspect.group import ShareGroup, StreamsGroup, StreamsMember, Subtopology, TaskSet
 from kipcheck.conformance.live.inspect.inspection import Inspected
 from kipcheck.conformance.live.inspect.report import lines, plain
-from kipcheck.conformance.live.inspect.streams_group import (
-    StreamsMember,
-    Subtopology,
-    TaskSet,
-)
 from kipcheck.conformance.live.inspect.verdicts import OF_STREAMS_GROUPS, WITH_ALL_TASKS, judged, topics_of
 from kipcheck.conformance.matrix.group_advice import advice
 from kipcheck.conformance.tests.support.kafka_broker import running

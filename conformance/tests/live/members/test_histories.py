@@ -21,8 +21,6 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Error,
     Join,
     Joined,
-    Reply,
-    Request,
     Sync,
     Synced,
 )
@@ -86,7 +84,7 @@ class Group:
     def line(self, process: str, what: str, rest: str = "", at: int | None = None) -> None:
         self.seen.append(Line(self.now if at is None else at, process, what, rest))
 
-    def exchange(self, process: str, request: Request, answer: Reply) -> None:
+    def exchange(self, process: str, request: Join | Sync, answer: Joined | Synced) -> None:
         sent = Sent(self.now, process, "g", request)
         self.seen.append(sent)
         self.seen.append(Answered(self.now, sent, answer))

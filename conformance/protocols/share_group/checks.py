@@ -1,0 +1,57 @@
+"""Checks of coordinators of KIP-932's share groups."""
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
+from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.share_group import invariants
+from kipcheck.conformance.protocols.share_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, Beat, Event, Pass
+from kipcheck.conformance.protocols.share_group.strategies import SHARE_GROUPS
+from kipcheck.conformance.protocols.share_group.target import MACHINE
+
+ROUNDS = 4
+"""Rounds of heartbeats at the end, after which a group is at rest."""
+REST: Final = f"pass {INTERVAL_MS}; {ROUNDS * 'beat a; beat b; beat c; '}"
+KNOWN: Final = {
+    "more members": f"join a on u; join b on u; join c on u; {REST}leave a; {REST}",
+    "subscriptions": f"join a on t; beat a on u; {REST}beat a on t,u; {REST}beat a on t; {REST}",
+    "repetitions": "join a on t; join b on t; beat a; beat a-1; beat a-2; beat a+1; leave b; beat b; beat a",
+    "flaws": "join a; join a on t without rack; join a on t without group; away a; join a on t; beat a without member; "
+    "beat a without rack; beat a",
+    "silent": "join a on t; join b on t; pass 15000; beat a; pass 15000; beat a; pass 15000; beat b; beat a; "
+    "pass 45000; beat a; join a on t; beat a",
+}  # fmt: skip
+"""More members than partitions; changed subscriptions; lost answers; invalid heartbeats; ended sessions."""
+
+
+def with_rest(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
+    """Adds time for a target assignment, and rounds of heartbeats; in half of the cases all clients join before."""
+    joins = [Beat(client, Says.JOIN, topics=("u",)) for client in CLIENTS] if random.random() < 0.5 else []
+    rounds = [Beat(client, Says.STAY) for _ in range(ROUNDS) for client in CLIENTS]
+    events: list[Event] = [*joins, Pass(INTERVAL_MS), *rounds]
+    yield Conversation((*steps_from(value), *map(OPERATIONS.step_of, events)))
+
+
+def known_ones(subject: Subject) -> Iterable[Conversation]:
+    for name, text in KNOWN.items():
+        yield Conversation(OPERATIONS.parse_shorthand(text), name)
+
+
+GROUPS: Family[Subject] = operations_family(OPERATIONS, MACHINE.editions, lambda edition: SHARE_GROUPS, "coordinator")
+
+CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        invariants.MEMBERSHIP,
+        "members share the partitions of their topics, epochs only rise, and sessions end",
+        GROUPS,
+        with_rest,
+        values=150,
+        invariants=invariants_of(invariants.MEMBERSHIP),
+        given=known_ones,
+    ),
+)
