@@ -86,7 +86,7 @@ class FeatureController:
         if error is not None:
             return Transition(state, (ops.Rejected(error),))
         after = self.applied(state, update)
-        return Transition(after, (ops.UpdateResult(after.epoch),))
+        return Transition(after, (ops.Applied(after.epoch),))
 
     def applied(self, state: State, update: ops.Update) -> State:
         return replace(state, level=max(update.level, 0), epoch=state.epoch + 1)
@@ -94,8 +94,8 @@ class FeatureController:
     def restarted(self, state: State) -> State:
         return state
 
-    def described(self, state: State) -> ops.Description:
-        return ops.Description(state.level, state.epoch)
+    def described(self, state: State) -> ops.Told:
+        return ops.Told(state.level, state.epoch)
 
     def enabled(self, state: State, /) -> Iterable[ops.Event]:
         return (event for event in ENVIRONMENT_EVENTS if self.accepts(state, event))

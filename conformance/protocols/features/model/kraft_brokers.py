@@ -37,7 +37,7 @@ class KraftBrokers:
             case ops.Register():
                 return self.registered(state, event)
             case ops.AskPicture(version):
-                return Transition(state, (ops.ApiVersionsView(self.finalized(state), self.supported(version)),))
+                return Transition(state, (ops.Picture(self.finalized(state), self.supported(version)),))
             case _:
                 assert_never(event)
 

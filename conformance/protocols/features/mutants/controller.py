@@ -104,8 +104,8 @@ class TellsTheLevelBefore(MutantController):
         self._before[state.epoch + 1] = state.level
         return super().applied(state, update)
 
-    def described(self, state: State) -> ops.Description:
-        return ops.Description(self._before.get(state.epoch, 0), state.epoch)
+    def described(self, state: State) -> ops.Told:
+        return ops.Told(self._before.get(state.epoch, 0), state.epoch)
 
 
 # Updates to refuse

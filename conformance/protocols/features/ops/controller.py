@@ -17,7 +17,7 @@ Number: TypeAlias = Annotated[int, about("its number"), typical(range(3))]
 
 @answer()
 @dataclass(frozen=True, slots=True)
-class UpdateResult:
+class Applied:
     epoch: int
 
 
@@ -37,19 +37,19 @@ class ShutDown:
 
 @answer()
 @dataclass(frozen=True, slots=True)
-class Description:
+class Told:
     level: int
     epoch: int
 
 
-Action: TypeAlias = UpdateResult | Rejected | ShutDown | Description
+Action: TypeAlias = Applied | Rejected | ShutDown | Told
 
 
 @operation(
     "update", "operator", "update {level}{allow_downgrade:!}",
     examples="update 2; update 1!",
     sentence="update to level {level}{allow_downgrade:, downgrade allowed}",
-    accepted=UpdateResult,
+    accepted=Applied,
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -96,7 +96,7 @@ class Restart:
     """
 
 
-@operation("describe", "operator", "describe", accepted=Description)
+@operation("describe", "operator", "describe", accepted=Told)
 @dataclass(frozen=True, slots=True)
 class Describe:
     """The operator requests the finalized level."""

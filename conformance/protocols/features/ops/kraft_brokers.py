@@ -32,14 +32,14 @@ class NotRegistered:
 
 @answer()
 @dataclass(frozen=True, slots=True)
-class ApiVersionsView:
+class Picture:
     """What a broker of the cluster answers to ApiVersions."""
 
     finalized: tuple[Finalized, ...]
     supported: tuple[Supported, ...]
 
 
-Action: TypeAlias = Registered | NotRegistered | ApiVersionsView
+Action: TypeAlias = Registered | NotRegistered | Picture
 
 
 @operation(
@@ -57,7 +57,7 @@ class Register:
 
 @operation(
     "kraft-picture", "client", "api-versions v{version}", examples="api-versions v3",
-    sentence="ApiVersions v{version}", accepted=ApiVersionsView,
+    sentence="ApiVersions v{version}", accepted=Picture,
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class AskPicture:
