@@ -14,67 +14,53 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from kipcheck.conformance.wire import layout
-from kipcheck.strategies.nodes import (
-    Blob,
-    Embedded,
-    Flag,
-    Float,
-    Integer,
-    Node,
-    OneOf,
-    Pick,
-    Record,
-    Row,
-    Seq,
-    Text,
-    Uuid,
-)
+from kipcheck.strategies import nodes
 
 
 @cache
-def strategy(node: Node) -> st.SearchStrategy[Any]:
+def strategy(node: nodes.Node) -> st.SearchStrategy[Any]:
     match node:
-        case Integer(low, high):
+        case nodes.Integer(low, high):
             return st.integers(low, high)
-        case Float():
+        case nodes.Float():
             return st.floats(allow_nan=False, allow_infinity=False)
-        case Flag():
+        case nodes.Flag():
             return st.booleans()
-        case Pick(options):
+        case nodes.Pick(options):
             return st.sampled_from(options)
-        case Text(min_size, max_size, interesting):
+        case nodes.Text(min_size, max_size, interesting):
             anything = st.text(st.characters(codec="utf-8"), min_size=min_size, max_size=max_size)
             # Two ways to the simplest text would stop the shrinker.
             others = [text for text in interesting if text]
             return anything | st.sampled_from(others) if others else anything
-        case Blob(min_size, max_size):
+        case nodes.Blob(min_size, max_size):
             return st.binary(min_size=min_size, max_size=max_size)
-        case Uuid():
+        case nodes.Uuid():
             return st.integers(0, (1 << 128) - 1).map(_uuid)
-        case Seq(item, min_size, max_size, None):
+        case nodes.Seq(item, min_size, max_size, None):
             return st.lists(strategy(item), min_size=min_size, max_size=max_size)
-        case Seq(item, min_size, max_size, key):
+        case nodes.Seq(item, min_size, max_size, key):
             by_key = itemgetter(key)
             return st.lists(strategy(item), min_size=min_size, max_size=max_size, unique_by=by_key).map(
                 lambda items: sorted(items, key=by_key)
             )
-        case Row(items):
+        case nodes.Row(items):
             return st.tuples(*map(strategy, items)).map(list)
-        case Record(fields, optional):
+        case nodes.Record(fields, optional):
             # Hypothesis draws the order of a dictionary's keys: here it is always that of the fields.
             names = tuple(name for name, _ in (*fields, *optional))
             loose = (st.just(_ABSENT) | strategy(field) for _, field in optional)
             drawn = st.tuples(*(strategy(field) for _, field in fields), *loose)
             return drawn.map(lambda values: {n: v for n, v in zip(names, values, strict=True) if v is not _ABSENT})
-        case OneOf(options):
+        case nodes.OneOf(options):
             return st.one_of([strategy(option) for option in options])
-        case Embedded(edition, message, version, body):
+        case nodes.Embedded(edition, message, version, body):
             return strategy(body).map(layout(edition, message, version).encode)
         case _:
             assert_never(node)
 
 
-def made(node: Node, function: Callable[[Any], Any] = lambda drawn: drawn) -> st.SearchStrategy[Any]:
+def made(node: nodes.Node, function: Callable[[Any], Any] = lambda drawn: drawn) -> st.SearchStrategy[Any]:
     """The results of a function of the node's values. A failing example is printed as the result, which can be pasted.
 
     Hypothesis prints the result of ``map`` as the call that made it, with functions that a reader cannot import. It

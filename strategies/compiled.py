@@ -13,21 +13,7 @@ from typing import Any, Protocol, assert_never, cast
 from uuid import UUID
 
 from kipcheck.conformance.wire import layout
-from kipcheck.strategies.nodes import (
-    Blob,
-    Embedded,
-    Flag,
-    Float,
-    Integer,
-    Node,
-    OneOf,
-    Pick,
-    Record,
-    Row,
-    Seq,
-    Text,
-    Uuid,
-)
+from kipcheck.strategies import nodes
 
 FEW = 16
 """Where more are allowed, mostly fewer than this many characters, bytes or items are drawn."""
@@ -42,11 +28,11 @@ class Draw(Protocol):
     def __call__(self, random: Random, /) -> Any: ...
 
 
-_KEPT: dict[int, tuple[Node, Draw]] = {}
+_KEPT: dict[int, tuple[nodes.Node, Draw]] = {}
 MOST_KEPT = 1 << 13
 
 
-def compiled(node: Node) -> Draw:
+def compiled(node: nodes.Node) -> Draw:
     """Cached for equal nodes, and by identity first: hashing a large node takes longer than drawing from it."""
     kept = _KEPT.get(id(node))
     if kept is None:  # a cached node stays alive, so its id is unique
@@ -57,7 +43,7 @@ def compiled(node: Node) -> Draw:
 
 
 @cache
-def _compiled(node: Node) -> Draw:
+def _compiled(node: nodes.Node) -> Draw:
     names: dict[str, Any] = {"text": text, "double": double, "ascending": ascending, "UUID": UUID}
     head = "def draw(random):\n    rand, bits = random.random, random.getrandbits\n"
     source = f"{head}    return {_Writer(names).expression(node, 1)}\n"
@@ -71,37 +57,37 @@ class _Writer:
     def __init__(self, names: dict[str, Any]):
         self.names = names
 
-    def expression(self, node: Node, depth: int) -> str:
+    def expression(self, node: nodes.Node, depth: int) -> str:
         match node:
-            case Integer(low, high, interesting):
+            case nodes.Integer(low, high, interesting):
                 return _often(interesting, _number(low, high))
-            case Float():
+            case nodes.Float():
                 return "double(random)"
-            case Flag():
+            case nodes.Flag():
                 return "rand() < 0.5"
-            case Pick(options):
+            case nodes.Pick(options):
                 return _any_of(options)
-            case Text(min_size, max_size, interesting):
+            case nodes.Text(min_size, max_size, interesting):
                 return _often(interesting, f"text(random, {_size(min_size, max_size)})")
-            case Blob(min_size, max_size):
+            case nodes.Blob(min_size, max_size):
                 return f"bits(8 * (size := {_size(min_size, max_size)})).to_bytes(size, 'little')"
-            case Uuid():
+            case nodes.Uuid():
                 return "UUID(int=bits(128) if rand() < 0.75 else 0)"
-            case Seq(item, min_size, max_size, key):
+            case nodes.Seq(item, min_size, max_size, key):
                 items = f"[{self.expression(item, depth)} for _ in range({_size(min_size, max_size)})]"
                 return items if key is None else f"ascending({items}, {key!r})"
-            case Row(items):
+            case nodes.Row(items):
                 margin = "\n" + "    " * depth
                 lines = (f"{margin}    {self.expression(item, depth + 1)}," for item in items)
                 return f"[{''.join(lines)}{margin}]"
-            case Record():
+            case nodes.Record():
                 return self.record(node, depth)
-            case OneOf(options):
+            case nodes.OneOf(options):
                 *rest, last = (self.expression(option, depth) for option in options)
                 left = range(len(options), 1, -1)  # one in n, else one in n - 1, ...: all options are equally likely
                 ways = zip(rest, left, strict=True)
                 return f"({''.join(f'{one} if rand() * {n} < 1 else ' for one, n in ways)}{last})"
-            case Embedded(edition, message, version, body):
+            case nodes.Embedded(edition, message, version, body):
                 number = len(self.names)
                 self.names[f"encode{number}"] = layout(edition, message, version).encode
                 self.names[f"draw{number}"] = compiled(body)
@@ -109,7 +95,7 @@ class _Writer:
             case _:
                 assert_never(node)
 
-    def record(self, node: Record, depth: int) -> str:
+    def record(self, node: nodes.Record, depth: int) -> str:
         margin = "\n" + "    " * depth
         lines = [f"{margin}    {name!r}: {self.expression(field, depth + 1)}," for name, field in node.fields]
         for name, field in node.optional:

@@ -11,22 +11,7 @@ from typing import TypeVar
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.schema import INTEGERS, Layout, Slot, spec
-from kipcheck.strategies.nodes import (
-    Blob,
-    Embedded,
-    Flag,
-    Float,
-    Integer,
-    Node,
-    OneOf,
-    Pick,
-    Record,
-    Seq,
-    Text,
-    Uuid,
-    nullable,
-    record,
-)
+from kipcheck.strategies import nodes
 from kipcheck.strategies.typical_values import EMBEDDED, ERRORS, NUMBERS, TEXTS
 
 T = TypeVar("T")
@@ -43,17 +28,17 @@ SIZE = 300
 """The most characters or bytes: past 127 and past 255, where lengths take another byte."""
 
 
-def from_layout(layout: Layout, overrides: Mapping[str, Node] | None = None) -> Record:
+def from_layout(layout: Layout, overrides: Mapping[str, nodes.Node] | None = None) -> nodes.Record:
     """``overrides``: by path (``protocols.metadata``) or by name, the node of one item of the field."""
     return _Reader(layout, overrides or {}).struct(layout, (), 0)
 
 
-def embedded(edition: str, messages: Iterable[str]) -> tuple[Embedded, ...]:
+def embedded(edition: str, messages: Iterable[str]) -> tuple[nodes.Embedded, ...]:
     """The messages with these names, at every version, as bytes in a field; those that the edition lacks are left
     out.
     """
     return tuple(
-        Embedded(edition, each.message, each.version, from_layout(each))
+        nodes.Embedded(edition, each.message, each.version, from_layout(each))
         for message in messages
         for each in _layouts_or_none(edition, message)
     )
@@ -88,30 +73,32 @@ def _layouts_or_none(edition: str, message: str) -> Iterator[Layout]:
 
 
 class _Reader:
-    def __init__(self, layout: Layout, overrides: Mapping[str, Node]):
+    def __init__(self, layout: Layout, overrides: Mapping[str, nodes.Node]):
         self.message = layout.message
         self.edition = layout.edition
         self.overrides = overrides
 
-    def struct(self, layout: Layout, path: tuple[str, ...], depth: int) -> Record:
-        fields: list[tuple[str, Node]] = []
+    def struct(self, layout: Layout, path: tuple[str, ...], depth: int) -> nodes.Record:
+        fields: list[tuple[str, nodes.Node]] = []
         if layout.prefix and layout.prefix.name:
-            fields.append((layout.prefix.name, Pick((layout.version,))))
+            fields.append((layout.prefix.name, nodes.Pick((layout.version,))))
         fields += ((slot.name, self.slot(slot, (*path, slot.name), depth)) for slot in layout.slots)
-        return Record(tuple(fields), ((UNKNOWN_TAGS, unknown_tags(layout)),) if layout.flexible else ())
+        return nodes.Record(tuple(fields), ((UNKNOWN_TAGS, unknown_tags(layout)),) if layout.flexible else ())
 
-    def slot(self, slot: Slot, path: tuple[str, ...], depth: int) -> Node:
+    def slot(self, slot: Slot, path: tuple[str, ...], depth: int) -> nodes.Node:
         node = self.item(slot, path, depth)
         if slot.array:
-            most = NUMBERS_IN_A_LIST if isinstance(node, Integer) else ITEMS[min(depth, len(ITEMS) - 1)]
-            node = Seq(node, 0, most)
+            most = NUMBERS_IN_A_LIST if isinstance(node, nodes.Integer) else ITEMS[min(depth, len(ITEMS) - 1)]
+            node = nodes.Seq(node, 0, most)
         if slot.nullable:
-            return nullable(node)
+            return nodes.nullable(node)
         if slot.tag is not None and isinstance(slot.default, int | float | str) and slot.default:
-            return OneOf((Pick((slot.default,)), node))  # the simplest tagged field is the one that is not written
+            return nodes.OneOf(
+                (nodes.Pick((slot.default,)), node)
+            )  # the simplest tagged field is the one that is not written
         return node
 
-    def item(self, slot: Slot, path: tuple[str, ...], depth: int) -> Node:
+    def item(self, slot: Slot, path: tuple[str, ...], depth: int) -> nodes.Node:
         given = self.overrides.get(".".join(path), self.overrides.get(slot.name))
         if given is not None:
             return given
@@ -120,28 +107,30 @@ class _Reader:
         if slot.type in INTEGERS:
             number = _integer(slot, path)
             sent = ERRORS.get(self.message, ()) if slot.name == "errorCode" else ()
-            return OneOf((Pick((0, *sent)), number)) if sent else number
+            return nodes.OneOf((nodes.Pick((0, *sent)), number)) if sent else number
         match slot.type:
             case "bool":
-                return Flag()
+                return nodes.Flag()
             case "string" | "utf" | "utf16":
-                return Text(0, SIZE, _typical(TEXTS, path))
+                return nodes.Text(0, SIZE, _typical(TEXTS, path))
             case "bytes" | "records" | "rest":
                 kinds = embedded(self.edition, EMBEDDED.get(".".join((self.message, *path)), ()))
-                return OneOf((Blob(0, SIZE), *kinds)) if kinds else Blob(0, SIZE)
+                return nodes.OneOf((nodes.Blob(0, SIZE), *kinds)) if kinds else nodes.Blob(0, SIZE)
             case "uuid":
-                return Uuid()
+                return nodes.Uuid()
             case "float64":
-                return Float()
+                return nodes.Float()
             case unknown:
                 raise NotImplementedError(f"{slot.name}: no values are declared for wire type {unknown!r}")
 
 
-def unknown_tags(layout: Layout) -> Seq:
+def unknown_tags(layout: Layout) -> nodes.Seq:
     """Tagged fields of a later version: ascending, and none that the layout declares."""
-    data = Blob(0, SIZE)
-    free = tuple(record(tag=Integer(low, high, _ends(low, high)), data=data) for low, high in free_tags(layout))
-    return Seq(free[0] if len(free) == 1 else OneOf(free), 1, 3, ascending="tag")
+    data = nodes.Blob(0, SIZE)
+    free = tuple(
+        nodes.record(tag=nodes.Integer(low, high, _ends(low, high)), data=data) for low, high in free_tags(layout)
+    )
+    return nodes.Seq(free[0] if len(free) == 1 else nodes.OneOf(free), 1, 3, ascending="tag")
 
 
 def free_tags(layout: Layout) -> Iterator[tuple[int, int]]:
@@ -159,11 +148,11 @@ def _ends(low: int, high: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(n for n in (low, low + 1, low + 2, high) if n <= high))
 
 
-def _integer(slot: Slot, path: tuple[str, ...]) -> Integer:
+def _integer(slot: Slot, path: tuple[str, ...]) -> nodes.Integer:
     low, high = _range(slot.type)
     default = (slot.default,) if isinstance(slot.default, int) else ()
     wanted = dict.fromkeys((0, 1, -1, high, low, *default, *_typical(NUMBERS, path)))
-    return Integer(low, high, tuple(n for n in wanted if low <= n <= high))
+    return nodes.Integer(low, high, tuple(n for n in wanted if low <= n <= high))
 
 
 def _range(kind: str) -> tuple[int, int]:

@@ -10,21 +10,7 @@ from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.jsontext import Path, path_of
 from kipcheck.conformance.wire.schema import INTEGERS, Layout
-from kipcheck.strategies.nodes import (
-    Blob,
-    Embedded,
-    Flag,
-    Float,
-    Integer,
-    Node,
-    OneOf,
-    Pick,
-    Record,
-    Row,
-    Seq,
-    Text,
-    Uuid,
-)
+from kipcheck.strategies import nodes
 
 
 class Mismatch(NamedTuple):
@@ -35,43 +21,43 @@ class Mismatch(NamedTuple):
         return f"{path_of(self.path) or 'the value'}: {self.why}"
 
 
-def parse(node: Node, value: Any) -> Any:
+def parse(node: nodes.Node, value: Any) -> Any:
     """Returns the value if it belongs to the declaration. Errors: ValueError with the path and the reason."""
     for mismatch in mismatches(node, value):
         raise ValueError(str(mismatch))
     return value
 
 
-def belongs(node: Node, value: Any) -> bool:
+def belongs(node: nodes.Node, value: Any) -> bool:
     return next(mismatches(node, value), None) is None
 
 
-def mismatches(node: Node, value: Any, path: Path = ()) -> Iterator[Mismatch]:
+def mismatches(node: nodes.Node, value: Any, path: Path = ()) -> Iterator[Mismatch]:
     match node:
-        case Integer(low, high):
+        case nodes.Integer(low, high):
             if type(value) is not int:  # a bool is an int in Python, but not here
                 yield Mismatch(path, f"an integer is wanted, not {value!r}")
             elif not low <= value <= high:
                 yield Mismatch(path, f"{value} is outside {low} to {high}")
-        case Float():
+        case nodes.Float():
             if type(value) is not float or not math.isfinite(value):
                 yield Mismatch(path, f"a finite float is wanted, not {value!r}")
-        case Flag():
+        case nodes.Flag():
             if type(value) is not bool:
                 yield Mismatch(path, f"true or false is wanted, not {value!r}")
-        case Pick(options):
+        case nodes.Pick(options):
             if not any(type(value) is type(option) and value == option for option in options):
                 yield Mismatch(path, f"{value!r} is none of {', '.join(map(repr, options))}")
-        case Text(min_size, max_size):
+        case nodes.Text(min_size, max_size):
             yield from _sized(str, "text", value, min_size, max_size, path)
             if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
                 yield Mismatch(path, f"{value!r} has a surrogate, which UTF-8 cannot carry")
-        case Blob(min_size, max_size):
+        case nodes.Blob(min_size, max_size):
             yield from _sized(bytes, "bytes", value, min_size, max_size, path)
-        case Uuid():
+        case nodes.Uuid():
             if not isinstance(value, UUID):
                 yield Mismatch(path, f"a uuid is wanted, not {value!r}")
-        case Seq(item, min_size, max_size, key):
+        case nodes.Seq(item, min_size, max_size, key):
             yield from _sized(list, "a list", value, min_size, max_size, path)
             inside = [*_items(item, value, path)]
             yield from inside
@@ -79,23 +65,23 @@ def mismatches(node: Node, value: Any, path: Path = ()) -> Iterator[Mismatch]:
                 for index, (one, next_one) in enumerate(pairwise(each[key] for each in value)):
                     if not one < next_one:
                         yield Mismatch((*path, index + 1, key), f"more than {one} is wanted, not {next_one}")
-        case Row(items):
+        case nodes.Row(items):
             yield from _sized(list, "a list", value, len(items), len(items), path)
             for index, (item, each) in enumerate(zip(items, value if isinstance(value, list) else (), strict=False)):
                 yield from mismatches(item, each, (*path, index))
-        case Record():
+        case nodes.Record():
             yield from _fields(node, value, path)
-        case OneOf(options):
+        case nodes.OneOf(options):
             tries = [list(mismatches(option, value, path)) for option in options]
             if all(tries):  # The option that matched most of the value gives the best explanation.
                 yield from max(tries, key=lambda found: len(found[0].path))
-        case Embedded(edition, message, version, body):
+        case nodes.Embedded(edition, message, version, body):
             yield from _embedded(layout(edition, message, version), body, value, path)
         case _:
             assert_never(node)
 
 
-def _embedded(holder: Layout, body: Node, value: Any, path: Path) -> Iterator[Mismatch]:
+def _embedded(holder: Layout, body: nodes.Node, value: Any, path: Path) -> Iterator[Mismatch]:
     if not isinstance(value, bytes):
         yield Mismatch(path, f"bytes are wanted, not {value!r}")
         return
@@ -112,12 +98,12 @@ def _embedded(holder: Layout, body: Node, value: Any, path: Path) -> Iterator[Mi
         yield from mismatches(body, inner, path)
 
 
-def _items(item: Node, value: Any, path: Path) -> Iterator[Mismatch]:
+def _items(item: nodes.Node, value: Any, path: Path) -> Iterator[Mismatch]:
     for index, each in enumerate(value if isinstance(value, list) else ()):
         yield from mismatches(item, each, (*path, index))
 
 
-def _fields(node: Record, value: Any, path: Path) -> Iterator[Mismatch]:
+def _fields(node: nodes.Record, value: Any, path: Path) -> Iterator[Mismatch]:
     names, loose = [name for name, _ in node.fields], [name for name, _ in node.optional]
     if not isinstance(value, dict) or not {*names} <= value.keys() <= {*names, *loose}:
         got = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)

@@ -20,39 +20,15 @@ from kipcheck.conformance.protocols.store_upgrade.ops import Append
 from kipcheck.conformance.protocols.streams.strategies.applications import application_of, groups as streams_members
 from kipcheck.conformance.wire.byte_map import ByteMap
 from kipcheck.conformance.wire.constructs import byte_map
+from kipcheck.strategies import cluster_features, versions as strategies_versions
 from kipcheck.strategies.arguments import names
 from kipcheck.strategies.as_hypothesis import chosen_from, made
 from kipcheck.strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
-from kipcheck.strategies.cluster_features import (
-    FEATURES,
-    RESPONSE,
-    UPDATE,
-    features_of,
-    fleet_node,
-    fleet_of,
-    pictures_node,
-    pictures_of,
-    ranges_node,
-    ranges_of,
-    roll_node,
-    roll_of,
-    update_node,
-    update_of,
-)
 from kipcheck.strategies.damage import KINDS, USUAL, Corruption, apply_corruption
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.messages import from_layout, layouts
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
 from kipcheck.strategies.operations import nodes
-from kipcheck.strategies.versions import (
-    GROUP_MESSAGES,
-    Members,
-    api_versions_stream,
-    assignment_stream,
-    join_group_stream,
-    subscription_stream,
-    version_mix,
-)
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -126,80 +102,88 @@ def _was_damaged(done: Damaged | None) -> bool:
 
 
 def version_mixes(
-    messages: str | Sequence[str] = GROUP_MESSAGES, *, members: Members = (2, 4), releases: str | None = None
+    messages: str | Sequence[str] = strategies_versions.GROUP_MESSAGES,
+    *,
+    members: strategies_versions.Members = (2, 4),
+    releases: str | None = None,
 ) -> "SearchStrategy[list[dict[str, Any]]]":
     """Groups of members of several releases, each with the versions it uses: ``strategies.versions.version_mix``.
 
     Errors: LookupError where no release in ``releases`` (``2.3.0-3.9.2, 4.0.1+``) supports any of the messages.
     """
-    return made(version_mix(messages, members=members, releases=releases))
+    return made(strategies_versions.version_mix(messages, members=members, releases=releases))
 
 
 def subscription_streams(
-    *, versions: VersionChoice = None, members: Members = (2, 4), edition: str = "apache"
+    *, versions: VersionChoice = None, members: strategies_versions.Members = (2, 4), edition: str = "apache"
 ) -> "SearchStrategy[list[Body]]":
     """The subscriptions of one group in mixed versions, with user data of every assignor that writes some."""
-    return _streams(subscription_stream(versions=versions, members=members, edition=edition))
+    return _streams(strategies_versions.subscription_stream(versions=versions, members=members, edition=edition))
 
 
 def assignment_streams(
-    *, versions: VersionChoice = None, members: Members = (2, 4), edition: str = "apache"
+    *, versions: VersionChoice = None, members: strategies_versions.Members = (2, 4), edition: str = "apache"
 ) -> "SearchStrategy[list[Body]]":
     """The assignments of one group in mixed versions, with Streams assignments among their user data."""
-    return _streams(assignment_stream(versions=versions, members=members, edition=edition))
+    return _streams(strategies_versions.assignment_stream(versions=versions, members=members, edition=edition))
 
 
 def join_group_streams(
-    *, versions: VersionChoice = None, members: Members = (2, 4), edition: str = "apache"
+    *, versions: VersionChoice = None, members: strategies_versions.Members = (2, 4), edition: str = "apache"
 ) -> "SearchStrategy[list[Body]]":
     """The JoinGroup requests of one group, in mixed versions of the API and of the subscriptions inside."""
-    return _streams(join_group_stream(versions=versions, members=members, edition=edition))
+    return _streams(strategies_versions.join_group_stream(versions=versions, members=members, edition=edition))
 
 
 def api_versions_streams(
-    *, versions: VersionChoice = None, members: Members = (2, 4), releases: str | None = None
+    *, versions: VersionChoice = None, members: strategies_versions.Members = (2, 4), releases: str | None = None
 ) -> "SearchStrategy[list[Body]]":
     """The ApiVersions responses of the brokers of one cluster, each with the ranges of some release."""
-    return _streams(api_versions_stream(versions=versions, members=members, releases=releases))
+    return _streams(strategies_versions.api_versions_stream(versions=versions, members=members, releases=releases))
 
 
 def version_ranges(
-    *, features: Sequence[str] = FEATURES, highest: int = 4, lowest: int = 1
+    *, features: Sequence[str] = cluster_features.FEATURES, highest: int = 4, lowest: int = 1
 ) -> "SearchStrategy[dict[str, tuple[int, int]]]":
     """What a broker supports: for some of the features the lowest and the highest level."""
-    return made(ranges_node(features, lowest, highest), ranges_of)
+    return made(cluster_features.ranges_node(features, lowest, highest), cluster_features.ranges_of)
 
 
-def feature_fleets(*, brokers: Members = (1, 4), releases: str | None = None) -> "SearchStrategy[list[dict[str, Any]]]":
+def feature_fleets(
+    *, brokers: strategies_versions.Members = (1, 4), releases: str | None = None
+) -> "SearchStrategy[list[dict[str, Any]]]":
     """The brokers of one cluster in a rolling upgrade: ``broker``, ``release`` and ``supported``, as the binaries of
     that release declare it.
 
     Errors: LookupError where no release in ``releases`` (``3.9.0-4.1.0``) has features.
     """
-    return made(fleet_node(brokers, releases), fleet_of)
+    return made(cluster_features.fleet_node(brokers, releases), cluster_features.fleet_of)
 
 
 def feature_pictures(
-    *, brokers: Members = (1, 4), edition: str = "apache", version: int = 3
+    *, brokers: strategies_versions.Members = (1, 4), edition: str = "apache", version: int = 3
 ) -> "SearchStrategy[list[Body]]":
     """The ApiVersions responses of the brokers of one cluster while features change: some brokers are behind, and an
     epoch always stands for the same contents, which each broker supports.
     """
-    layouts(edition, RESPONSE, version)
-    return made(pictures_node(brokers), partial(pictures_of, edition, version))
+    layouts(edition, cluster_features.RESPONSE, version)
+    return made(cluster_features.pictures_node(brokers), partial(cluster_features.pictures_of, edition, version))
 
 
 def feature_update_requests(
-    *, versions: VersionChoice = None, edition: str = "apache", features: Sequence[str] = FEATURES
+    *, versions: VersionChoice = None, edition: str = "apache", features: Sequence[str] = cluster_features.FEATURES
 ) -> "SearchStrategy[Body]":
     """UpdateFeatures requests: upgrades, downgrades with and without permission, deletions, unknown names."""
-    found = [(each.version, update_node(each.slots, features)) for each in layouts(edition, UPDATE, versions)]
+    found = [
+        (each.version, cluster_features.update_node(each.slots, features))
+        for each in layouts(edition, cluster_features.UPDATE, versions)
+    ]
     nodes: list[Node] = [record(version=Pick((version,)), value=node) for version, node in found]
-    return made(_any(nodes), partial(update_of, edition))
+    return made(_any(nodes), partial(cluster_features.update_of, edition))
 
 
 def rolls(
-    *, brokers: Members = (2, 4), old: str = named("last-before-4"), new: str = "4.3.1"
+    *, brokers: strategies_versions.Members = (2, 4), old: str = named("last-before-4"), new: str = "4.3.1"
 ) -> "SearchStrategy[list[dict[str, Any]]]":
     """Rolling upgrades: each broker is restarted once, in any order; in between some brokers stop and start again, and
     features are updated. A step is ``{"do": "restart", "broker": 1, "release": RELEASE}``, or ``stop``, ``start``, or
@@ -207,7 +191,12 @@ def rolls(
 
     Errors: LookupError for a release without features.
     """
-    return made(roll_node(brokers), partial(roll_of, features_of(old), features_of(new), old, new))
+    return made(
+        cluster_features.roll_node(brokers),
+        partial(
+            cluster_features.roll_of, cluster_features.features_of(old), cluster_features.features_of(new), old, new
+        ),
+    )
 
 
 def groups(*, claims: bool = False, static: bool = False, racks: bool = False) -> "SearchStrategy[dict[str, Any]]":

@@ -11,21 +11,7 @@ from uuid import UUID
 
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.jsontext import Path
-from kipcheck.strategies.nodes import (
-    Blob,
-    Embedded,
-    Flag,
-    Float,
-    Integer,
-    Node,
-    OneOf,
-    Pick,
-    Record,
-    Row,
-    Seq,
-    Text,
-    Uuid,
-)
+from kipcheck.strategies import nodes
 from kipcheck.strategies.parse import belongs, parse
 
 Sliced = TypeVar("Sliced", str, bytes, list[Any])
@@ -34,7 +20,7 @@ PLAIN = "0"
 """The simplest character, as in Hypothesis."""
 
 
-def reduce(node: Node, value: Any, fails: Callable[[Any], bool]) -> Any:
+def reduce(node: nodes.Node, value: Any, fails: Callable[[Any], bool]) -> Any:
     """Follows ``simpler`` while the value fails, until no simpler value does. Errors: ValueError of ``parse``."""
     value = parse(node, value)  # raises for a case of an older declaration
     while True:
@@ -46,80 +32,80 @@ def reduce(node: Node, value: Any, fails: Callable[[Any], bool]) -> Any:
             return value
 
 
-def least(node: Node) -> Any:
+def least(node: nodes.Node) -> Any:
     """The simplest value of a node."""
     match node:
-        case Integer(low, high):
+        case nodes.Integer(low, high):
             return min(max(0, low), high)
-        case Float():
+        case nodes.Float():
             return 0.0
-        case Flag():
+        case nodes.Flag():
             return False
-        case Pick(options):
+        case nodes.Pick(options):
             return options[0]
-        case Text(min_size):
+        case nodes.Text(min_size):
             return PLAIN * min_size
-        case Blob(min_size):
+        case nodes.Blob(min_size):
             return bytes(min_size)
-        case Uuid():
+        case nodes.Uuid():
             return UUID(int=0)
-        case Seq(item, min_size):
+        case nodes.Seq(item, min_size):
             return [least(item)] * min_size
-        case Row(items):
+        case nodes.Row(items):
             return [least(item) for item in items]
-        case Record(fields):
+        case nodes.Record(fields):
             return {name: least(field) for name, field in fields}
-        case OneOf(options):
+        case nodes.OneOf(options):
             return least(options[0])
-        case Embedded(edition, message, version, body):
+        case nodes.Embedded(edition, message, version, body):
             return layout(edition, message, version).encode(least(body))
         case _:
             assert_never(node)
 
 
-def simpler(node: Node, value: Any) -> Iterator[Any]:
+def simpler(node: nodes.Node, value: Any) -> Iterator[Any]:
     """Simpler values, the largest changes first. Repeating it always ends."""
     match node:
-        case Integer():
+        case nodes.Integer():
             yield from _nearer(value, least(node))
             if value < 0 and -value <= node.high and least(node) == 0:
                 yield -value
-        case Float():
+        case nodes.Float():
             yield from _rounder(value)
-        case Flag():
+        case nodes.Flag():
             yield from [False] if value else []
-        case Pick(options):
+        case nodes.Pick(options):
             yield from options[: options.index(value)]
-        case Text(min_size):
+        case nodes.Text(min_size):
             yield from _shorter(value, min_size)
             yield from map("".join, _plainer([*value], PLAIN, _characters))
-        case Blob(min_size):
+        case nodes.Blob(min_size):
             yield from _shorter(value, min_size)
             yield from map(bytes, _plainer([*value], 0, lambda byte: _nearer(byte, 0)))
-        case Uuid():
+        case nodes.Uuid():
             yield from (UUID(int=number) for number in _nearer(value.int, 0))
-        case Seq(item, min_size):
+        case nodes.Seq(item, min_size):
             yield from _shorter(value, min_size)
             yield from _merged(node, value)
             for index, each in enumerate(value):
                 yield from _kept(node, ([*value[:index], one, *value[index + 1 :]] for one in simpler(item, each)))
             if node.ascending is None:
                 yield from _sorted(value)
-        case Row(items):
+        case nodes.Row(items):
             for index, item in enumerate(items):
                 yield from ([*value[:index], one, *value[index + 1 :]] for one in simpler(item, value[index]))
-        case Record(fields, optional):
+        case nodes.Record(fields, optional):
             for name, _ in optional:
                 if name in value:
                     yield {each: kept for each, kept in value.items() if each != name}
             for name, field in (*fields, *optional):
                 if name in value:
                     yield from ({**value, name: one} for one in simpler(field, value[name]))
-        case OneOf(options):
+        case nodes.OneOf(options):
             home = next(index for index, option in enumerate(options) if belongs(option, value))
             for option in options[:home]:
-                yield from option.options if isinstance(option, Pick) else [least(option)]
-            holders = (option for option in options[home + 1 :] if isinstance(option, Embedded))
+                yield from option.options if isinstance(option, nodes.Pick) else [least(option)]
+            holders = (option for option in options[home + 1 :] if isinstance(option, nodes.Embedded))
             holder = next((option for option in holders if belongs(option, value)), None)
             if holder is None:
                 yield from simpler(options[home], value)
@@ -128,17 +114,17 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
                 # and only the first keeps their number: so it ends.
                 yield from (one for one in simpler(holder, value) if len(one) <= len(value))
                 yield from (one for one in simpler(options[home], value) if len(one) < len(value))
-        case Embedded(edition, message, version, body):
+        case nodes.Embedded(edition, message, version, body):
             inner = layout(edition, message, version)
             yield from (inner.encode(one) for one in simpler(body, inner.decode(value)))
         case _:
             assert_never(node)
 
 
-def simpler_together(node: Node, value: Any) -> Iterator[Any]:
+def simpler_together(node: nodes.Node, value: Any) -> Iterator[Any]:
     """Simplifies equal parts in the same way: a failure that depends on their equality needs them equal."""
-    equal: dict[tuple[Node, str], list[Path]] = {}
-    parts: dict[tuple[Node, str], Any] = {}
+    equal: dict[tuple[nodes.Node, str], list[Path]] = {}
+    parts: dict[tuple[nodes.Node, str], Any] = {}
     for path, part, each in _parts(node, value, ()):
         key = (part, repr(each))
         equal.setdefault(key, []).append(path)
@@ -153,19 +139,19 @@ def simpler_together(node: Node, value: Any) -> Iterator[Any]:
                     yield changed
 
 
-def shorter_renamed(node: Node, value: Any) -> Iterator[Any]:
+def shorter_renamed(node: nodes.Node, value: Any) -> Iterator[Any]:
     """Without one item of a list, and with one name in place of another in all that remains.
 
     Two clients may be needed only because one item more makes up for the difference between them. Any name will do,
     not only a simpler one: the list is shorter each time, so it ends.
     """
-    if not isinstance(node, Seq) or node.ascending is not None:
+    if not isinstance(node, nodes.Seq) or node.ascending is not None:
         return
     for left_out in reversed(range(len(value)) if len(value) > node.min_size else ()):
         rest = [*value[:left_out], *value[left_out + 1 :]]
-        names: dict[Pick, dict[Any, list[Path]]] = {}
+        names: dict[nodes.Pick, dict[Any, list[Path]]] = {}
         for path, part, each in _parts(node, rest, ()):
-            if isinstance(part, Pick) and isinstance(each, str):
+            if isinstance(part, nodes.Pick) and isinstance(each, str):
                 names.setdefault(part, {}).setdefault(each, []).append(path)
         for used in names.values():
             for old, new in permutations(used, 2):
@@ -175,23 +161,23 @@ def shorter_renamed(node: Node, value: Any) -> Iterator[Any]:
                 yield renamed
 
 
-def _parts(node: Node, value: Any, path: Path) -> Iterator[tuple[Path, Node, Any]]:
+def _parts(node: nodes.Node, value: Any, path: Path) -> Iterator[tuple[Path, nodes.Node, Any]]:
     """Items of lists and values of fields, the outer ones first."""
     match node:
-        case Seq(item):
+        case nodes.Seq(item):
             for index, each in enumerate(value):
                 yield (*path, index), item, each
                 yield from _parts(item, each, (*path, index))
-        case Row(items):
+        case nodes.Row(items):
             for index, item in enumerate(items):
                 yield (*path, index), item, value[index]
                 yield from _parts(item, value[index], (*path, index))
-        case Record(fields, optional):
+        case nodes.Record(fields, optional):
             for name, field in (*fields, *optional):
                 if name in value:
                     yield (*path, name), field, value[name]
                     yield from _parts(field, value[name], (*path, name))
-        case OneOf(options):
+        case nodes.OneOf(options):
             home = next(option for option in options if belongs(option, value))
             yield from _parts(home, value, path)
 
@@ -205,7 +191,7 @@ def _replaced(value: Any, path: Path, new: Any) -> Any:
     return {**value, first: _replaced(value[first], rest, new)}
 
 
-def _kept(node: Seq, candidates: Iterator[list[Any]]) -> Iterator[list[Any]]:
+def _kept(node: nodes.Seq, candidates: Iterator[list[Any]]) -> Iterator[list[Any]]:
     """The candidates in ascending order, where order is required."""
     if node.ascending is None:
         yield from candidates
@@ -239,7 +225,7 @@ def _nearer(value: int, goal: int) -> Iterator[int]:
         yield value - sign * (distance >> halvings)
 
 
-def _merged(node: Seq, value: list[Any]) -> Iterator[list[Any]]:
+def _merged(node: nodes.Seq, value: list[Any]) -> Iterator[list[Any]]:
     """Merges two items that differ at most in an amount: waits of several seconds can become one."""
     if len(value) <= node.min_size or node.ascending is not None:
         return
@@ -258,9 +244,9 @@ def _merged(node: Seq, value: list[Any]) -> Iterator[list[Any]]:
                 break
 
 
-def _amount(item: Node, value: Any) -> tuple[Path, Integer, str] | None:
+def _amount(item: nodes.Node, value: Any) -> tuple[Path, nodes.Integer, str] | None:
     """The only integer in it: path, node, and the rest for comparison. None unless there is exactly one."""
-    found = [(path, part) for path, part, _ in _parts(item, value, ()) if isinstance(part, Integer)]
+    found = [(path, part) for path, part, _ in _parts(item, value, ()) if isinstance(part, nodes.Integer)]
     if len(found) != 1:
         return None
     path, part = found[0]

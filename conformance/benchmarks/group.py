@@ -15,20 +15,8 @@ from time import process_time
 from typing import Final
 
 from kipcheck.conformance.core.files.releases_table import listed
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
-from kipcheck.conformance.protocols.group.model.messages import (
-    Commit,
-    Error,
-    Event,
-    Fetch,
-    Fired,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Sync,
-    Written,
-)
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.state import REBALANCE, State
 
@@ -53,9 +41,9 @@ class Script:
             request: versions[-1] for request, versions in self.coordinator.rules.versions.items() if versions
         }
         self.state = self.coordinator.initial()
-        self.events: list[Event] = []
+        self.events: list[messages.Event] = []
 
-    def add(self, event: Event) -> None:
+    def add(self, event: messages.Event) -> None:
         self.events.append(event)
         self.state = self.coordinator.step(self.state, event).state
 
@@ -66,57 +54,67 @@ class Script:
 
     def round(self) -> None:
         for id in MEMBERS:
-            self.add(Join(self.newest[Join], id, None, "consumer", PROTOCOLS, fresh=id, request=len(self.events)))
+            self.add(
+                messages.Join(
+                    self.newest[messages.Join], id, None, "consumer", PROTOCOLS, fresh=id, request=len(self.events)
+                )
+            )
         self.synced()
 
     def synced(self) -> None:
         given = tuple((id, b"\0\1" * 10) for id in MEMBERS)
         for id in reversed(MEMBERS):
             events = (self.state.generation, given if self.state.leader == id else (), "consumer", self.state.protocol)
-            self.add(Sync(self.newest[Sync], id, None, *events, len(self.events)))
-        self.add(Written())
+            self.add(messages.Sync(self.newest[messages.Sync], id, None, *events, len(self.events)))
+        self.add(messages.Written())
 
     def founded(self) -> None:
         for id in MEMBERS:
-            first = Join(self.newest[Join], "", None, "consumer", PROTOCOLS, fresh=id, request=len(self.events))
+            first = messages.Join(
+                self.newest[messages.Join], "", None, "consumer", PROTOCOLS, fresh=id, request=len(self.events)
+            )
             self.add(first)
             if self.state.writes:
-                self.add(Written())
+                self.add(messages.Written())
             if id in self.state.pending:
-                self.add(Join(self.newest[Join], id, None, "consumer", PROTOCOLS, request=len(self.events)))
+                self.add(
+                    messages.Join(self.newest[messages.Join], id, None, "consumer", PROTOCOLS, request=len(self.events))
+                )
         while self.state.initial:
-            self.add(Fired(REBALANCE))
+            self.add(messages.Fired(REBALANCE))
         self.synced()
 
     def beats(self, times: int) -> None:
         for serial in range(times):
             id = MEMBERS[serial % len(MEMBERS)]
-            self.add(Heartbeat(self.newest[Heartbeat], id, None, self.state.generation, len(self.events)))
+            self.add(
+                messages.Heartbeat(self.newest[messages.Heartbeat], id, None, self.state.generation, len(self.events))
+            )
 
     def life(self) -> None:
         self.founded()
         self.beats(12)
         for id in MEMBERS:
             events = (
-                self.newest[Commit],
+                self.newest[messages.Commit],
                 id,
                 None,
                 self.state.generation,
                 (("t", 0, 7), ("t", 1, 8)),
                 len(self.events),
             )
-            self.add(Commit(*events))
-            self.add(Written())
+            self.add(messages.Commit(*events))
+            self.add(messages.Written())
         self.round()
-        self.add(Fetch(self.newest[Fetch], len(self.events)))
+        self.add(messages.Fetch(self.newest[messages.Fetch], len(self.events)))
         self.beats(12)
         for id in MEMBERS:
-            self.add(Leave(min(self.newest[Leave], 2), ((id, None),), len(self.events)))
+            self.add(messages.Leave(min(self.newest[messages.Leave], 2), ((id, None),), len(self.events)))
             if self.state.writes:
-                self.add(Written())
+                self.add(messages.Written())
 
 
-def heartbeats(release: str) -> tuple[Coordinator, State, list[Event]]:
+def heartbeats(release: str) -> tuple[Coordinator, State, list[messages.Event]]:
     script = Script(release)
     script.founded()
     start = script.begin()
@@ -124,7 +122,7 @@ def heartbeats(release: str) -> tuple[Coordinator, State, list[Event]]:
     return script.coordinator, start, script.events
 
 
-def rounds(release: str) -> tuple[Coordinator, State, list[Event]]:
+def rounds(release: str) -> tuple[Coordinator, State, list[messages.Event]]:
     script = Script(release)
     script.founded()
     start = script.begin()
@@ -133,7 +131,7 @@ def rounds(release: str) -> tuple[Coordinator, State, list[Event]]:
     return script.coordinator, start, script.events
 
 
-def lives(release: str) -> tuple[Coordinator, State, list[Event]]:
+def lives(release: str) -> tuple[Coordinator, State, list[messages.Event]]:
     script = Script(release)
     start = script.begin()
     for _ in range(6):
@@ -141,10 +139,10 @@ def lives(release: str) -> tuple[Coordinator, State, list[Event]]:
     return script.coordinator, start, script.events
 
 
-KINDS: Final[tuple[Callable[[str], tuple[Coordinator, State, list[Event]]], ...]] = (heartbeats, rounds, lives)
+KINDS: Final[tuple[Callable[[str], tuple[Coordinator, State, list[messages.Event]]], ...]] = (heartbeats, rounds, lives)
 
 
-def seconds(coordinator: Coordinator, start: State, events: list[Event], times: int) -> float:
+def seconds(coordinator: Coordinator, start: State, events: list[messages.Event], times: int) -> float:
     """CPU time of one event."""
     step = coordinator.step
     began = process_time()
@@ -159,7 +157,7 @@ def answers(times: int) -> float:
     """CPU time for building the answer to a JoinGroup alone."""
     began = process_time()
     for number in range(times):
-        Joined(number, Error.NONE, 1, "consumer", "range", "a", "b", (), False)
+        messages.Joined(number, messages.Error.NONE, 1, "consumer", "range", "a", "b", (), False)
     return (process_time() - began) / times
 
 

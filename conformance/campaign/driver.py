@@ -30,15 +30,8 @@ from kipcheck.conformance.core.files.output_folder import Unusable
 from kipcheck.conformance.core.ledger import NAME as LEDGER
 from kipcheck.conformance.core.operations.field_kinds import to_json
 from kipcheck.conformance.core.values import exits
-from kipcheck.conformance.engine.execution import interrupts
+from kipcheck.conformance.engine.execution import interrupts, selection as execution_selection
 from kipcheck.conformance.engine.execution.progress import show_traceback
-from kipcheck.conformance.engine.execution.selection import (
-    NOTHING_SELECTED,
-    InvalidOptions,
-    Options,
-    Selection,
-    subjects,
-)
 from kipcheck.conformance.engine.execution.target_names import labels_of
 from kipcheck.conformance.engine.execution.worker import Worker
 from kipcheck.conformance.engine.findings.failures import Kind
@@ -117,7 +110,7 @@ def campaign(request: CampaignRequest, ready: Ready = ready) -> Outcome:
             watch.note(chosen.why)
             manifest = resolved if isinstance(resolved, Manifest) else _new_manifest(request, resolved, chosen, watch)
             return _CampaignRun(request, manifest, chosen.executor, watch).outcome()
-    except (InvalidOptions, UnusableCampaign, Unready, Unusable, row_files.Unreadable) as why:
+    except (execution_selection.InvalidOptions, UnusableCampaign, Unready, Unusable, row_files.Unreadable) as why:
         return Outcome(exits.USAGE, why=str(why))
     except OSError as denied:
         return Outcome(exits.USAGE, why=f"{denied.filename or request.out} cannot be written: {denied.strerror}")
@@ -146,11 +139,11 @@ class _Intent:
     @classmethod
     def of(cls, request: CampaignRequest) -> Self:
         """Errors: ``InvalidOptions``, ``Unavailable``, ``Broken``, ``UnusableCampaign``, OSError."""
-        options = Options(
+        options = execution_selection.Options(
             targets=request.targets, edition=request.edition, checks=request.checks, known=request.known,
             names=request.names,
         )  # fmt: skip
-        selection = Selection.of(options)
+        selection = execution_selection.Selection.of(options)
         known_deviations(options)  # reports invalid lists before anything runs
         directory.require_no_unfinished(request.out)
         corpus = directory.starting_corpus(request.corpus)  # before the folder is cleared, which may contain it
@@ -188,7 +181,9 @@ def _new_manifest(request: CampaignRequest, intent: _Intent, chosen: Chosen, wat
     return manifest
 
 
-def _aims(selection: Selection, options: Options) -> tuple[tuple[Aim, ...], Mapping[str, str]]:
+def _aims(
+    selection: execution_selection.Selection, options: execution_selection.Options
+) -> tuple[tuple[Aim, ...], Mapping[str, str]]:
     """The targets, and those that are not available with the reason, if others are."""
     targets, labels = options.targets, labels_of(options)
     found: list[Aim] = []
@@ -197,7 +192,7 @@ def _aims(selection: Selection, options: Options) -> tuple[tuple[Aim, ...], Mapp
         try:
             found.append(_aim(selection, name, labels.get(name, "")))
         except LookupError as unknown:
-            raise InvalidOptions(str(unknown)) from None
+            raise execution_selection.InvalidOptions(str(unknown)) from None
         except Unavailable as missing:
             if len(targets) == 1:
                 raise
@@ -206,20 +201,22 @@ def _aims(selection: Selection, options: Options) -> tuple[tuple[Aim, ...], Mapp
         raise Unavailable("; ".join(skipped.values()))
     names = Counter(each.label or each.name for each in found)
     if twice := [each.name for each in found if names[each.label or each.name] > 1]:
-        raise InvalidOptions(f"{' and '.join(twice)} have the same name: give each cmd: target a --name")
+        raise execution_selection.InvalidOptions(
+            f"{' and '.join(twice)} have the same name: give each cmd: target a --name"
+        )
     return tuple(found), skipped
 
 
-def _aim(selection: Selection, name: str, label: str) -> Aim:
+def _aim(selection: execution_selection.Selection, name: str, label: str) -> Aim:
     with Worker(name, target_of(name), label) as worker:
         info = worker.info(str(selection.edition), selection.checks[0].role)
     if not any(_has_subjects(selection, check, info) for check in selection.checks if check.role in info.roles):
-        raise InvalidOptions(f"{name}: {NOTHING_SELECTED}")
+        raise execution_selection.InvalidOptions(f"{name}: {execution_selection.NOTHING_SELECTED}")
     return Aim(name, info.version, is_steady(name), label=info.name if info.command else "")
 
 
-def _has_subjects(selection: Selection, check: Any, info: TargetInfo) -> bool:
-    return next(subjects(check, str(selection.edition), info), None) is not None
+def _has_subjects(selection: execution_selection.Selection, check: Any, info: TargetInfo) -> bool:
+    return next(execution_selection.subjects(check, str(selection.edition), info), None) is not None
 
 
 def _resumed_manifest(request: CampaignRequest) -> Manifest:

@@ -4,15 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.cli.options import (
-    EXIT_CODES,
-    UNDECIDED,
-    USAGE,
-    Commands,
-    complain,
-    duration,
-    positive,
-)
+from kipcheck.conformance.cli import options as cli_options
 
 ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
@@ -21,10 +13,10 @@ FIXED = ("target", "name", "edition", "check", "cases", "rounds", "seed", "known
 """Options whose values a resumed campaign takes from its manifest."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli_options.Commands) -> None:
     about = "run checks for minutes or days, on all cores or on Spark, and report which failures are new"
-    made = commands.add("campaign", _campaign, about, EXIT_CODES)
-    made.set_defaults(interrupted=UNDECIDED)
+    made = commands.add("campaign", _campaign, about, cli_options.EXIT_CODES)
+    made.set_defaults(interrupted=cli_options.UNDECIDED)
     made.add_argument(
         "--target", action="append", metavar="T", help="target to test; default kafka-python; may be repeated"
     )
@@ -33,19 +25,19 @@ def add(commands: Commands) -> None:
     made.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     made.add_argument(
         "--cases",
-        type=positive,
+        type=cli_options.positive,
         metavar="N",
         help="cases for each target over all rounds (default 20000, unless --budget is given)",
     )
     made.add_argument(
         "--budget",
-        type=duration,
+        type=cli_options.duration,
         metavar="TIME",
         help="90s, 5m, 8h: start no wave after this time; with --cases, the remaining cases are undecided",
     )
     made.add_argument(
         "--rounds",
-        type=positive,
+        type=cli_options.positive,
         metavar="N",
         help="shards of a round start from the corpus of the rounds before (default 4)",
     )
@@ -78,7 +70,7 @@ def _add_executor(made: argparse.ArgumentParser) -> None:
     )
     made.add_argument(
         "--workers",
-        type=positive,
+        type=cli_options.positive,
         metavar="N",
         help="processes, or cores of a local Spark; the number does not change the verdicts",
     )
@@ -93,7 +85,9 @@ def _campaign(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.ledger import NAME as LEDGER
 
     if options.resume is not None and (given := [name for name in FIXED if getattr(options, name) is not None]):
-        return complain(f"--{given[0]} is fixed by the manifest of {options.resume}: omit it", USAGE)
+        return cli_options.complain(
+            f"--{given[0]} is fixed by the manifest of {options.resume}: omit it", cli_options.USAGE
+        )
     request: dict[str, Any] = {
         "targets": options.target and tuple(options.target),
         "names": options.name and tuple(options.name),
@@ -117,4 +111,4 @@ def _campaign(options: argparse.Namespace) -> int:
     outcome = campaign(asked)
     if outcome.text:
         print_written_report(asked.out / LEDGER, outcome.text)
-    return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
+    return cli_options.complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code

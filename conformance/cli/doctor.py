@@ -4,16 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kipcheck.conformance.cli.options import (
-    CLIENTS,
-    NOT_STARTED,
-    OK,
-    USAGE,
-    Commands,
-    complain,
-    print_harmless,
-    print_json,
-)
+from kipcheck.conformance.cli import options as cli_options
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
 if TYPE_CHECKING:
@@ -27,10 +18,10 @@ Each line names a probe and its result, and how to fix a failure. The protocol i
 conformance/docs/testee.md and, as JSON schema, in conformance/targets/testee.schema.json."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli_options.Commands) -> None:
     made = commands.add("doctor", _doctor, ABOUT, EPILOG)
     made.add_argument(
-        "--target", required=True, metavar="T", help=f'"cmd:node testee.mjs", tcp:127.0.0.1:PORT, {CLIENTS}'
+        "--target", required=True, metavar="T", help=f'"cmd:node testee.mjs", tcp:127.0.0.1:PORT, {cli_options.CLIENTS}'
     )
     made.add_argument(
         "--seconds", type=float, default=20.0, metavar="N", help="seconds to wait for each response (default 20)"
@@ -53,17 +44,17 @@ def _doctor(options: argparse.Namespace) -> int:
             if not options.json:
                 _print(line)
     except LookupError as unknown:
-        return complain(unknown.args[0], USAGE)
+        return cli_options.complain(unknown.args[0], cli_options.USAGE)
     except Unavailable as missing:
-        return complain(missing, NOT_STARTED)
+        return cli_options.complain(missing, cli_options.NOT_STARTED)
     except NoProgram as missing:
-        return complain(f"{missing}: nothing was started, so no testee was probed", NOT_STARTED)
+        return cli_options.complain(f"{missing}: nothing was started, so no testee was probed", cli_options.NOT_STARTED)
     failed = [each for each in lines if each.state == "wrong"]
     if options.json:
-        print_json({"target": options.target, "healthy": not failed, "examinations": lines})
+        cli_options.print_json({"target": options.target, "healthy": not failed, "examinations": lines})
     else:
-        print_harmless(one_line(_conclusion(lines)))
-    return NOT_STARTED if failed else OK
+        cli_options.print_harmless(one_line(_conclusion(lines)))
+    return cli_options.NOT_STARTED if failed else cli_options.OK
 
 
 def _conclusion(lines: "Sequence[ProbeResult]") -> str:
@@ -91,8 +82,8 @@ def _of_client(target: Any) -> "Iterator[ProbeResult]":
 
 
 def _print(line: "ProbeResult") -> None:
-    print_harmless(one_line(f"{line.state:<8}{line.tried}: {line.found}"))
+    cli_options.print_harmless(one_line(f"{line.state:<8}{line.tried}: {line.found}"))
     for each in line.stderr:
-        print_harmless(one_line(f"        stderr: {each}"))
+        cli_options.print_harmless(one_line(f"        stderr: {each}"))
     if line.fix:
-        print_harmless(one_line(f"        how to fix it: {line.fix}"))
+        cli_options.print_harmless(one_line(f"        how to fix it: {line.fix}"))

@@ -2,16 +2,7 @@
 
 import argparse
 
-from kipcheck.conformance.cli.options import (
-    FAILED,
-    NOT_STARTED,
-    OK,
-    UNDECIDED,
-    USAGE,
-    complain,
-    print_harmless,
-    print_json,
-)
+from kipcheck.conformance.cli import options as cli_options
 
 
 def play_features(options: argparse.Namespace) -> int:
@@ -24,23 +15,23 @@ def play_features(options: argparse.Namespace) -> int:
     from kipcheck.conformance.targets.protocol import Unavailable
 
     if (wrong := unsuitable(options, FEATURES)) is not None:
-        return complain(wrong, USAGE)
+        return cli_options.complain(wrong, cli_options.USAGE)
     controllers = options.old or feature_cells.releases()
     neighbours = options.new or feature_cells.releases()
     try:
         cells = [feature_cells.predicted(one, other) for one in dict.fromkeys(controllers)
                  for other in dict.fromkeys(neighbours)]  # fmt: skip
     except LookupError as unknown:
-        return complain(unknown.args[0], USAGE)
+        return cli_options.complain(unknown.args[0], cli_options.USAGE)
     except ValueError as unknown:
-        return complain(f"{unknown}: use exact releases from 3.3.0 on, such as 3.9.2", USAGE)
+        return cli_options.complain(f"{unknown}: use exact releases from 3.3.0 on, such as 3.9.2", cli_options.USAGE)
     try:
         check(options.out, FEATURE_MATRIX)
         found, skipped = feature_cells.played_where_possible(
             cells, lambda release: registry.target(f"java:kafka-metadata:{release}")
         )
     except Unavailable as missing:
-        return complain(missing, NOT_STARTED)
+        return cli_options.complain(missing, cli_options.NOT_STARTED)
     except (Unusable, OSError) as wrong_place:
         return not_written(options.out, wrong_place)
     return _report(options, feature_cells.plain(found, skipped))
@@ -60,11 +51,11 @@ def _report(options: argparse.Namespace, found: dict[str, object]) -> int:
     text = feature_matrix.text(found)
     if options.json:
         print(text, end="", file=sys.stderr)
-        print_json(found)
+        cli_options.print_json(found)
     else:
-        print_harmless(text)
+        cli_options.print_harmless(text)
     cells = found["cells"]
     assert isinstance(cells, list)
     if any(each["differs"] for each in cells):
-        return FAILED
-    return UNDECIDED if found["skipped"] else OK
+        return cli_options.FAILED
+    return cli_options.UNDECIDED if found["skipped"] else cli_options.OK

@@ -3,20 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from kipcheck.conformance.cli.options import (
-    FAILED,
-    INCONCLUSIVE,
-    NOT_STARTED,
-    OK,
-    UNDECIDED,
-    USAGE,
-    Commands,
-    add_timeout,
-    address,
-    complain,
-    print_harmless,
-    print_json,
-)
+from kipcheck.conformance.cli import options as cli_options
 
 if TYPE_CHECKING:
     from kipcheck.conformance.live.inspect.inspection import Inspection
@@ -36,12 +23,12 @@ exit codes: 0 no requirement of grade MUST is broken, 1 one is, 2 usage, or no s
 PREFIX: Final = "broker:"
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli_options.Commands) -> None:
     made = commands.add("inspect", _inspect, ABOUT, EPILOG)
     made.add_argument("broker", type=_broker, metavar="broker:HOST:PORT", help="a broker of the cluster")
     made.add_argument("--group", action="append", default=[], metavar="G", help="may be repeated; default all groups")
     made.add_argument("--config", metavar="FILE", help="TLS and SASL, as properties of Java's clients")
-    add_timeout(made)
+    cli_options.add_timeout(made)
     made.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -50,7 +37,7 @@ def _broker(text: str) -> tuple[str, int]:
         raise argparse.ArgumentTypeError(
             f"invalid target {text!r}: use broker:HOST:PORT, such as broker:localhost:9092"
         )
-    return address(text.removeprefix(PREFIX))
+    return cli_options.address(text.removeprefix(PREFIX))
 
 
 def _inspect(options: argparse.Namespace) -> int:
@@ -65,11 +52,11 @@ def _inspect(options: argparse.Namespace) -> int:
         security = read_security(options.config) if options.config else OPEN
         found = inspect(options.broker, options.group, security, options.timeout)
     except InvalidSecurity as wrong:
-        return complain(wrong, USAGE)
+        return cli_options.complain(wrong, cli_options.USAGE)
     except Unanswered as silent:
-        return complain(silent, NOT_STARTED)
+        return cli_options.complain(silent, cli_options.NOT_STARTED)
     except NoGroup as unknown:
-        return complain(unknown, USAGE)
+        return cli_options.complain(unknown, cli_options.USAGE)
     code = _exit(found)
     if options.json:
         host, port = options.broker
@@ -78,17 +65,17 @@ def _inspect(options: argparse.Namespace) -> int:
             "unasked": [*found.unasked],
             "groups": [plain(group, [*advice(group)]) for group in found.groups],
         }
-        print_json({**shown, "exit": code})
+        cli_options.print_json({**shown, "exit": code})
         return code
     for group in found.groups:
         for line in lines(group, [*advice(group)]):
-            print_harmless(line)
+            cli_options.print_harmless(line)
     if not found.groups:
-        print_harmless("the brokers list no group that this user may describe")
-    if code == INCONCLUSIVE:
-        print_harmless("nothing was judged: no group has members")
+        cli_options.print_harmless("the brokers list no group that this user may describe")
+    if code == cli_options.INCONCLUSIVE:
+        cli_options.print_harmless("nothing was judged: no group has members")
     for each in found.unasked:
-        complain(each, code)
+        cli_options.complain(each, code)
     return code
 
 
@@ -97,9 +84,9 @@ def _exit(found: "Inspection") -> int:
 
     broken = [one for each in found.groups for one in each.judged.broken]
     if any(each.law.grade is Grade.MUST for each in broken):
-        return FAILED
+        return cli_options.FAILED
     if found.unasked:
-        return NOT_STARTED
+        return cli_options.NOT_STARTED
     if any(each.judged.unjudged for each in found.groups):
-        return UNDECIDED
-    return OK if any(each.judged.laws for each in found.groups) else INCONCLUSIVE
+        return cli_options.UNDECIDED
+    return cli_options.OK if any(each.judged.laws for each in found.groups) else cli_options.INCONCLUSIVE

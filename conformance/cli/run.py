@@ -8,28 +8,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from kipcheck.conformance.cli.options import (
-    CLIENTS,
-    EXIT_CODES,
-    FAILED,
-    OK,
-    UNDECIDED,
-    USAGE,
-    Commands,
-    add_patience,
-    complain,
-    duration,
-    part,
-    positive,
-    print_harmless,
-    print_json,
-)
+from kipcheck.conformance.cli import options as cli_options
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
 
-def add(commands: Commands) -> None:
-    gate = commands.add("run", _run, "run checks against targets", EXIT_CODES)
-    gate.set_defaults(interrupted=UNDECIDED)
+def add(commands: cli_options.Commands) -> None:
+    gate = commands.add("run", _run, "run checks against targets", cli_options.EXIT_CODES)
+    gate.set_defaults(interrupted=cli_options.UNDECIDED)
     _add_selection(gate)
     gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
     gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
@@ -42,7 +27,7 @@ def add(commands: Commands) -> None:
 def _add_selection(gate: argparse.ArgumentParser) -> None:
     """The options that decide what is run, and how it is judged."""
     gate.add_argument(
-        "--target", action="append", metavar="T", help=f"default kafka-python; may be repeated; {CLIENTS}"
+        "--target", action="append", metavar="T", help=f"default kafka-python; may be repeated; {cli_options.CLIENTS}"
     )
     gate.add_argument(
         "--name",
@@ -61,7 +46,7 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
     )
     gate.add_argument(
         "--timeout",
-        type=duration,
+        type=cli_options.duration,
         metavar="TIME",
         help="of broker: targets: the time for an answer, such as 5s (default 30s)",
     )
@@ -77,19 +62,19 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
     gate.add_argument("--seed", type=int, default=0, metavar="N")
     gate.add_argument(
         "--cases",
-        type=positive,
+        type=cli_options.positive,
         metavar="N",
         help="values drawn for each check and message version, instead of the check's own number",
     )
     gate.add_argument(
         "--workers",
-        type=positive,
+        type=cli_options.positive,
         metavar="N",
         help="processes (default 2, or 1 on one core); the number does not change the verdicts",
     )
     gate.add_argument(
         "--budget",
-        type=duration,
+        type=cli_options.duration,
         metavar="TIME",
         help="90s, 5m, 8h: start no work after this time; the rest is undecided",
     )
@@ -116,21 +101,21 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
     )
     gate.add_argument(
         "--part",
-        type=part,
+        type=cli_options.part,
         metavar="I/N",
         default=os.environ.get("KIPCHECK_PART") or None,
         help="run the I-th of N parts, to be merged afterwards; default: the environment variable KIPCHECK_PART",
     )
-    add_patience(gate)
+    cli_options.add_patience(gate)
 
 
 def _search_limit(text: str) -> float:
-    return 0.0 if text == "0" else duration(text)
+    return 0.0 if text == "0" else cli_options.duration(text)
 
 
-def _add_replay(commands: Commands) -> None:
+def _add_replay(commands: cli_options.Commands) -> None:
     about = "run stored failures again: exit 1 if one still fails, 0 if all are gone"
-    replay_parser = commands.add("replay", _replay, about, EXIT_CODES)
+    replay_parser = commands.add("replay", _replay, about, cli_options.EXIT_CODES)
     replay_parser.add_argument(
         "failure",
         nargs="*",
@@ -149,7 +134,7 @@ def _add_replay(commands: Commands) -> None:
     )
     replay_parser.add_argument("--prune", action="store_true", help="delete the files of failures that are gone")
     replay_parser.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
-    add_patience(replay_parser)
+    cli_options.add_patience(replay_parser)
 
 
 def _of_broker(target: str, options: argparse.Namespace) -> str:
@@ -175,7 +160,7 @@ def _run(options: argparse.Namespace) -> int:
         named = [_of_broker(each, options) for each in options.target or ("kafka-python",)]
         targets = tuple(with_patience(profile.with_options(each, profiles), options.patience) for each in named)
     except profile.InvalidProfile as why:
-        return complain(why, USAGE)
+        return cli_options.complain(why, cli_options.USAGE)
     outcome = run.run(
         run.Options(
             targets=targets,
@@ -201,7 +186,7 @@ def _run(options: argparse.Namespace) -> int:
         _print_plan(outcome.plan, options.json)
     elif options.events != "-" and outcome.text:
         _print_report(outcome.text, outcome.ledger, options.details)
-    return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
+    return cli_options.complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
 
 
 def _print_report(brief: str, ledger: Path | None, in_full: bool) -> None:
@@ -211,19 +196,19 @@ def _print_report(brief: str, ledger: Path | None, in_full: bool) -> None:
 
     assert ledger is not None
     if in_full:
-        print_harmless(reports.render(ledger, "text"))
+        cli_options.print_harmless(reports.render(ledger, "text"))
     else:
         print_written_report(ledger, brief)
 
 
 def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
-        print_json({"plan": plan, "cases": sum(row["cases"] for row in plan)})
+        cli_options.print_json({"plan": plan, "cases": sum(row["cases"] for row in plan)})
         return
     for row in plan:
         claimed = row["versions"]
         versions = " v" + "-".join(map(str, sorted({min(claimed), max(claimed)}))) if claimed else ""
-        print_harmless(
+        cli_options.print_harmless(
             one_line(
                 f"{row['target']}  {row['check']:<20} {row['grade']:<12} {row['subject']}{versions}: "
                 f"{row['cases']} cases  {' '.join(row['requirements'])}"
@@ -241,17 +226,19 @@ def _replay(options: argparse.Namespace) -> int:
     try:
         places = [failure_file(each, options.out) for each in options.failure] or [options.out]
     except LookupError as missing:
-        return complain(missing.args[0], USAGE)
+        return cli_options.complain(missing.args[0], cli_options.USAGE)
     for path in stored(places):
         found = replay(path, options.target, options.trust, options.patience)
         codes.append(found.exit_code)
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
-        stream = sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr
-        print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
-        if options.prune and found.exit_code == OK and options.target is None:
+        stream = sys.stdout if found.exit_code in (cli_options.OK, cli_options.FAILED) else sys.stderr
+        cli_options.print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
+        if options.prune and found.exit_code == cli_options.OK and options.target is None:
             _prune(path)
     if not codes:
-        return complain(f"no stored failures (ID.json) in {', '.join(map(str, looked_in(places)))}", USAGE)
+        return cli_options.complain(
+            f"no stored failures (ID.json) in {', '.join(map(str, looked_in(places)))}", cli_options.USAGE
+        )
     return first(codes)
 
 
@@ -262,6 +249,7 @@ def _prune(path: Path) -> None:
     if is_filed(path):
         path.unlink()
     else:
-        complain(
-            f"{path} is kept: only files written by kipcheck and named ID.json after their failure are deleted", OK
+        cli_options.complain(
+            f"{path} is kept: only files written by kipcheck and named ID.json after their failure are deleted",
+            cli_options.OK,
         )

@@ -4,16 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kipcheck.conformance.cli.options import (
-    FAILED,
-    NOT_STARTED,
-    OK,
-    USAGE,
-    Commands,
-    complain,
-    print_harmless,
-    print_json,
-)
+from kipcheck.conformance.cli import options as cli_options
 from kipcheck.conformance.core.values.exits import INCONCLUSIVE
 
 if TYPE_CHECKING:
@@ -40,7 +31,7 @@ exit codes: 0 read; 1 a file is damaged, or the RocksDB of --release cannot read
 none of a store, an unknown release; 3 no JDK, or no jar; 7 the format is unknown"""
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli_options.Commands) -> None:
     made = commands.add("storedir", _storedir, "print the formats in the directory of a Streams store", EPILOG)
     made.add_argument("folder", type=Path, metavar="DIR")
     made.add_argument("--release", metavar="R", help="verify the checksums in tables with the RocksDB of this release")
@@ -54,7 +45,7 @@ def _storedir(options: argparse.Namespace) -> int:
 
     folder = options.folder
     if not folder.is_dir():
-        return complain(f"{folder} is no directory", USAGE)
+        return cli_options.complain(f"{folder} is no directory", cli_options.USAGE)
     try:
         release = options.release and _known(options.release)
         families = read(folder)
@@ -62,19 +53,23 @@ def _storedir(options: argparse.Namespace) -> int:
         waiting = any(name.endswith(VALUES) for name in left)
         verified = _verified(release, folder) if release else None
     except NoStore as wrong:
-        return complain(f"{wrong}: give a directory like STATE_DIR/APPLICATION/TASK/rocksdb/STORE", USAGE)
+        return cli_options.complain(
+            f"{wrong}: give a directory like STATE_DIR/APPLICATION/TASK/rocksdb/STORE", cli_options.USAGE
+        )
     except Damaged as wrong:
-        return complain(f"{wrong}: delete the store, and let the task restore it from its changelog", FAILED)
+        return cli_options.complain(
+            f"{wrong}: delete the store, and let the task restore it from its changelog", cli_options.FAILED
+        )
     except _Stopped as stopped:
-        return complain(str(stopped), stopped.code)
+        return cli_options.complain(str(stopped), stopped.code)
     except OSError as wrong:
-        return complain(unreadable(wrong, folder), USAGE)
+        return cli_options.complain(unreadable(wrong, folder), cli_options.USAGE)
     format = read_format({each.name: bool(each.tables or waiting) for each in families})
     place = folder.resolve()
     kind = kind_of(format, place.name, place.parent.name)
     found = [{"name": each.name, "tables": len(each.tables), "bytes": sum(each.tables.values())} for each in families]
     if options.json:
-        print_json(
+        cli_options.print_json(
             {
                 "families": found, "format": format.name, "means": format.meaning, "kind": kind,
                 "refused_before": format.refused_before, "unread": left, "verified": verified,
@@ -82,9 +77,9 @@ def _storedir(options: argparse.Namespace) -> int:
         )  # fmt: skip
     else:
         for each in found:
-            print_harmless(f"{each['name']:<{WIDTH}} {each['tables']:>5} tables {each['bytes']:>14,} bytes")
-        print_harmless("\n".join(_lines(format, kind, left, verified)))
-    return OK if format.known else INCONCLUSIVE
+            cli_options.print_harmless(f"{each['name']:<{WIDTH}} {each['tables']:>5} tables {each['bytes']:>14,} bytes")
+        cli_options.print_harmless("\n".join(_lines(format, kind, left, verified)))
+    return cli_options.OK if format.known else INCONCLUSIVE
 
 
 def _lines(format: "StoreFormat", kind: str | None, left: dict[str, int], verified: dict[str, Any] | None) -> list[str]:
@@ -111,7 +106,7 @@ def _known(text: str) -> str:
     try:
         return str(known_release(text))
     except LookupError as wrong:
-        raise _Stopped(wrong.args[0], USAGE) from None
+        raise _Stopped(wrong.args[0], cli_options.USAGE) from None
 
 
 def _verified(release: str, folder: Path) -> dict[str, Any]:
@@ -121,11 +116,11 @@ def _verified(release: str, folder: Path) -> dict[str, Any]:
     try:
         found = verify(release, folder)
     except LookupError as wrong:
-        raise _Stopped(wrong.args[0], USAGE) from None
+        raise _Stopped(wrong.args[0], cli_options.USAGE) from None
     except Unread as wrong:
-        raise _Stopped(wrong, FAILED) from None
+        raise _Stopped(wrong, cli_options.FAILED) from None
     except Unavailable as missing:
-        raise _Stopped(missing, NOT_STARTED) from None
+        raise _Stopped(missing, cli_options.NOT_STARTED) from None
     return {
         "release": release, "rocksdb": found.rocksdb, "families": found.families, "tables": found.tables,
         "blocks": "all" if found.every_block else "keys and values",

@@ -8,20 +8,13 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.plain import kind_of
 from kipcheck.conformance.matrix.play import JudgedScript
-from kipcheck.conformance.protocols.streams import ops
-from kipcheck.conformance.protocols.streams.blobs import (
-    ASSIGNMENT,
-    SUBSCRIPTION,
-    latest,
-    read_assignment,
-    read_subscription,
-)
+from kipcheck.conformance.protocols.streams import blobs as streams_blobs, ops
 from kipcheck.conformance.protocols.streams.model.members import Blob, Fatal
 from kipcheck.conformance.wire.explain import Row, explain
 from kipcheck.conformance.wire.schema import spec
 
 Plain = dict[str, Any]
-KINDS: Final = {SUBSCRIPTION: "subscription", ASSIGNMENT: "assignment"}
+KINDS: Final = {streams_blobs.SUBSCRIPTION: "subscription", streams_blobs.ASSIGNMENT: "assignment"}
 
 
 def history_json(judged: JudgedScript) -> Plain:
@@ -84,9 +77,9 @@ def used_versions(event: ops.ObservedEvent) -> Iterator[tuple[str, int]]:
     match event:
         case ops.Formed(_, _, members):
             for each in members:
-                yield from ((each.member, version) for version in _version(SUBSCRIPTION, each.data))
+                yield from ((each.member, version) for version in _version(streams_blobs.SUBSCRIPTION, each.data))
         case ops.Sent():
-            yield from ((event.member, version) for version in _version(ASSIGNMENT, event.data))
+            yield from ((event.member, version) for version in _version(streams_blobs.ASSIGNMENT, event.data))
         case ops.Began() | ops.Applied():
             yield event.member, event.used
         case ops.Rests(_, present):
@@ -96,7 +89,11 @@ def used_versions(event: ops.ObservedEvent) -> Iterator[tuple[str, int]]:
 def _version(message: str, data: Blob) -> Iterator[int]:
     assert isinstance(data, bytes)
     try:
-        yield (read_subscription(data) if message == SUBSCRIPTION else read_assignment(data)).used
+        yield (
+            streams_blobs.read_subscription(data)
+            if message == streams_blobs.SUBSCRIPTION
+            else streams_blobs.read_assignment(data)
+        ).used
     except Fatal:
         return
 
@@ -104,9 +101,9 @@ def _version(message: str, data: Blob) -> Iterator[int]:
 def blobs(event: ops.ObservedEvent) -> Iterator[Plain]:
     match event:
         case ops.Formed(_, _, members):
-            yield from (_blob(each.member, SUBSCRIPTION, each.data) for each in members)
+            yield from (_blob(each.member, streams_blobs.SUBSCRIPTION, each.data) for each in members)
         case ops.Sent():
-            yield _blob(event.member, ASSIGNMENT, event.data)
+            yield _blob(event.member, streams_blobs.ASSIGNMENT, event.data)
 
 
 def _blob(member: str, message: str, data: Blob) -> Plain:
@@ -117,7 +114,7 @@ def _blob(member: str, message: str, data: Blob) -> Plain:
 @lru_cache(maxsize=1 << 16)
 def rows(message: str, data: bytes) -> list[Plain]:
     """Empty for data of an unknown version."""
-    newest = latest(None)
+    newest = streams_blobs.latest(None)
     version = struct.unpack_from(">i", data)[0] if len(data) >= 4 else 0
     if not 1 <= version <= newest + 1:
         return []

@@ -15,22 +15,12 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.matrix.scenarios import Script
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.protocols.streams.ops import (
-    OBSERVED,
-    OPERATIONS,
-    Deploy,
-    Died,
-    Event,
-    Formed,
-    ObservedEvent,
-    Refused,
-    Rests,
-)
+from kipcheck.conformance.protocols.streams import ops as streams_ops
 from kipcheck.conformance.protocols.upgrade.ops import Move, Restless, Settle
 
 EDITION: Final = "apache"
 """Scripts name exact releases, so the edition matters to members of the future only."""
-ObservedEvents: TypeAlias = tuple[tuple[ObservedEvent, ...], ...]
+ObservedEvents: TypeAlias = tuple[tuple[streams_ops.ObservedEvent, ...], ...]
 """The observed events of each step."""
 S = TypeVar("S", bound=Hashable)
 
@@ -41,16 +31,16 @@ class _Node(Generic[S]):
     """The state after a prefix of scripts."""
 
     state: S
-    seen: tuple[ObservedEvent, ...] = ()
-    after: "dict[Event, _Node[S]]" = field(default_factory=dict)
+    seen: tuple[streams_ops.ObservedEvent, ...] = ()
+    after: "dict[streams_ops.Event, _Node[S]]" = field(default_factory=dict)
 
 
 def played(
-    group: Driven[S, Event, ObservedEvent], scripts: Iterable[Script]
+    group: Driven[S, streams_ops.Event, streams_ops.ObservedEvent], scripts: Iterable[Script]
 ) -> Iterator[tuple[Script, ObservedEvents]]:
     """Each script with its observed events."""
     root: _Node[S] = _Node(group.initial())
-    known: dict[tuple[S, Event], Transition[S, ObservedEvent]] = {}
+    known: dict[tuple[S, streams_ops.Event], Transition[S, streams_ops.ObservedEvent]] = {}
     for script in scripts:
         node, events = root, []
         for event in script:
@@ -86,15 +76,15 @@ class JudgedScript:
     """In the order of steps; in one step, descriptions of what releases are known for come first."""
 
     @property
-    def refused(self) -> Refused | None:
+    def refused(self) -> streams_ops.Refused | None:
         """The first refusal to start, if any; the history then says nothing about what did not start."""
-        return next((each for step in self.seen for each in step if isinstance(each, Refused)), None)
+        return next((each for step in self.seen for each in step if isinstance(each, streams_ops.Refused)), None)
 
     @property
-    def deaths(self) -> Iterator[tuple[int, Died]]:
+    def deaths(self) -> Iterator[tuple[int, streams_ops.Died]]:
         """Threads that ended with an exception, with their steps."""
         for number, step in enumerate(self.seen):
-            yield from ((number, each) for each in step if isinstance(each, Died))
+            yield from ((number, each) for each in step if isinstance(each, streams_ops.Died))
 
     @property
     def rounds(self) -> int:
@@ -141,16 +131,16 @@ def invariants() -> tuple[Invariant, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _step(event: Event) -> Step:
-    return OPERATIONS.step_of(event)
+def _step(event: streams_ops.Event) -> Step:
+    return streams_ops.OPERATIONS.step_of(event)
 
 
 @lru_cache(maxsize=4096)
-def _plain_events(happenings: tuple[ObservedEvent, ...]) -> list[dict[str, Any]]:
-    return [OBSERVED.to_json(each) for each in happenings]
+def _plain_events(happenings: tuple[streams_ops.ObservedEvent, ...]) -> list[dict[str, Any]]:
+    return [streams_ops.OBSERVED.to_json(each) for each in happenings]
 
 
-VERBS_THAT_WAIT: Final = frozenset(_step(each).verb for each in (Deploy(), Move("a"), Settle()))
+VERBS_THAT_WAIT: Final = frozenset(_step(each).verb for each in (streams_ops.Deploy(), Move("a"), Settle()))
 
 
 def rounds(verbs: Sequence[str], events: ObservedEvents) -> int:
@@ -160,7 +150,7 @@ def rounds(verbs: Sequence[str], events: ObservedEvents) -> int:
         if verb not in VERBS_THAT_WAIT:
             since = 0
         for each in happenings:
-            since += isinstance(each, Formed)
-            if isinstance(each, Rests | Restless):
+            since += isinstance(each, streams_ops.Formed)
+            if isinstance(each, streams_ops.Rests | Restless):
                 most = max(most, since)
     return most

@@ -9,16 +9,8 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Final, NamedTuple, TypeAlias, final
 
+from kipcheck.conformance.matrix import scenario_names
 from kipcheck.conformance.matrix.release_lines import Version
-from kipcheck.conformance.matrix.scenario_names import (
-    BOUNCE,
-    DOWNGRADE,
-    FAILURE,
-    JOIN,
-    OFFLINE,
-    TWO_BOUNCE,
-    TWO_BOUNCE_FAILURE,
-)
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, Store, Subtopology, Topology
 from kipcheck.conformance.protocols.streams.ops import Deploy, Event, Start
 from kipcheck.conformance.protocols.upgrade.ops import Crash, Move, Settle
@@ -72,9 +64,9 @@ def possible(scenario: str, pair: Pair) -> str:
     """The reason why a cell does not exist; empty if it does."""
     if pair.old.patch == FUTURE:
         return "the future version is only an upgrade target"
-    if scenario == JOIN or pair.old < pair.new:
+    if scenario == scenario_names.JOIN or pair.old < pair.new:
         return ""
-    if scenario == DOWNGRADE:
+    if scenario == scenario_names.DOWNGRADE:
         return "a downgrade goes from --to to --from, so --from must be the older release"
     return f"{scenario} needs a later release as --to; use --scenario downgrade for the other direction"
 
@@ -205,11 +197,11 @@ def _still_to_bounce(
 
 
 _SCRIPTS: Final[Mapping[str, Callable[[Pair], Iterator[Script]]]] = {
-    JOIN: _join,
-    BOUNCE: _bounce,
-    TWO_BOUNCE: _two_bounce,
-    OFFLINE: _offline,
-    DOWNGRADE: _downgrade,
-    FAILURE: _failure,
-    TWO_BOUNCE_FAILURE: _two_bounce_failure,
+    scenario_names.JOIN: _join,
+    scenario_names.BOUNCE: _bounce,
+    scenario_names.TWO_BOUNCE: _two_bounce,
+    scenario_names.OFFLINE: _offline,
+    scenario_names.DOWNGRADE: _downgrade,
+    scenario_names.FAILURE: _failure,
+    scenario_names.TWO_BOUNCE_FAILURE: _two_bounce_failure,
 }

@@ -8,19 +8,8 @@ from typing import Any
 from kipcheck.conformance.clients.java.store_process import StoreEnded, StoreProcess, jars, store_process
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.release import Release
+from kipcheck.conformance.matrix import store_cells
 from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
-from kipcheck.conformance.matrix.store_cells import (
-    Answers,
-    Prediction,
-    StoreCell,
-    StoreResult,
-    back_result,
-    history_of,
-    library,
-    predicted,
-    releases,
-    upgrade_result,
-)
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
@@ -30,22 +19,22 @@ Tick = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class Played:
-    results: dict[StoreCell, StoreResult] = field(default_factory=dict)
-    skipped: dict[StoreCell, str] = field(default_factory=dict)
+    results: dict[store_cells.StoreCell, store_cells.StoreResult] = field(default_factory=dict)
+    skipped: dict[store_cells.StoreCell, str] = field(default_factory=dict)
 
     @property
-    def unlike(self) -> list[StoreCell]:
+    def unlike(self) -> list[store_cells.StoreCell]:
         """The cells that differ from their predictions."""
-        return [cell for cell, found in self.results.items() if differs(predicted(cell), found)]
+        return [cell for cell, found in self.results.items() if differs(store_cells.predicted(cell), found)]
 
 
-def differs(prediction: Prediction, result: StoreResult) -> bool:
+def differs(prediction: store_cells.Prediction, result: store_cells.StoreResult) -> bool:
     return prediction.verdict != result.verdict or (
         prediction.back is not None and prediction.back != result.back
     )  # fmt: skip
 
 
-def play(cells: Sequence[StoreCell], tick: Tick) -> Played:
+def play(cells: Sequence[store_cells.StoreCell], tick: Tick) -> Played:
     """Each phase starts a process for each release, which plays the cells that need it one after the other.
 
     Errors: ``Unavailable`` without a JDK, or if no jar is there.
@@ -58,11 +47,13 @@ def play(cells: Sequence[StoreCell], tick: Tick) -> Played:
     there = [each for each in cells if each not in played.skipped]
     if not there:
         raise Unavailable(next(iter(lacking.values()), "no cell is selected"))
-    newest = releases()[-1]
+    newest = store_cells.releases()[-1]
     with temporary_folder("store-upgrade") as folder:
         places = {cell: folder / "-".join(map(str, astuple(cell))) for cell in there}
-        found: dict[StoreCell, list[Answers]] = {cell: [] for cell in there}
-        phases: Sequence[tuple[str, Callable[[StoreCell], str], Callable[[StoreCell], Sequence[Step]]]] = (
+        found: dict[store_cells.StoreCell, list[store_cells.Answers]] = {cell: [] for cell in there}
+        phases: Sequence[
+            tuple[str, Callable[[store_cells.StoreCell], str], Callable[[store_cells.StoreCell], Sequence[Step]]]
+        ] = (
             ("written", lambda cell: cell.old, lambda cell: cell.writes),
             ("partly moved", lambda cell: cell.mover, lambda cell: cell.moves),
             ("upgraded", lambda cell: cell.new, lambda cell: cell.upgrades),
@@ -83,7 +74,7 @@ def play(cells: Sequence[StoreCell], tick: Tick) -> Played:
     return played
 
 
-def _lacking(cells: Iterable[StoreCell]) -> dict[str, str]:
+def _lacking(cells: Iterable[store_cells.StoreCell]) -> dict[str, str]:
     """The releases whose jars are not there, and why."""
     found = {}
     for release in sorted({each for cell in cells for each in (cell.old, cell.new)}, key=Release.parse):
@@ -96,10 +87,10 @@ def _lacking(cells: Iterable[StoreCell]) -> dict[str, str]:
 
 def _phase(
     release: str,
-    cells: Sequence[StoreCell],
-    places: Mapping[StoreCell, Path],
-    steps_of: Callable[[StoreCell], Sequence[Step]],
-) -> Iterable[tuple[StoreCell, Answers]]:
+    cells: Sequence[store_cells.StoreCell],
+    places: Mapping[store_cells.StoreCell, Path],
+    steps_of: Callable[[store_cells.StoreCell], Sequence[Step]],
+) -> Iterable[tuple[store_cells.StoreCell, store_cells.Answers]]:
     with store_process(release, places[cells[0]]) as process:
         for cell in cells:
             yield cell, [(each, _answer(process, each, places[cell])) for each in steps_of(cell)]
@@ -112,29 +103,29 @@ def _answer(process: StoreProcess, step: Step, place: Path) -> Mapping[str, Any]
         return {"status": "rejected", "class": "StoreEnded", "message": str(ended)}
 
 
-def _result(cell: StoreCell, found: Sequence[Answers]) -> StoreResult:
+def _result(cell: store_cells.StoreCell, found: Sequence[store_cells.Answers]) -> store_cells.StoreResult:
     *before, upgraded, read, back, last = found
     forward = [*(each for part in before for each in part), *upgraded, *read]
     opened_again = back[0][1]["status"] == "accepted"
     # What the writer read, if it could, belongs to the life of the store: it moves values, too.
     whole = [*forward, *(back if opened_again else ()), *last]
-    verdict, requirement, reason = upgrade_result(history_of(forward, cell.new))
+    verdict, requirement, reason = store_cells.upgrade_result(store_cells.history_of(forward, cell.new))
     if verdict == "opens" and not opened_again:
-        verdict, requirement, reason = upgrade_result(history_of(whole, cell.new))
-    back_verdict, back_reason = back_result(read, back)
+        verdict, requirement, reason = store_cells.upgrade_result(store_cells.history_of(whole, cell.new))
+    back_verdict, back_reason = store_cells.back_result(read, back)
     steps = OPERATIONS.shorthand(step for step, _ in forward)
-    return StoreResult(cell, verdict, back_verdict, requirement, reason, back_reason, steps)
+    return store_cells.StoreResult(cell, verdict, back_verdict, requirement, reason, back_reason, steps)
 
 
 def plain(played: Played) -> dict[str, Any]:
     """The results as JSON."""
     rows = []
     for cell, found in played.results.items():
-        prediction = predicted(cell)
+        prediction = store_cells.predicted(cell)
         rows.append(
             {
                 "from": cell.old, "to": cell.new, "wrote": cell.wrote, "opened": cell.opened,
-                "rocksdb": [library(cell.old), library(cell.new)],
+                "rocksdb": [store_cells.library(cell.old), store_cells.library(cell.new)],
                 "verdict": found.verdict, "requirement": found.requirement, "reason": found.reason or None,
                 "back": found.back, "back_reason": found.back_reason or None,
                 "predicted": asdict(prediction), "as_predicted": not differs(prediction, found),

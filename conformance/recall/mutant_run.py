@@ -12,23 +12,13 @@ from typing import Any, Final
 from kipcheck.conformance.core.ledger import NAME, Failure, Ledger, read
 from kipcheck.conformance.core.values.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS
 from kipcheck.conformance.core.values.untrusted_text import one_line
-from kipcheck.conformance.recall import facts as facts_of_cases
+from kipcheck.conformance.recall import facts as facts_of_cases, why as recall_why
 from kipcheck.conformance.recall.change import Change
 from kipcheck.conformance.recall.copies import PARTS, Copies, DoesNotBuild
 from kipcheck.conformance.recall.facts import CaseFacts, Usual
 from kipcheck.conformance.recall.mutant_process import END, FACTS, End, Order
 from kipcheck.conformance.recall.python_copies import environment
-from kipcheck.conformance.recall.why import (
-    NO_DIFFERENCE,
-    NOT_REACHED,
-    WHYS,
-    By,
-    Counted,
-    Missed,
-    missed,
-    newly_failing,
-    verdicts,
-)
+from kipcheck.conformance.recall.why import verdicts
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.registry import is_live, is_steady
 from kipcheck.conformance.targets.transport import process_tree
@@ -106,7 +96,7 @@ class Baseline:
         return Usual([each.facts for each in self.runs])
 
     @cached_property
-    def verdicts(self) -> Mapping[str, By]:
+    def verdicts(self) -> Mapping[str, recall_why.By]:
         return verdicts(self._ledgers)
 
     @cached_property
@@ -229,11 +219,11 @@ class Trial:
             if each.id in end.confirmed:
                 return Measured(KILLED, 0.0, exit=FAILED, by=(each.check, each.invariant, _title(ledger, each)))
         mine, facts, usually = verdicts([ledger]), found.facts, self.base.verdicts
-        counted = Counted(counts, end.loaded > 0 if counts else self.is_reached)
-        reason = missed(facts, mine, self.base.usual, usually, counted)
+        counted = recall_why.Counted(counts, end.loaded > 0 if counts else self.is_reached)
+        reason = recall_why.missed(facts, mine, self.base.usual, usually, counted)
         # A failure in place of a known one, which is ``changed``, is masked by it.
         unsteady = tuple(sorted({each.invariant for each in new if each.decides and each.changed is None}))
-        failing = {each for case, by in mine.items() for each in newly_failing(by, usually.get(case, {}))}
+        failing = {each for case, by in mine.items() for each in recall_why.newly_failing(by, usually.get(case, {}))}
         masked = sorted(failing - {*unsteady})
         check = next((each.check for each in ledger.failures if each.invariant in masked), "")
         return Measured(
@@ -251,16 +241,16 @@ def common(first: Measured, second: Measured) -> Measured:
     if second.result not in (SURVIVED, MASKED):
         return second
     if first.result == second.result == SURVIVED and {*first.differs_in}.isdisjoint(second.differs_in):
-        why = NO_DIFFERENCE if first.why != NOT_REACHED else NOT_REACHED
+        why = recall_why.NO_DIFFERENCE if first.why != recall_why.NOT_REACHED else recall_why.NOT_REACHED
         return replace(first, why=why, differing=0, doubted=0, differs_in=())
-    return min(first, second, key=lambda each: (each.result == MASKED, each.why and [*WHYS].index(each.why)))
+    return min(first, second, key=lambda each: (each.result == MASKED, each.why and [*recall_why.WHYS].index(each.why)))
 
 
 def _title(ledger: Ledger, failure: Failure) -> str:
     return next((each.title for each in ledger.causes if failure.id in each.failures), failure.sentence)
 
 
-def _nearest(why: Missed, ledger: Ledger) -> Mapping[str, str]:
+def _nearest(why: recall_why.Missed, ledger: Ledger) -> Mapping[str, str]:
     if why.nearest is None:
         return {}
     checks = (each for each in ledger.verdicts() if each.case == why.nearest.case)

@@ -13,20 +13,8 @@ from typing import Any, Final, Protocol
 
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Died, Lost, Observation
-from kipcheck.conformance.targets import answers
+from kipcheck.conformance.targets import answers, protocol
 from kipcheck.conformance.targets.answers import Hello, ProtocolViolation
-from kipcheck.conformance.targets.protocol import (
-    BATCH,
-    VERSION,
-    Broken,
-    NotPlayed,
-    Session,
-    TargetInfo,
-    Unavailable,
-    Unstable,
-    observed,
-    operation,
-)
 from kipcheck.conformance.targets.transport.channel import Channel, Ended
 from kipcheck.conformance.targets.transport.framing import Framing
 
@@ -57,7 +45,7 @@ class Limits:
     """Seconds per session spent waiting for answers that did not come."""
     deaths: int = 5000
     """Per session, of a testee that detects its own deaths and needs no restart."""
-    together: int = BATCH
+    together: int = protocol.BATCH
     """Cases in one batch."""
     memory_times: float = 1.0
     """Factor for the entry's memory limit, if it has one; at most half of the machine's memory."""
@@ -114,7 +102,7 @@ class TesteeSession:
         """Cases that follow a guilty one in a batch that timed out."""
         self._known_deaths: set[str] = set()
         """Causes of death that have occurred."""
-        self._given_up: Unstable | Broken | None = None
+        self._given_up: protocol.Unstable | protocol.Broken | None = None
         self.troubles: list[str] = []
         self.breaches: list[str] = []
 
@@ -126,7 +114,7 @@ class TesteeSession:
             return False
         try:
             self._configure(self._link, self._hello)
-        except (Ended, ProtocolViolation, Unavailable):
+        except (Ended, ProtocolViolation, protocol.Unavailable):
             return False
         self._forget()
         return True
@@ -145,9 +133,9 @@ class TesteeSession:
         try:
             while len(observations) < len(cases) and not _ends_in_death(observations):
                 self._run_batch(_next_batch(cases[len(observations) :], self._next_size()), observations)
-        except (Unstable, Broken) as why:
+        except (protocol.Unstable, protocol.Broken) as why:
             self._given_up = why
-            (self.troubles if isinstance(why, Unstable) else self.breaches).append(str(why))
+            (self.troubles if isinstance(why, protocol.Unstable) else self.breaches).append(str(why))
             lost = Lost(str(why))
             observations += [tuple(lost for _ in case.steps) for case in cases[len(observations) :]]
         return observations
@@ -187,7 +175,7 @@ class TesteeSession:
                 observations += self._exchange([case])
             except Ended as death:
                 first = death
-            except Broken:
+            except protocol.Broken:
                 if len(case.steps) == 1:  # it cannot be started again, so nothing else is known
                     observations.append((_died(first),))
                 raise
@@ -270,7 +258,7 @@ class TesteeSession:
         """Errors: ``Ended`` where these cases, or those before them, brought the testee down."""
         while True:
             if self._deaths > self._limits.deaths:
-                raise Unstable(f"{self._name} went down {self._deaths} times")
+                raise protocol.Unstable(f"{self._name} went down {self._deaths} times")
             if self._link.over:
                 self._restart()
             started = time.monotonic()
@@ -292,13 +280,13 @@ class TesteeSession:
             try:
                 self._exchange([])
             except Ended as same:
-                raise Broken(f"{self._name} also ended at a batch without cases: {same}") from None
+                raise protocol.Broken(f"{self._name} also ended at a batch without cases: {same}") from None
 
     def _send_batch(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
         """Errors: ``Ended`` where these cases, or those before them, brought the testee down."""
         # Cases have unique numbers: a testee with state notices the start of each case.
         operations = [
-            {"case": k, **operation(step)} for k, case in enumerate(batch, self._cases) for step in case.steps
+            {"case": k, **protocol.operation(step)} for k, case in enumerate(batch, self._cases) for step in case.steps
         ]
         self._cases += len(batch)
         results = iter(self.send(operations))
@@ -348,7 +336,7 @@ class TesteeSession:
         self._unsolicited += 1
         why = f"{self._name} sent an unsolicited response after batch {self._batches - 1}: {death.detail}"
         if self._unsolicited == MAX_UNSOLICITED:
-            raise Broken(why)
+            raise protocol.Broken(why)
         self.breaches.append(why)
 
     def _note_idle_death(self, death: Ended) -> None:
@@ -362,26 +350,28 @@ class TesteeSession:
         try:
             link = self._begin()
         except OSError as missing:
-            raise Unavailable(f"{self._name} cannot be started: {missing}") from None
+            raise protocol.Unavailable(f"{self._name} cannot be started: {missing}") from None
         try:
             return link, self._handshake(link)
         except Ended as death:
-            raise Broken(f"{self._name} did not start: {death}\n{death.evidence}".rstrip()) from None
+            raise protocol.Broken(f"{self._name} did not start: {death}\n{death.evidence}".rstrip()) from None
         except ProtocolViolation as wrong:
             link.kill()
-            raise Broken(f"{self._name} broke the protocol at its start: {wrong}") from None
-        except Unavailable:
+            raise protocol.Broken(f"{self._name} broke the protocol at its start: {wrong}") from None
+        except protocol.Unavailable:
             link.kill()
             raise
 
     def _handshake(self, link: Link) -> Hello:
         seconds = self._limits.start_s
-        found = answers.hello(link.exchange({"type": "hello", "protocol": VERSION, "run": "kipcheck"}, seconds))
+        found = answers.hello(
+            link.exchange({"type": "hello", "protocol": protocol.VERSION, "run": "kipcheck"}, seconds)
+        )
         if found.unavailable:
-            raise Unavailable(f"{self._name}: {found.unavailable}")
+            raise protocol.Unavailable(f"{self._name}: {found.unavailable}")
         link.dump_signal = found.dump_signal
         if self._role not in found.roles:
-            raise NotPlayed(self._info(found), self._role)
+            raise protocol.NotPlayed(self._info(found), self._role)
         self._configure(link, found)
         link.set_framing(found.framing)
         return found
@@ -390,36 +380,36 @@ class TesteeSession:
         asked = {"type": "configure", "role": self._role.value, "edition": self._edition}
         answer = link.exchange({**asked, "framing": found.framing.value}, self._limits.start_s)
         if (why := answers.configured(answer)) is not None:
-            raise Unavailable(why if why.startswith(self._name) else f"{self._name}: {why}")
+            raise protocol.Unavailable(why if why.startswith(self._name) else f"{self._name}: {why}")
 
-    def _info(self, hello: Hello) -> TargetInfo:
+    def _info(self, hello: Hello) -> protocol.TargetInfo:
         own = hello.name.strip()[:LONGEST_NAME] if self._names_itself else ""
         about = hello.version, hello.language, hello.issues, hello.roles, hello.claims
-        return TargetInfo(own or self._name, *about, command=self._name if own else "")
+        return protocol.TargetInfo(own or self._name, *about, command=self._name if own else "")
 
     def _restart(self) -> None:
         self._restarts += 1
         if self._restarts > self._limits.restarts:
-            raise Unstable(f"{self._name} went down {self._restarts} times")
+            raise protocol.Unstable(f"{self._name} went down {self._restarts} times")
         if self._hung > self._limits.hung_s:
-            raise Unstable(f"{self._name} hung for {self._hung:.0f} s in total")
+            raise protocol.Unstable(f"{self._name} hung for {self._hung:.0f} s in total")
         try:
             self._link, hello = self._start()
-        except Unavailable as gone:
-            raise Broken(f"{gone}; before the restart it was available") from None
+        except protocol.Unavailable as gone:
+            raise protocol.Broken(f"{gone}; before the restart it was available") from None
         if hello != self._hello:
             self._link.kill()
             difference = _first_difference(self._hello, hello)
-            raise Broken(f"{self._name} announced different capabilities after a restart: {difference}")
+            raise protocol.Broken(f"{self._name} announced different capabilities after a restart: {difference}")
 
 
-def renewed(session: Session) -> bool:
+def renewed(session: protocol.Session) -> bool:
     """As ``TesteeSession.renew``; False if the session cannot be renewed."""
     renew: Callable[[], bool] = getattr(session, "renew", lambda: False)
     return renew()
 
 
-def run_up_to_death(session: Session, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
+def run_up_to_death(session: protocol.Session, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
     """As ``TesteeSession.run_up_to_death``; of all cases, if the session cannot stop."""
     found: list[tuple[Observation, ...]] = getattr(session, "run_up_to_death", session.run)(cases)
     return found
@@ -427,7 +417,7 @@ def run_up_to_death(session: Session, cases: Sequence[Case]) -> list[tuple[Obser
 
 def _ends_in_death(observations: Sequence[tuple[Observation, ...]]) -> bool:
     """Whether the target died in one of the cases of the last batch."""
-    return any(isinstance(each, Died) for case in observations[-BATCH:] for each in case)
+    return any(isinstance(each, Died) for case in observations[-protocol.BATCH :] for each in case)
 
 
 def _died(death: Ended) -> Died:
@@ -444,7 +434,7 @@ def _first_difference(before: Hello, after: Hello) -> str:
 def _until_death(results: Sequence[Mapping[str, Any]], limits: Mapping[str, str]) -> tuple[Observation, ...]:
     """Results up to a death; results after it in the same case belong to another process and count as lost."""
     ends = next((index + 1 for index, each in enumerate(results) if each["status"] == "died"), len(results))
-    return (*(observed(each, limits) for each in results[:ends]), *[LOST] * (len(results) - ends))
+    return (*(protocol.observed(each, limits) for each in results[:ends]), *[LOST] * (len(results) - ends))
 
 
 def _next_batch(cases: Sequence[Case], together: int) -> Sequence[Case]:

@@ -4,15 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 from uuid import UUID
 
+from kipcheck.conformance.wire import primitives
 from kipcheck.conformance.wire.errors import Refused
-from kipcheck.conformance.wire.primitives import (
-    BOUNDS,
-    LARGEST_SIZE,
-    LONGEST_STRING,
-    LONGEST_UTF,
-    UNKNOWN,
-    modified_utf8,
-)
 from kipcheck.conformance.wire.schema import Absent, Layout, Slot
 
 
@@ -61,10 +54,10 @@ class _Walk:
         for key, each in value.items():
             if key in out:
                 continue
-            if key == UNKNOWN:
-                tags = self.tags(layout, each, led + UNKNOWN)
+            if key == primitives.UNKNOWN:
+                tags = self.tags(layout, each, led + primitives.UNKNOWN)
                 if tags:
-                    out[UNKNOWN] = tags
+                    out[primitives.UNKNOWN] = tags
             elif key in absent:
                 if not absent[key].ignorable and not is_default(absent[key], each):
                     self.refuse(
@@ -87,7 +80,7 @@ class _Walk:
             here = f"{path}[{at}]"
             if not isinstance(each, Mapping) or set(each) != {"tag", "data"}:
                 self.refuse("type", "a tagged field has the keys tag and data, and no others", here)
-            tag = self.integer(each["tag"], 0, LARGEST_SIZE, f"{here}.tag")
+            tag = self.integer(each["tag"], 0, primitives.LARGEST_SIZE, f"{here}.tag")
             if tag in layout.declared_tags:
                 whose = "a field of other versions" if tag in layout.reserved else "a field"
                 self.refuse("tag", f"tag {tag} is that of {whose}", f"{here}.tag")
@@ -131,7 +124,7 @@ class _Walk:
             case "bytes" | "records" | "rest":
                 return self.bytes(value, path)
             case _:
-                return self.integer(value, *BOUNDS[slot.type], path)
+                return self.integer(value, *primitives.BOUNDS[slot.type], path)
 
     def integer(self, value: Any, low: int, high: int, path: str) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -153,10 +146,10 @@ class _Walk:
             self.refuse("type", f"{_kind(value)} where text belongs", path)
         text = str(value)
         try:
-            size = len(modified_utf8(text) if kind == "utf" else text.encode())
+            size = len(primitives.modified_utf8(text) if kind == "utf" else text.encode())
         except UnicodeEncodeError as wrong:
             self.refuse("text", f"a lone surrogate at character {wrong.start} has no UTF-8", path)
-        most = {"string": LONGEST_STRING, "utf": LONGEST_UTF}.get(kind)
+        most = {"string": primitives.LONGEST_STRING, "utf": primitives.LONGEST_UTF}.get(kind)
         if most is not None and size > most:
             self.refuse("length", f"{size} bytes, and there may be {most}", path)
         return text

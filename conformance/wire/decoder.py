@@ -9,19 +9,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from kipcheck.conformance.wire import primitives
 from kipcheck.conformance.wire.measure import SIZES, fixed, least_element
-from kipcheck.conformance.wire.primitives import (
-    FORMATS,
-    LARGEST_SIZE,
-    LONGEST_STRING,
-    MANY,
-    UNKNOWN,
-    Rough,
-    read_modified_utf8,
-    read_uvarint,
-    unpackers,
-    uuid_of,
-)
 from kipcheck.conformance.wire.schema import Layout, Slot
 from kipcheck.conformance.wire.source import Source, default_of
 from kipcheck.conformance.wire.tags import unknown_tags
@@ -40,9 +29,9 @@ def decoder(
     source = Source()
     writer = _Decoder(source, "" if leniently else ", take")
     source.named |= {
-        "Rough": Rough,
+        "Rough": primitives.Rough,
         "ROUGH": ROUGH,
-        "uvarint": read_uvarint,
+        "uvarint": primitives.read_uvarint,
         "unknown_tags": unknown_tags,
         "located": locate,
         "leniently": leniently,
@@ -59,7 +48,7 @@ def decoder(
             led = ""
             if layout.prefix is not None:
                 name = source.local(layout.prefix.name or "version")
-                writer.take(FORMATS[layout.prefix.type], name)
+                writer.take(primitives.FORMATS[layout.prefix.type], name)
                 writer.check(f"{name} != {layout.version}", "version", layout.prefix.name or "")
                 if layout.prefix.name:
                     led = f"{layout.prefix.name!r}: {name}"
@@ -134,7 +123,7 @@ class _Decoder:
         if made.unknown:
             count, unknown = made.unknown
             with self.s.block(f"if {count} and {unknown}:"):
-                self.s.line(f"{name}[{UNKNOWN!r}] = {unknown}")
+                self.s.line(f"{name}[{primitives.UNKNOWN!r}] = {unknown}")
 
     # Structs
 
@@ -183,7 +172,7 @@ class _Decoder:
         with block("for _ in range(n):"):
             line("tag, p = uvarint(d, p)")
             line("size, p = uvarint(d, p)")
-            wrong = f"tag <= last or tag > {LARGEST_SIZE}"
+            wrong = f"tag <= last or tag > {primitives.LARGEST_SIZE}"
             if layout.reserved:
                 reserved = layout.reserved
                 wrong += f" or tag in {self.s.constant('reserved', reserved, lambda: reserved)}"
@@ -216,7 +205,7 @@ class _Decoder:
             return self._scalar(slot, name, path)
         match slot.type:
             case "utf":
-                self._cut(slot, name, path, "H", self._reader("utf", read_modified_utf8))
+                self._cut(slot, name, path, "H", self._reader("utf", primitives.read_modified_utf8))
             case "utf16":
                 self._utf16(name, path)
             case "rest":
@@ -240,9 +229,9 @@ class _Decoder:
                 return f"{name} == 1"
             case "uuid":
                 self.take("16s", name)
-                return f"{self.s.constant('uuid_of', None, lambda: uuid_of)}({name})"
+                return f"{self.s.constant('uuid_of', None, lambda: primitives.uuid_of)}({name})"
             case _:
-                self.take(FORMATS[slot.type], name)
+                self.take(primitives.FORMATS[slot.type], name)
                 return name
 
     def _cut(self, slot: Slot, name: str, path: str, code: str, reading: str) -> None:
@@ -255,7 +244,7 @@ class _Decoder:
             with block(f"if {n} > 127:"):
                 line(f"{n}, q = uvarint(d, q - 1)")
                 if slot.type == "string":
-                    self.refuse(f"{n} > {LONGEST_STRING + 1}", "length", path)
+                    self.refuse(f"{n} > {primitives.LONGEST_STRING + 1}", "length", path)
             with block(f"if {n}:"):
                 line(f"p = q + {n} - 1")
                 line(f"{name} = {cut}")
@@ -358,9 +347,9 @@ class _Decoder:
             self._rows(slot.item, name, n, path)
         elif slot.item is not None:
             self._loop(slot.item, name, n, path)
-        elif slot.type in FORMATS:
-            code = FORMATS[slot.type]
-            table = self.s.constant(f"unpack_many_{code}", code, lambda: unpackers(code))
+        elif slot.type in primitives.FORMATS:
+            code = primitives.FORMATS[slot.type]
+            table = self.s.constant(f"unpack_many_{code}", code, lambda: primitives.unpackers(code))
             line(f"{name} = [*{table}[{n}](d, p)]")
             line(f"p += {n} * {SIZES[slot.type]}")
         elif slot.type == "bool":
@@ -368,7 +357,7 @@ class _Decoder:
             self.refuse(f"d[p:p + {n}].strip(b'\\0\\1')", "boolean", path)
             line(f"p += {n}")
         elif slot.type == "uuid":
-            make = self.s.constant("uuid_of", None, lambda: uuid_of)
+            make = self.s.constant("uuid_of", None, lambda: primitives.uuid_of)
             line(f"{name} = [{make}(d[at:at + 16]) for at in range(p, p + {n} * 16, 16)]")
             line(f"p += {n} * 16")
         else:
@@ -404,9 +393,9 @@ class _Decoder:
                 codes += "?"
             elif slot.type == "uuid":
                 codes += "16s"
-                value = f"{self.s.constant('uuid_of', None, lambda: uuid_of)}({each})"
+                value = f"{self.s.constant('uuid_of', None, lambda: primitives.uuid_of)}({each})"
             else:
-                codes += FORMATS[slot.type]
+                codes += primitives.FORMATS[slot.type]
             entries.append(f"{slot.name!r}: {value}")
         tag_at = struct.calcsize(">" + codes)
         codes += "x" * item.flexible
@@ -427,9 +416,9 @@ class _Decoder:
         for at in flags:
             self.refuse(f"d[p + {at}:p + {n} * {size}:{size}].strip(b'\\0\\1')", "boolean", path)
         called = codes.replace("?", "t")
-        few = self.s.constant(f"unpack_rows_{called}", codes, lambda: unpackers(codes))
+        few = self.s.constant(f"unpack_rows_{called}", codes, lambda: primitives.unpackers(codes))
         many = self.s.constant(f"each_row_{called}", codes, lambda: struct.Struct(">" + codes).iter_unpack)
-        with block(f"if {n} < {MANY}:"):
+        with block(f"if {n} < {primitives.MANY}:"):
             line(f"cells = iter({few}[{n}](d, p))")
             line(f"rows = zip({', '.join(['cells'] * len(names))})")
         with block("else:"):

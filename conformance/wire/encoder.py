@@ -9,21 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from kipcheck.conformance.wire import primitives
 from kipcheck.conformance.wire.complete import is_default
-from kipcheck.conformance.wire.primitives import (
-    FORMATS,
-    LONGEST_UTF,
-    UNKNOWN,
-    Rough,
-    compact_length,
-    compact_lengths,
-    int16_lengths,
-    int32_length,
-    int32_lengths,
-    modified_utf8,
-    packers,
-    times,
-)
 from kipcheck.conformance.wire.schema import ZERO_UUID, Layout, Slot
 from kipcheck.conformance.wire.source import Source, default_of
 from kipcheck.conformance.wire.tags import merge, own_tags, tag_section
@@ -47,18 +34,18 @@ def encoder(layout: Layout, again: Again) -> tuple[str, Any]:
     source = Source()
     writer = _Encoder(source)
     source.named |= {
-        "Rough": Rough,
+        "Rough": primitives.Rough,
         "ROUGH": ROUGH,
         "again": again,
         "UUID": UUID,
         "merge": merge,
         "tag_section": tag_section,
         "own_tags": own_tags,
-        "S": int16_lengths(),
-        "I": int32_lengths(),
-        "C": compact_lengths(),
-        "long_i": int32_length,
-        "long_c": compact_length,
+        "S": primitives.int16_lengths(),
+        "I": primitives.int32_lengths(),
+        "C": primitives.compact_lengths(),
+        "long_i": primitives.int32_length,
+        "long_c": primitives.compact_length,
     }
     with source.block("def encode(value):"):
         with source.block("try:"):
@@ -78,14 +65,14 @@ def filler(layout: Layout) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     names = frozenset(layout.names)
 
     def fill(value: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not isinstance(value, Mapping) or value.get(UNKNOWN, ()) is None:
-            raise Rough("type")
+        if not isinstance(value, Mapping) or value.get(primitives.UNKNOWN, ()) is None:
+            raise primitives.Rough("type")
         full = layout.defaults()
         for key in value:
-            if key in names or (key == UNKNOWN and layout.flexible):
+            if key in names or (key == primitives.UNKNOWN and layout.flexible):
                 full[key] = value[key]
             elif key not in absent or not (absent[key].ignorable or is_default(absent[key], value[key])):
-                raise Rough("unknown-field")
+                raise primitives.Rough("unknown-field")
         return full
 
     return fill
@@ -169,7 +156,7 @@ class _Encoder:
             if layout.prefix.name:
                 version = f"{value}[{layout.prefix.name!r}]"
                 self.refuse(f"{version} != {layout.version} or {version} is True", "version", layout.prefix.name)
-            self.put(repr(struct.pack(">" + FORMATS[layout.prefix.type], layout.version)))
+            self.put(repr(struct.pack(">" + primitives.FORMATS[layout.prefix.type], layout.version)))
         for slot in layout.untagged:
             self.slot(slot, self._field(slot, value), f"{path}.{slot.name}".strip("."))
         if own:
@@ -191,7 +178,7 @@ class _Encoder:
         with self.s.block(f"if len({value}) != {len(layout.names)}:"):
             self.s.line(f"{value} = {fill}({value})")
             if layout.flexible:
-                self.s.line(f"{tags} = {value}.get({UNKNOWN!r})" if own else f"{tags} = own_tags({value})")
+                self.s.line(f"{tags} = {value}.get({primitives.UNKNOWN!r})" if own else f"{tags} = own_tags({value})")
         if layout.flexible:
             with self.s.block("else:"):
                 self.s.line(f"{tags} = {None if own else NO_TAGS}")
@@ -316,9 +303,9 @@ class _Encoder:
                 self.put(text)
             case "utf":
                 text = self.s.local("text")
-                write = self.s.constant("modified_utf8", None, lambda: modified_utf8)
+                write = self.s.constant("modified_utf8", None, lambda: primitives.modified_utf8)
                 line(f"{text} = {write}({name})")
-                self.refuse(f"len({text}) > {LONGEST_UTF}", "length", path)
+                self.refuse(f"len({text}) > {primitives.LONGEST_UTF}", "length", path)
                 self.number("H", f"len({text})")
                 self.put(text)
             case "utf16":
@@ -333,7 +320,7 @@ class _Encoder:
                 self.put(name)
             case _:
                 self.refuse(_boolean(name), "type", path)
-                self.number(FORMATS[slot.type], name)
+                self.number(primitives.FORMATS[slot.type], name)
 
     def _length(self, slot: Slot, name: str) -> None:
         """The length of bytes or an array; packed with the numbers before it where it is a number like them."""
@@ -351,7 +338,7 @@ class _Encoder:
 
     def _array(self, slot: Slot, name: str, path: str) -> None:
         self.refuse(f"type({name}) is not list", "type", path)
-        if slot.item is None and slot.type in FORMATS and slot.type != "float64":
+        if slot.item is None and slot.type in primitives.FORMATS and slot.type != "float64":
             self._integers(slot, name, path)
             return
         self._length(slot, name)
@@ -369,8 +356,8 @@ class _Encoder:
 
     def _integers(self, slot: Slot, name: str, path: str) -> None:
         """Packs all integers at once, together with their count unless that is a varint."""
-        code, ahead = FORMATS[slot.type], "" if slot.compact else "i"
-        many = self.s.constant(f"pack_many_{ahead}{code}", (code, ahead), lambda: packers(code, ahead))
+        code, ahead = primitives.FORMATS[slot.type], "" if slot.compact else "i"
+        many = self.s.constant(f"pack_many_{ahead}{code}", (code, ahead), lambda: primitives.packers(code, ahead))
         cell = self.s.local("cell")
         with self.s.block(f"for {cell} in {name}:"):
             self.refuse(_boolean(cell), "type", path)
@@ -385,7 +372,7 @@ class _Encoder:
     def _flat(self, item: Layout) -> bool:
         """Whether elements consist only of a few integers."""
         return 0 < len(item.slots) <= CELLS // 2 and all(
-            slot.type in FORMATS and slot.type != "float64" and not slot.array and slot.tag is None
+            slot.type in primitives.FORMATS and slot.type != "float64" and not slot.array and slot.tag is None
             for slot in item.slots
         )
 
@@ -399,8 +386,8 @@ class _Encoder:
         several = max(1, CELLS // len(item.slots))
         rows = [self.s.local("row") for _ in range(several)]
         cells = [(self.s.local(slot.name), row, slot.name) for row in rows for slot in item.slots]
-        codes = "".join(FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible
-        pack = self.s.constant("pack_rows", codes, lambda: struct.Struct(times(codes, several)).pack)
+        codes = "".join(primitives.FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible
+        pack = self.s.constant("pack_rows", codes, lambda: struct.Struct(primitives.times(codes, several)).pack)
         line(f"size = len({name})")
         line(f"{done} = zero = 0")
         line(f"{each} = iter({name} if sum(map(len, {name})) == {len(item.slots)} * size else ())")

@@ -3,17 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kipcheck.conformance.wire import framing
 from kipcheck.conformance.wire.constructs import read_first
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.explain import Explained, Row, explain
-from kipcheck.conformance.wire.framing import (
-    CONTROLLED_SHUTDOWN,
-    LARGEST,
-    header_layout,
-    header_version,
-    requests,
-    resolved,
-)
 from kipcheck.conformance.wire.log_files import VERSIONS as LOG_FILES
 from kipcheck.conformance.wire.schema import Layout, MessageSpec
 from kipcheck.conformance.wire.workbench import Unreadable, declared, named
@@ -98,7 +91,7 @@ def frames(data: bytes, edition: str, message: str | None, version: int | None) 
             sent = find(data[at:end], edition, message, version)
         except Unreadable as why:
             here = len(data) - at - SIZE
-            cut = here < _size(data[at:]) <= LARGEST
+            cut = here < _size(data[at:]) <= framing.LARGEST
             rest = f"a frame of {_size(data[at:])} bytes begins, and {max(0, here)} of them are there" if cut else why
             return found, f"byte {at}: {rest}" if found else ""
         if not found and (end >= len(data) or not sent.size or not sent.whole):
@@ -114,7 +107,7 @@ def _no_request(data: bytes, edition: str, message: str | None) -> str:
     """Why the bytes are no request, and what to do."""
     start = SIZE if len(data) > SIZE and _size(data) == len(data) - SIZE else 0
     key, version = (int.from_bytes(data[start + n : start + n + 2], "big", signed=True) for n in (0, 2))
-    spec = requests(resolved(edition)).get(key)
+    spec = framing.requests(framing.resolved(edition)).get(key)
     if not data:
         return "there are no bytes"
     if len(data) < start + HEADER:
@@ -154,7 +147,7 @@ def _layouts(edition: str, message: str) -> Iterator[Layout]:
 
 def _starts(data: bytes) -> Iterator[int]:
     """Where the header may begin: after the size, if the first bytes may be that of a frame, and at the first byte."""
-    if len(data) > SIZE and len(data) - SIZE <= _size(data) <= LARGEST:
+    if len(data) > SIZE and len(data) - SIZE <= _size(data) <= framing.LARGEST:
         yield SIZE
     yield 0
 
@@ -167,7 +160,7 @@ def _requests(data: bytes, edition: str, message: str | None, version: int | Non
     """With the message and version that the header names."""
     for start in _starts(data):
         key, at = (int.from_bytes(data[start + n : start + n + 2], "big", signed=True) for n in (0, 2))
-        spec = requests(resolved(edition)).get(key)
+        spec = framing.requests(framing.resolved(edition)).get(key)
         if len(data) < start + HEADER or spec is None or message not in (None, spec.name) or version not in (None, at):
             continue
         try:
@@ -192,8 +185,8 @@ def _framed(layout: Layout, data: bytes) -> Iterator[Sent]:
 def _sent(layout: Layout, data: bytes, start: int) -> Sent:
     side = "Request" if layout.message.endswith("Request") else "Response"
     shutdown = side == "Request" and (int.from_bytes(data[start : start + 2], "big"), layout.version)
-    version = 0 if shutdown == (CONTROLLED_SHUTDOWN, 0) else header_version(layout)
-    header = header_layout(side, version)
+    version = 0 if shutdown == (framing.CONTROLLED_SHUTDOWN, 0) else framing.header_version(layout)
+    header = framing.header_layout(side, version)
     rows = [Row(0, start, 0, "size", "int32", _size(data), "of the frame in bytes")] if start else []
     try:
         size = read_first(header, data[start:])[1]

@@ -38,20 +38,12 @@ import struct
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
+from kipcheck.conformance.wire import primitives
 from kipcheck.conformance.wire.errors import CLASSES, Entries, Refused
-from kipcheck.conformance.wire.primitives import (
-    FORMATS,
-    LONGEST_STRING,
-    UNKNOWN,
-    Rough,
-    join_surrogates,
-    units,
-    uuid_of,
-)
 from kipcheck.conformance.wire.quirks import as_read, with_all_fields
 from kipcheck.conformance.wire.schema import Layout, Slot
 
-ROUGH = (Rough, struct.error)
+ROUGH = (primitives.Rough, struct.error)
 """The exceptions that these readers raise on bytes that they refuse."""
 
 
@@ -74,7 +66,7 @@ class Buffer:
 
     def take(self, size: int) -> bytes:
         if not 0 <= size <= self.end - self.at:
-            raise Rough("length")
+            raise primitives.Rough("length")
         start = self.at
         self.at += size
         return self.data[start : self.at]
@@ -84,7 +76,7 @@ class Buffer:
         number = shift = 0
         while True:
             if self.at >= self.end:
-                raise Rough("truncated")
+                raise primitives.Rough("truncated")
             byte = self.data[self.at]
             self.at += 1
             number |= (byte & 0x7F) << shift
@@ -92,7 +84,7 @@ class Buffer:
                 break
             shift += 7
             if shift > 28:
-                raise Rough("varint")
+                raise primitives.Rough("varint")
         return _int32(number)
 
 
@@ -131,20 +123,20 @@ def read_first(layout: Layout, data: bytes, entries: Entries) -> tuple[dict[str,
     try:
         return _struct(layout)(buffer), buffer.at
     except ROUGH as failure:
-        kind = failure.kind if isinstance(failure, Rough) else "truncated"
+        kind = failure.kind if isinstance(failure, primitives.Rough) else "truncated"
         raise Refused(kind, CLASSES[kind], message=layout.message, version=layout.version) from None
 
 
 def _prefix(layout: Layout) -> Callable[[Buffer], dict[str, Any]]:
     if layout.prefix is None:
         return lambda buffer: {}
-    form, name = struct.Struct(">" + FORMATS[layout.prefix.type]), layout.prefix.name
+    form, name = struct.Struct(">" + primitives.FORMATS[layout.prefix.type]), layout.prefix.name
     higher = layout.newest and layout.message.startswith("ConsumerProtocol")
 
     def read(buffer: Buffer) -> dict[str, Any]:
         version = buffer.number(form)
         if version != layout.version and not (higher and version > layout.version):
-            raise Rough("version", name or "")
+            raise primitives.Rough("version", name or "")
         return {name: version} if name else {}
 
     return read
@@ -163,7 +155,7 @@ def _struct(layout: Layout) -> Read:
         unknown = []
         count = buffer.uvarint()
         if limit is not None and not 0 <= count <= limit:
-            raise Rough("length")
+            raise primitives.Rough("length")
         if buffer.entries is not None:
             buffer.entries.take(max(count, 0))
         for _ in range(count):
@@ -172,7 +164,7 @@ def _struct(layout: Layout) -> Read:
                 name, read = tagged[tag]
                 found[name] = read(buffer)
             elif tag in reserved:
-                raise Rough("tag")
+                raise primitives.Rough("tag")
             else:
                 unknown.append({"tag": tag & 0xFFFF_FFFF, "data": buffer.take(size)})
         for slot in layout.tagged:
@@ -180,7 +172,7 @@ def _struct(layout: Layout) -> Read:
                 found[slot.name] = slot.fresh()
         value = {name: found[name] for name in names}
         if unknown:
-            value[UNKNOWN] = unknown
+            value[primitives.UNKNOWN] = unknown
         return value
 
     return read_struct
@@ -203,22 +195,22 @@ def _nullable_struct(item: Layout, tagged: bool) -> Read:
 def _one(slot: Slot) -> Read:
     if slot.item is not None:
         return _struct(slot.item)
-    if slot.type in FORMATS:
-        form = struct.Struct(">" + FORMATS[slot.type])
+    if slot.type in primitives.FORMATS:
+        form = struct.Struct(">" + primitives.FORMATS[slot.type])
         return lambda buffer: buffer.number(form)
     match slot.type:
         case "bool":
             return lambda buffer: buffer.number(_INT8) != 0
         case "uuid":
-            return lambda buffer: uuid_of(buffer.take(16))
+            return lambda buffer: primitives.uuid_of(buffer.take(16))
         case "rest":
             return lambda buffer: buffer.take(buffer.end - buffer.at)
         case "utf":
-            return lambda buffer: join_surrogates(units(buffer.take(buffer.number(_UINT16))))
+            return lambda buffer: primitives.join_surrogates(primitives.units(buffer.take(buffer.number(_UINT16))))
         case "utf16":
             return _utf16
         case "string":
-            return _sized(slot, _length(slot, _INT16), java_text, LONGEST_STRING)
+            return _sized(slot, _length(slot, _INT16), java_text, primitives.LONGEST_STRING)
         case _:
             return _sized(slot, _length(slot, _INT32), bytes, None)
 
@@ -229,9 +221,9 @@ def _sized(slot: Slot, length: Read, make: Callable[[bytes], Any], most: int | N
         if size < 0:
             if slot.nullable:
                 return None
-            raise Rough("null", slot.name)
+            raise primitives.Rough("null", slot.name)
         if most is not None and size > most:
-            raise Rough("length", slot.name)
+            raise primitives.Rough("length", slot.name)
         return make(buffer.take(size))
 
     return read
@@ -248,9 +240,9 @@ def _array(layout: Layout, slot: Slot) -> Read:
         if count < 0:
             if slot.nullable:
                 return None
-            raise Rough("null", slot.name)
+            raise primitives.Rough("null", slot.name)
         if count > buffer.end - buffer.at or (limit is not None and count > limit):
-            raise Rough("length", slot.name)
+            raise primitives.Rough("length", slot.name)
         if buffer.entries is not None:
             buffer.entries.take(count)
         return [read(buffer) for _ in range(count)]

@@ -23,16 +23,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from pyspark import InheritableThread, TaskContext, daemon
 from pyspark.sql import SparkSession
 
-from kipcheck.conformance.campaign.executors import preflight, spark_worker
+from kipcheck.conformance.campaign.executors import preflight, spark_logging, spark_worker
 from kipcheck.conformance.campaign.executors.local import Progress, Tick
 from kipcheck.conformance.campaign.executors.preflight import Unready
-from kipcheck.conformance.campaign.executors.spark_logging import (
-    OutputCapture,
-    environment_set,
-    keep_sigint_handler,
-    quiet_loggers,
-    reason,
-)
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.process.child_outcome import RETRY_FACTOR, failed_row
 from kipcheck.conformance.campaign.rows import Row
@@ -143,7 +136,7 @@ class Spark:
         finally:
             job.end()
         if job.error is not None:
-            raise Unready(reason(job.error, self._where)) from job.error
+            raise Unready(spark_logging.reason(job.error, self._where)) from job.error
         return sorted(job.answers)
 
     def _require_same_environment(self, answers: Sequence[Answered]) -> None:
@@ -337,13 +330,17 @@ def session(master: str | None, remote: str | None, workers: int) -> Iterator[tu
     environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable} if here else {}
     if remote is None:
         environment["JAVA_HOME"] = str(preflight.java())
-    capture = OutputCapture()
-    with quiet_loggers(), environment_set(dict.fromkeys(MODE)):
+    capture = spark_logging.OutputCapture()
+    with spark_logging.quiet_loggers(), spark_logging.environment_set(dict.fromkeys(MODE)):
         try:
-            with capture.while_starting(), environment_set(environment), keep_sigint_handler():
+            with (
+                capture.while_starting(),
+                spark_logging.environment_set(environment),
+                spark_logging.keep_sigint_handler(),
+            ):
                 made = _remote(url) if remote else _classic(url, workers, here)
         except Exception as why:
-            raise Unready(reason(why, url, capture.output)) from why
+            raise Unready(spark_logging.reason(why, url, capture.output)) from why
         try:
             yield made, url
         finally:

@@ -17,17 +17,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from kipcheck.conformance.campaign.plan import Shard
-from kipcheck.conformance.campaign.process.child_outcome import (
-    RETRY_FACTOR,
-    BoundsOf,
-    ChildOutcome,
-    ShardOrder,
-    failed_row,
-    is_doubtful,
-    row_of,
-    stretched,
-    usual,
-)
+from kipcheck.conformance.campaign.process import child_outcome
 from kipcheck.conformance.campaign.process.fork_server import LENGTH, READY
 from kipcheck.conformance.campaign.process.journal import ROOM, Journal
 from kipcheck.conformance.campaign.rows import Row
@@ -51,7 +41,7 @@ class CannotRunShards(RuntimeError):
 
 @dataclass(slots=True)
 class _Work:
-    order: ShardOrder
+    order: child_outcome.ShardOrder
     snapshot: bytes
     attempt: int
     until: float
@@ -64,7 +54,9 @@ class ShardRunner:
     waiting.
     """
 
-    def __init__(self, run: str = RUN, bounds: BoundsOf = usual, path: Sequence[str] = ()) -> None:
+    def __init__(
+        self, run: str = RUN, bounds: child_outcome.BoundsOf = child_outcome.usual, path: Sequence[str] = ()
+    ) -> None:
         """``run``: module:function, as ``run_shard``. ``path``: additional folders in which the fork server and its
         children find modules.
         """
@@ -93,7 +85,11 @@ class ShardRunner:
         and at once, with ``AGAIN`` times as much, and the second row counts. Errors: ``CannotRunShards``.
         """
         row = self.run_once(shard, snapshot, times)
-        return self.run_once(shard, snapshot, times * RETRY_FACTOR, attempt=1) if is_doubtful(row) else row
+        return (
+            self.run_once(shard, snapshot, times * child_outcome.RETRY_FACTOR, attempt=1)
+            if child_outcome.is_doubtful(row)
+            else row
+        )
 
     def run_once(self, shard: Shard, snapshot: bytes, times: float = 1.0, attempt: int = 0) -> Row:
         """As ``hold``, but returns a row that ``is_doubtful``."""
@@ -110,8 +106,8 @@ class ShardRunner:
     def begin(self, shard: Shard, snapshot: bytes, times: float = 1.0, attempt: int = 0) -> None:
         """Errors: ``CannotRunShards``."""
         assert self._work is None
-        bounds = stretched(self._bounds(shard), times)
-        self._work = _Work(ShardOrder(shard, bounds, None), snapshot, attempt, 0.0)
+        bounds = child_outcome.stretched(self._bounds(shard), times)
+        self._work = _Work(child_outcome.ShardOrder(shard, bounds, None), snapshot, attempt, 0.0)
         self._send()
 
     @property
@@ -222,10 +218,10 @@ class ShardRunner:
 
     def _row(self, work: _Work, message: object) -> Row:
         self._work = None
-        if not isinstance(message, ChildOutcome):
+        if not isinstance(message, child_outcome.ChildOutcome):
             self._known = None
             raise CannotRunShards(f"the corpus of shard {work.order.shard.shard} cannot be read: {message}")
-        row = row_of(work.order.shard, work.order.bounds, message, self._journal.read())
+        row = child_outcome.row_of(work.order.shard, work.order.bounds, message, self._journal.read())
         return replace(
             _here(row), attempt=work.attempt, wall_ms=message.wall_ms, cpu_ms=message.cpu_ms, started=message.started
         )
@@ -244,7 +240,9 @@ class ShardRunner:
             self._work = work
             self._send()
             return None
-        row = failed_row(work.order.shard, "crashed", f"the fork server {why} with it, {work.crashes} times", entry)
+        row = child_outcome.failed_row(
+            work.order.shard, "crashed", f"the fork server {why} with it, {work.crashes} times", entry
+        )
         return replace(_here(row), attempt=work.attempt)
 
     def _last_line(self) -> str:

@@ -24,19 +24,7 @@ from kipcheck.conformance.protocols.streams.members_ops import (
     plain_memory,
     plain_settings,
 )
-from kipcheck.conformance.protocols.streams.model.members import (
-    NONE,
-    AssignmentResult,
-    Blob,
-    Endless,
-    Fatal,
-    Joining,
-    Memory,
-    Misconfigured,
-    Rejoin,
-    Settings,
-    Share,
-)
+from kipcheck.conformance.protocols.streams.model import members as model_members
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import jar_digests, maven
 from kipcheck.conformance.targets.transport.pipe import Ended, Pipe
@@ -70,7 +58,7 @@ class Jars:
         self._kept = kept
         self._pipe: Pipe | None = None
         self._known: dict[str, Result] = {}
-        self._binaries: dict[Settings, JarBinary] = {}
+        self._binaries: dict[model_members.Settings, JarBinary] = {}
         self._batches = 0
         self.hits = 0
         """Orders whose answers were known."""
@@ -81,7 +69,7 @@ class Jars:
     def releases(self) -> tuple[str, ...]:
         return tuple(self._digests)
 
-    def binary(self, settings: Settings) -> "JarBinary":
+    def binary(self, settings: model_members.Settings) -> "JarBinary":
         """Errors: LookupError for a release that was not opened."""
         if settings.release not in self._digests:
             raise LookupError(f"kafka-streams {settings.release} was not opened; opened: {', '.join(self._digests)}")
@@ -201,7 +189,7 @@ def _digest(jars: Sequence[Path]) -> str:
 class JarBinary:
     """The assignor of one release, configured as one member. Errors: as ``Binary``, and ``Unanswerable``."""
 
-    def __init__(self, jars: Jars, settings: Settings) -> None:
+    def __init__(self, jars: Jars, settings: model_members.Settings) -> None:
         self.settings = settings
         self._jars = jars
         self._remembered: dict[object, Callable[[], Any]] = {}
@@ -216,55 +204,63 @@ class JarBinary:
     def supports(self) -> Sequence[str]:
         return tuple(self._configured["protocols"])
 
-    def initial(self) -> Memory:
-        return Memory(self._configured["used"])
+    def initial(self) -> model_members.Memory:
+        return model_members.Memory(self._configured["used"])
 
     @cached_property
     def _configured(self) -> Result:
         try:
             return self._answer(self.configuring())
-        except Fatal as thrown:
-            raise Misconfigured(thrown.why, thrown.kind) from None
+        except model_members.Fatal as thrown:
+            raise model_members.Misconfigured(thrown.why, thrown.kind) from None
 
-    def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
+    def subscribe(
+        self, memory: model_members.Memory, topics: tuple[str, ...], /
+    ) -> tuple[model_members.Memory, model_members.Blob]:
         return self._once((memory, topics), lambda: self._subscribe(memory, topics))
 
-    def _subscribe(self, memory: Memory, topics: tuple[str, ...]) -> tuple[Memory, Blob]:
+    def _subscribe(
+        self, memory: model_members.Memory, topics: tuple[str, ...]
+    ) -> tuple[model_members.Memory, model_members.Blob]:
         reply = self._answer(self.subscribing(memory, topics))
         return memory_of(reply["memory"], memory), bytes.fromhex(reply["hex"])
 
     def lead(
-        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
-    ) -> tuple[Memory, Mapping[str, Share]]:
+        self, memory: model_members.Memory, topics: tuple[Topic, ...], members: tuple[model_members.Joining, ...], /
+    ) -> tuple[model_members.Memory, Mapping[str, model_members.Share]]:
         return self._once((memory, topics, members), lambda: self._lead(memory, topics, members))
 
     def _lead(
-        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...]
-    ) -> tuple[Memory, Mapping[str, Share]]:
+        self, memory: model_members.Memory, topics: tuple[Topic, ...], members: tuple[model_members.Joining, ...]
+    ) -> tuple[model_members.Memory, Mapping[str, model_members.Share]]:
         reply = self._answer(self.leading(memory, topics, members))
         shares = {
-            each["id"]: Share(partitions_of(each["partitions"]), bytes.fromhex(each["userData"] or ""))
+            each["id"]: model_members.Share(partitions_of(each["partitions"]), bytes.fromhex(each["userData"] or ""))
             for each in reply["assignment"]
         }
         return memory_of(reply["memory"], memory), shares
 
-    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
+    def assigned(self, memory: model_members.Memory, share: model_members.Share, /) -> model_members.AssignmentResult:
         return self._once((memory, share), lambda: self._assigned(memory, share))
 
-    def _assigned(self, memory: Memory, share: Share) -> AssignmentResult:
+    def _assigned(self, memory: model_members.Memory, share: model_members.Share) -> model_members.AssignmentResult:
         reply = self._answer(self.assigning(memory, share))
-        rejoin = Rejoin(reply["rejoin"], reply.get("atMs", 0))
-        return AssignmentResult(memory_of(reply["memory"], memory), rejoin, reply["applied"], reply.get("error", NONE))
+        rejoin = model_members.Rejoin(reply["rejoin"], reply.get("atMs", 0))
+        return model_members.AssignmentResult(
+            memory_of(reply["memory"], memory), rejoin, reply["applied"], reply.get("error", model_members.NONE)
+        )
 
     # Orders: for a caller that passes several to ``Jars`` at once, after which the methods above find the answers.
 
     def configuring(self) -> Order:
         return {"op": "stream-configure", **self._common}
 
-    def subscribing(self, memory: Memory, topics: tuple[str, ...]) -> Order:
+    def subscribing(self, memory: model_members.Memory, topics: tuple[str, ...]) -> Order:
         return {"op": "stream-subscribe", **self._common, "memory": plain_memory(memory), "topics": [*topics]}
 
-    def leading(self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...]) -> Order:
+    def leading(
+        self, memory: model_members.Memory, topics: tuple[Topic, ...], members: tuple[model_members.Joining, ...]
+    ) -> Order:
         return {
             "op": "stream-assign",
             **self._common,
@@ -274,7 +270,7 @@ class JarBinary:
             "offsets": {},
         }
 
-    def assigning(self, memory: Memory, share: Share) -> Order:
+    def assigning(self, memory: model_members.Memory, share: model_members.Share) -> Order:
         return {
             "op": "stream-assigned",
             **self._common,
@@ -297,21 +293,21 @@ class JarBinary:
             case "accepted":
                 return result
             case "rejected":
-                raise Fatal(result["class"], result.get("message", ""))
+                raise model_members.Fatal(result["class"], result.get("message", ""))
             case "unsupported":
                 raise Unanswerable(f"kafka-streams {self.settings.release}: {result.get('message', '')}")
             case "died" if result["cause"] == "timeout":
-                raise Endless("timeout", result["message"])
+                raise model_members.Endless("timeout", result["message"])
             case "died":
-                raise Fatal(result["cause"], result["message"])
-        raise Fatal(result.get("class", result["status"]), result.get("message", ""))
+                raise model_members.Fatal(result["cause"], result["message"])
+        raise model_members.Fatal(result.get("class", result["status"]), result.get("message", ""))
 
 
 def _memoized(compute: Callable[[], T]) -> Callable[[], T]:
     """Calls the function once; the result returns or raises the same at each call."""
     try:
         found = compute()
-    except Fatal as thrown:
+    except model_members.Fatal as thrown:
         made, kind, why = type(thrown), thrown.kind, thrown.why
 
         def again() -> T:

@@ -169,7 +169,7 @@ def plain(value: Any) -> Any:
 
 
 def one_of_records(name: str, *kinds: type[Record]) -> Kind:
-    """Records that their key ``kind`` tells apart; ``name``: that of their definition in the schema.
+    """Records that their key ``kind`` distinguishes; ``name``: that of their definition in the schema.
 
     Those of a later release stay as they are: reports pass over them.
     """

@@ -18,15 +18,9 @@ from kipcheck.conformance.core.ledger import (
     Target as TargetLine,
     Trouble,
 )
+from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.core.values.case import Role
-from kipcheck.conformance.core.values.exits import (
-    BROKEN,
-    CONFORMANT,
-    MEANINGS,
-    OURS,
-    UNDECIDED,
-    USAGE,
-)
+from kipcheck.conformance.core.values.exits import MEANINGS
 from kipcheck.conformance.core.values.verdict import Disagreement, Grade
 from kipcheck.conformance.engine.execution import interrupts
 from kipcheck.conformance.engine.execution.failure_report import FailureReport
@@ -96,9 +90,9 @@ def execute(options: Options, find: Find, reported: Callable[[Outcome], Outcome]
                 outcome = _Run(options, lines, find).outcome()
             return reported(outcome)
     except Unusable as why:
-        return Outcome(USAGE, None, why=str(why))
+        return Outcome(exits.USAGE, None, why=str(why))
     except OSError as denied:
-        return Outcome(USAGE, None, why=f"{denied.filename or options.out} cannot be written: {denied.strerror}")
+        return Outcome(exits.USAGE, None, why=f"{denied.filename or options.out} cannot be written: {denied.strerror}")
 
 
 def _reported(outcome: Outcome) -> Outcome:
@@ -107,13 +101,13 @@ def _reported(outcome: Outcome) -> Outcome:
     try:
         return replace(outcome, text=reports.write(outcome.ledger))
     except Unusable as why:
-        return replace(outcome, exit_code=USAGE, why=f"no report: {why}")
+        return replace(outcome, exit_code=exits.USAGE, why=f"no report: {why}")
     except OSError as denied:
         said = outcome.why or f"no report in {outcome.ledger.parent}: {denied.strerror}; the ledger is there"
-        return replace(outcome, exit_code=USAGE, why=said, text=reports.render(outcome.ledger, "brief"))
+        return replace(outcome, exit_code=exits.USAGE, why=said, text=reports.render(outcome.ledger, "brief"))
     except Exception as ours:  # noqa: BLE001 - the ledger is written, with all results
         show_traceback()
-        return replace(outcome, exit_code=OURS, why=f"no report: {type(ours).__name__}: {ours}")
+        return replace(outcome, exit_code=exits.OURS, why=f"no report: {type(ours).__name__}: {ours}")
 
 
 def _planned(options: Options) -> Outcome:
@@ -126,12 +120,12 @@ def _planned(options: Options) -> Outcome:
                 info = worker.info(str(selection.edition), selection.checks[0].role)
                 rows += selection.plan(info.name, info)
     except InvalidOptions as why:
-        return Outcome(USAGE, None, why=str(why))
+        return Outcome(exits.USAGE, None, why=str(why))
     except (Broken, Unavailable) as why:
-        return Outcome(BROKEN, None, why=str(why))
+        return Outcome(exits.BROKEN, None, why=str(why))
     if not rows and options.part is None:
-        return Outcome(USAGE, None, why=NOTHING_SELECTED)
-    return Outcome(CONFORMANT, None, plan=tuple(rows))
+        return Outcome(exits.USAGE, None, why=NOTHING_SELECTED)
+    return Outcome(exits.CONFORMANT, None, plan=tuple(rows))
 
 
 def _targets(options: Options, find: Find) -> dict[str, Target | Unavailable]:
@@ -181,23 +175,23 @@ class _Run:
         except (InvalidOptions, Unusable) as why:
             if not self.writer.begun:
                 self.progress.close()
-                return Outcome(USAGE, None, why=str(why))
-            stopped = self.tally.stop(USAGE, str(why))
+                return Outcome(exits.USAGE, None, why=str(why))
+            stopped = self.tally.stop(exits.USAGE, str(why))
         except LedgerLost as lost:
-            stopped = self.tally.stop(USAGE, str(lost))
+            stopped = self.tally.stop(exits.USAGE, str(lost))
             with suppress(OSError):  # files of failures are on the same disk
                 self.failures.write(None)
         except KeyboardInterrupt:
             interrupts.finish()
-            stopped = self.tally.stop(UNDECIDED, "interrupted" if not self._is_overdue else OVERDUE)
+            stopped = self.tally.stop(exits.UNDECIDED, "interrupted" if not self._is_overdue else OVERDUE)
             self.failures.write(None)
         except Disagreement as ours:
-            stopped = self.tally.stop(OURS, str(ours))
+            stopped = self.tally.stop(exits.OURS, str(ours))
             self.failures.write_despite_a_defect()
         except Exception as ours:  # noqa: BLE001 - a report is written on every path
             self.progress.close()
             show_traceback()
-            stopped = self.tally.stop(OURS, f"{type(ours).__name__}: {ours}")
+            stopped = self.tally.stop(exits.OURS, f"{type(ours).__name__}: {ours}")
             self.failures.write_despite_a_defect()
         interrupts.finish()
         self.progress.close()
@@ -207,7 +201,7 @@ class _Run:
             self.writer.write(row)
         self.tally.conclude(stopped)
         if self.writer.lost and stopped is None:
-            stopped = self.tally.stop(USAGE, self.writer.lost)
+            stopped = self.tally.stop(exits.USAGE, self.writer.lost)
         tally = self.tally
         known = self.failures.account.counts if self.options.known else None
         code = tally.footer(stopped, known, time.monotonic() - self.begun, self.failures.searches.line)
@@ -236,13 +230,13 @@ class _Run:
                     judged |= self._run_target(worker, selection, unmet, last=number == len(targets))
             except (Unavailable, Broken) as gone:
                 self.tally.why = self.tally.why or str(gone)
-                self.tally.exits.add(BROKEN)
+                self.tally.exits.add(exits.BROKEN)
                 self.writer.write(Trouble(target=name, why=str(gone)))
                 self.failures.write(None)
         if not judged and not self.tally.exits:
             raise InvalidOptions(NOTHING_SELECTED)
-        if unmet and not self.tally.exits & {BROKEN, USAGE}:
-            self.tally.exits.add(USAGE)
+        if unmet and not self.tally.exits & {exits.BROKEN, exits.USAGE}:
+            self.tally.exits.add(exits.USAGE)
             self.tally.why = _unmet(unmet)
 
     def _run_target(self, worker: Worker, selection: Selection, unmet: set[str], last: bool) -> bool:

@@ -19,16 +19,7 @@ from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.targets.protocol import (
-    Broken,
-    NotPlayed,
-    Session,
-    Target,
-    TargetInfo,
-    Unavailable,
-    Unstable,
-    WaitsInRealTime,
-)
+from kipcheck.conformance.targets import protocol
 from kipcheck.conformance.targets.session import renewed
 
 Shape: TypeAlias = tuple[str, ...]
@@ -107,18 +98,18 @@ class Worker:
     Errors of its methods: ``Unavailable``, ``Broken``, ``Unstable``.
     """
 
-    def __init__(self, name: str, target: Target | Unavailable, label: str = "") -> None:
+    def __init__(self, name: str, target: protocol.Target | protocol.Unavailable, label: str = "") -> None:
         """``label``: the name that results have, instead of the target's own."""
         self.name = name
         self._target = target
         self._label = label
-        self._open: dict[tuple[str, Role], tuple[AbstractContextManager[Session], Session]] = {}
-        self._broken: Broken | None = None
+        self._open: dict[tuple[str, Role], tuple[AbstractContextManager[protocol.Session], protocol.Session]] = {}
+        self._broken: protocol.Broken | None = None
         self.ran = False
         """Whether units have been run since it was made or renewed."""
 
-    def session(self, edition: str, role: Role) -> Session:
-        if isinstance(self._target, Unavailable):
+    def session(self, edition: str, role: Role) -> protocol.Session:
+        if isinstance(self._target, protocol.Unavailable):
             raise self._target
         if self._broken is not None:
             raise self._broken
@@ -126,16 +117,16 @@ class Worker:
             manager = self._target.open(edition, role)
             try:
                 self._open[edition, role] = manager, manager.__enter__()
-            except Broken as why:
+            except protocol.Broken as why:
                 self._broken = why  # opening it again may take a whole deadline
                 raise
         return self._open[edition, role][1]
 
-    def info(self, edition: str, role: Role) -> TargetInfo:
+    def info(self, edition: str, role: Role) -> protocol.TargetInfo:
         """Opens a session in that role; if the target does not support the role, the information comes without one."""
         try:
             info = self.session(edition, role).info
-        except NotPlayed as other:
+        except protocol.NotPlayed as other:
             info = other.info
         return replace(info, name=self._label, command=self.name) if self._label else info
 
@@ -165,12 +156,12 @@ class Worker:
         observed, self.ran = self._broken, True
         try:
             session = self.session(unit.edition, CHECKS[unit.check].role)
-        except Broken as why:
+        except protocol.Broken as why:
             return UnitResult(unit, breaches=[] if observed else [str(why)], unreached=str(why), gave_up=True)
         known = len(session.breaches)
         try:
             return self._run_session(unit, session)
-        except (Broken, Unstable) as why:
+        except (protocol.Broken, protocol.Unstable) as why:
             return UnitResult(unit, breaches=[*session.breaches[known:]], unreached=str(why), gave_up=True)
 
     def portions(self, units: Iterable[Unit]) -> Iterator[Sequence[Unit]]:
@@ -195,13 +186,13 @@ class Worker:
         session = self.real_time(unit)
         return 0 if session is None else session.at_once
 
-    def real_time(self, unit: Unit) -> WaitsInRealTime | None:
+    def real_time(self, unit: Unit) -> protocol.WaitsInRealTime | None:
         """The session, if its cases wait in real time, side by side."""
         try:
             session = self.session(*_place(unit))
-        except (Broken, Unavailable):
+        except (protocol.Broken, protocol.Unavailable):
             return None
-        return session if isinstance(session, WaitsInRealTime) else None
+        return session if isinstance(session, protocol.WaitsInRealTime) else None
 
     def lasts_s(self, finding: Finding) -> float:
         """About how many seconds the steps of its case wait up to the violation; 0 where they wait in no real time."""
@@ -222,10 +213,10 @@ class Worker:
                 judged(unit, several, islice(histories, len(several)), Deaths())
                 for unit, several in zip(units, samples, strict=True)
             ]
-        except (Broken, Unstable) as why:
+        except (protocol.Broken, protocol.Unstable) as why:
             return [UnitResult(each, unreached=str(why), gave_up=True) for each in units]
 
-    def _run_session(self, unit: Unit, session: Session) -> UnitResult:
+    def _run_session(self, unit: Unit, session: protocol.Session) -> UnitResult:
         samples = self.samples(unit)
         troubles, breaches = len(session.troubles), len(session.breaches)
         result = judged(unit, samples, converse([each.case for each in samples], session, Deaths()), Deaths())

@@ -15,20 +15,10 @@ import tomlkit
 from kipcheck.conformance.core.ledger import FAILURE_FORMAT, Failure, Ledger, Target, places_of, where_of
 from kipcheck.conformance.core.values.verdict import Grade
 from kipcheck.conformance.engine.execution import profile
-from kipcheck.conformance.engine.known import text as texts
+from kipcheck.conformance.engine.known import rules, text as texts
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, parse
 from kipcheck.conformance.engine.known.match import Knowledge, KnownDeviations
 from kipcheck.conformance.engine.known.moved_entries import NO_EXPLANATION, Explanation, same_failure, same_place
-from kipcheck.conformance.engine.known.rules import (
-    Draw,
-    Entry,
-    KnownFile,
-    ObservedFailure,
-    SubjectVersion,
-    base,
-    maker,
-    versions_in,
-)
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 TODO = "TODO"
@@ -61,7 +51,7 @@ class _Source:
 
     ledger: Ledger
     target: Target
-    draw: Draw
+    draw: rules.Draw
 
     @classmethod
     def of(cls, ledger: Ledger, target: str | None) -> "_Source":
@@ -80,7 +70,7 @@ class _Source:
 
     @property
     def made_by(self) -> str:
-        return maker(self.ledger.header.kipcheck)
+        return rules.maker(self.ledger.header.kipcheck)
 
     @property
     def is_run(self) -> bool:
@@ -91,7 +81,7 @@ class _Source:
         """Whether no check was left out: only then it counts all cases of a failure."""
         return self.ledger.header.options.checks == ("*",)
 
-    def account(self, known: KnownFile, today: date) -> tuple[KnownDeviations, list[Failure]]:
+    def account(self, known: rules.KnownFile, today: date) -> tuple[KnownDeviations, list[Failure]]:
         """The list as this ledger shows it, and the failures with the entries that match them."""
         account = KnownDeviations((known,), self.draw, today, [self.target.target], version=self.ledger.header.kipcheck)
         recorded = _recorded_target(account, self.ledger, self.target)
@@ -102,7 +92,7 @@ class _Source:
 
 def _names(each: Target) -> tuple[str | None, ...]:
     """How --target may name it; None: not at all."""
-    return None, each.target, base(each.target, each.version), each.command or each.target
+    return None, each.target, rules.base(each.target, each.version), each.command or each.target
 
 
 def updated(text: str, path: str, ledgers: Sequence[Ledger], target: str | None, today: date) -> Update:
@@ -131,7 +121,7 @@ class _Rewriting:
 
     made: Update
     path: str
-    before: KnownFile
+    before: rules.KnownFile
     today: date
     left: dict[tuple[Any, ...], str] = field(default_factory=dict)
     """What a person has to decide, once for each entry."""
@@ -143,7 +133,7 @@ class _Rewriting:
         if exact and source.has_all_checks:
             self._count(source)
 
-    def _known(self) -> KnownFile:
+    def _known(self) -> rules.KnownFile:
         return parse(self.made.text, self.path, draft=True)
 
     # ---- what is gone
@@ -152,7 +142,7 @@ class _Rewriting:
         """Removes what does not show, and makes a seldom entry an exact one where it shows."""
         made, known = self.made, self._known()
         account, _ = source.account(known, self.today)
-        drop: dict[Entry, tuple[set[SubjectVersion], set[str]]] = {}
+        drop: dict[rules.Entry, tuple[set[rules.SubjectVersion], set[str]]] = {}
         for stale in account.stale():
             if stale.kind not in STALE:
                 about = stale.kind, stale.entry.invariant, stale.entry.shape
@@ -162,7 +152,7 @@ class _Rewriting:
                 places |= stale.places
                 patterns |= stale.patterns
         made.left = [*self.left.values()]
-        promoted: set[Entry] = set()
+        promoted: set[rules.Entry] = set()
         for entry in known.entries if exact else ():
             shown = account.shown(entry)
             if entry.seldom and shown:
@@ -205,7 +195,12 @@ class _Rewriting:
         self._require(len(self._known().entries) == len(known.entries) + 1)
 
     def _explanation(
-        self, source: _Source, known: KnownFile, line: Failure, places: frozenset[SubjectVersion], exact: bool
+        self,
+        source: _Source,
+        known: rules.KnownFile,
+        line: Failure,
+        places: frozenset[rules.SubjectVersion],
+        exact: bool,
     ) -> Explanation:
         """With its own draw and kipcheck, a failure in a new place or shape is news, which a person has to explain."""
         other_kipcheck = bool(self.before.entries) and self.before.made_by != source.made_by
@@ -220,13 +215,13 @@ class _Rewriting:
             return Explanation(candidates=(found.entry,))
         return found
 
-    def _widen(self, entry: Entry, line: Failure, where: Mapping[str, str]) -> None:
+    def _widen(self, entry: rules.Entry, line: Failure, where: Mapping[str, str]) -> None:
         """With further places, and with the checks that show the failure there."""
         made = self.made
         changed: dict[str, str | None] = {}
         for subject, versions in where.items():
             spans = entry.where.get(subject)
-            changed[subject] = versions if spans is None else _united(versions_in(spans), versions, subject)
+            changed[subject] = versions if spans is None else _united(rules.versions_in(spans), versions, subject)
         made.text = texts.with_places(made.text, entry, changed)
         checks = _with_checks(entry, line.checks)
         if checks is not None:
@@ -248,7 +243,7 @@ class _Rewriting:
                 continue  # the run did not reach all of it
             if number is not None:
                 counted = True
-                shown_by = (each.checks for each in lines if entry.matches(ObservedFailure.of(each)))
+                shown_by = (each.checks for each in lines if entry.matches(rules.ObservedFailure.of(each)))
                 checks = _with_checks(entry, [check for checks in shown_by for check in checks])
                 if checks is not None:
                     made.text = texts.with_value(made.text, entry, "checks", checks)
@@ -262,7 +257,7 @@ class _Rewriting:
 
     # ----
 
-    def _same(self, entry: Entry) -> Entry:
+    def _same(self, entry: rules.Entry) -> rules.Entry:
         """The entry in the text as it is now, if only lines below its heading have changed."""
         return next(each for each in self._known().entries if each.line == entry.line)
 
@@ -272,7 +267,7 @@ class _Rewriting:
             raise InvalidKnownFile([f"{self.path}:1: {why}"])
 
 
-def _takes(entry: Entry, line: Failure, seldom: bool) -> bool:
+def _takes(entry: rules.Entry, line: Failure, seldom: bool) -> bool:
     """Whether further places of the failure belong to the entry."""
     exactly = entry.shape == tuple(map(str, line.shape)) and not entry.why
     alike = entry.invariant == line.invariant and entry.applies_to(line.target, line.version, line.command)
@@ -283,12 +278,12 @@ def _united(one: str, other: str, subject: str) -> str:
     return where_of([*places_of({subject: one}), *places_of({subject: other})])[subject]
 
 
-def _with_checks(entry: Entry, checks: Sequence[str]) -> list[str] | None:
+def _with_checks(entry: rules.Entry, checks: Sequence[str]) -> list[str] | None:
     """The checks of the entry and these; None if it has them all."""
     return None if set(checks) <= set(entry.checks) else sorted({*entry.checks, *checks})
 
 
-def without(made: Update, entry: Entry, places: set[SubjectVersion], dropped_patterns: set[str]) -> None:
+def without(made: Update, entry: rules.Entry, places: set[rules.SubjectVersion], dropped_patterns: set[str]) -> None:
     """Removes places, and keys with a wildcard; with the last of them the entry."""
     remaining, before = where_of(entry.exact_places - places), where_of(entry.exact_places)
     if not remaining and not set(entry.open_keys) - dropped_patterns:
@@ -307,9 +302,9 @@ def without(made: Update, entry: Entry, places: set[SubjectVersion], dropped_pat
 # ---- ledgers
 
 
-def _draw(ledger: Ledger) -> Draw:
+def _draw(ledger: Ledger) -> rules.Draw:
     options, recorded = ledger.header.options, sum(each.held for each in ledger.campaigns)
-    return Draw(options.edition, options.seed, options.cases or recorded or None)
+    return rules.Draw(options.edition, options.seed, options.cases or recorded or None)
 
 
 def _recorded_target(account: KnownDeviations, ledger: Ledger, line: Target) -> TargetInfo:
@@ -344,9 +339,9 @@ def _of(failure: Failure, recorded: TargetInfo) -> bool:
 # ---- new text
 
 
-def _header(target: Target, draw: Draw) -> str:
-    top = {"target": base(target.target, target.version)}
-    return tomlkit.dumps(top | {key: each for key, each in asdict(draw).items() if each != getattr(Draw(), key)})
+def _header(target: Target, draw: rules.Draw) -> str:
+    top = {"target": rules.base(target.target, target.version)}
+    return tomlkit.dumps(top | {key: each for key, each in asdict(draw).items() if each != getattr(rules.Draw(), key)})
 
 
 def _top_target(text: str) -> str:
@@ -356,7 +351,7 @@ def _top_target(text: str) -> str:
 
 def _with(text: str, line: Failure, where: Mapping[str, str], found: Explanation, target: Target, seldom: bool) -> str:
     """Appends an entry, whose reason and link are TODO if no other entry explains it."""
-    mine = base(target.target, target.version)
+    mine = rules.base(target.target, target.version)
     like = found.entry
     entry: dict[str, Any] = {
         **({"target": mine} if _top_target(text) not in (mine, target.target) else {}),
@@ -371,7 +366,7 @@ def _with(text: str, line: Failure, where: Mapping[str, str], found: Explanation
     return texts.appended(text, entry, where, tuple(_candidates(found.candidates)))
 
 
-def _candidates(entries: Sequence[Entry]) -> Iterator[str]:
+def _candidates(entries: Sequence[rules.Entry]) -> Iterator[str]:
     for each in entries:
         yield f"Perhaps as {', '.join(each.shape or ())}: {each.reason} {each.link}"
 

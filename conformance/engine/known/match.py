@@ -13,18 +13,9 @@ from kipcheck.conformance.engine.execution import profile
 from kipcheck.conformance.engine.execution.profile import Profile
 from kipcheck.conformance.engine.execution.selection import InvalidOptions, Options, subjects
 from kipcheck.conformance.engine.execution.worker import Finding, UnitResult, Worker, invariants_of
+from kipcheck.conformance.engine.known import rules
 from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.engine.known.lists import load, unknown_names
-from kipcheck.conformance.engine.known.rules import (
-    Draw,
-    Entry,
-    KnownFile,
-    ObservedFailure,
-    SubjectVersion,
-    base,
-    fits,
-    maker,
-)
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import is_live, is_steady
@@ -37,7 +28,7 @@ MOST_SUBJECTS = 12
 """The most subjects that one wildcard may match; more have to be named, so that a reader sees them."""
 RERUNS = 5
 """Reruns of a case on its own: a failure in all of them is not flaky."""
-DEFAULT_DRAW = Draw()
+DEFAULT_DRAW = rules.Draw()
 Knowledge = Literal["claimed", "looked at", "unknown"]
 NO_TARGET = TargetInfo("", "", "", "", frozenset())
 
@@ -51,19 +42,19 @@ class _TargetRun:
     """How the places of a check are known."""
     unmet_claims: list[Line] = field(default_factory=list)
     """Claims that profiles require and the target does not make."""
-    looked: dict[tuple[str, str | None, SubjectVersion], set[str]] = field(default_factory=dict)
+    looked: dict[tuple[str, str | None, rules.SubjectVersion], set[str]] = field(default_factory=dict)
     """Check, invariant (None: any) and place -> the results there."""
-    held_back: set[tuple[str, SubjectVersion]] = field(default_factory=set)
+    held_back: set[tuple[str, rules.SubjectVersion]] = field(default_factory=set)
     """Check and place where cases were held back: what did not show there may be in these."""
-    shown: dict[Entry, set[SubjectVersion]] = field(default_factory=dict)
-    changed: dict[Entry, dict[SubjectVersion, str]] = field(default_factory=dict)
+    shown: dict[rules.Entry, set[rules.SubjectVersion]] = field(default_factory=dict)
+    changed: dict[rules.Entry, dict[rules.SubjectVersion, str]] = field(default_factory=dict)
     """Places where an entry's failure did not show, but another one of the same invariant did -> its id."""
-    failures: dict[Entry, dict[str, ObservedFailure]] = field(default_factory=dict)
+    failures: dict[rules.Entry, dict[str, rules.ObservedFailure]] = field(default_factory=dict)
     """The failures that an entry matches, by id."""
-    deaths: list[ObservedFailure] = field(default_factory=list)
+    deaths: list[rules.ObservedFailure] = field(default_factory=list)
     """The failures in which the target died or was killed."""
-    steady: set[Entry] = field(default_factory=set)
-    places: dict[str, set[SubjectVersion]] = field(default_factory=dict)
+    steady: set[rules.Entry] = field(default_factory=set)
+    places: dict[str, set[rules.SubjectVersion]] = field(default_factory=dict)
     """Check -> its places among the target's claims."""
 
 
@@ -72,8 +63,8 @@ class KnownDeviations:
 
     def __init__(
         self,
-        known: Sequence[KnownFile] = (),
-        draw: Draw = DEFAULT_DRAW,
+        known: Sequence[rules.KnownFile] = (),
+        draw: rules.Draw = DEFAULT_DRAW,
         today: date = date.min,
         targets: Sequence[str] = (),
         profiles: Sequence[Profile] = (),
@@ -83,12 +74,12 @@ class KnownDeviations:
         self.entries = tuple(entry for each in known for entry in each.entries)
         self._has_empty_list = any(not each.entries for each in known)
         self._lists = {entry: each for each in known for entry in each.entries}
-        self._made_by = maker(version)
+        self._made_by = rules.maker(version)
         self._draw = draw
         self._today = today
         self._targets = targets
         self._profiles = profiles
-        self._unknown: set[Entry] = set()
+        self._unknown: set[rules.Entry] = set()
         self._run = _TargetRun(NO_TARGET, "unknown")
         self.counts = {"entries": len(self.entries), "shown": 0, "not_looked_at": 0, "other_releases": 0, "stale": 0}
 
@@ -113,11 +104,11 @@ class KnownDeviations:
             if result.held_back:
                 self.add_held_back(unit.check, (unit.subject, unit.version))
 
-    def add_held_back(self, check: str, place: SubjectVersion) -> None:
+    def add_held_back(self, check: str, place: rules.SubjectVersion) -> None:
         """Records that cases of a check on a place were held back, so that what did not show there may still fail."""
         self._run.held_back.add((check, place))
 
-    def add_verdicts(self, check: str, place: SubjectVersion, verdicts: Iterable[Mapping[str, str]]) -> None:
+    def add_verdicts(self, check: str, place: rules.SubjectVersion, verdicts: Iterable[Mapping[str, str]]) -> None:
         """Records that a check was run on a place, and the results by invariant."""
         self._run.looked.setdefault((check, None, place), set())
         for by in verdicts:
@@ -139,7 +130,7 @@ class KnownDeviations:
         lines = [*lines, *self._run.unmet_claims]
         for each in self._profiles:
             lines = [profile.raise_grade(each, line) for line in lines]
-        considered = [(line, ObservedFailure.of(line, whole=in_full)) for line in lines]
+        considered = [(line, rules.ObservedFailure.of(line, whole=in_full)) for line in lines]
         self._run.deaths += [failure for _, failure in considered if failure.invariant == SURVIVES]
         matched = {failure.id: self._matched(failure, anywhere) for _, failure in considered}
         judged: list[Line] = []
@@ -170,11 +161,11 @@ class KnownDeviations:
     def _names(self) -> tuple[str, ...]:
         """The names by which entries may name the current target."""
         info = self._run.info
-        return info.opened, info.name, base(info.name, info.version)
+        return info.opened, info.name, rules.base(info.name, info.version)
 
-    def _matched(self, failure: ObservedFailure, anywhere: bool) -> dict[Entry, set[SubjectVersion]]:
+    def _matched(self, failure: rules.ObservedFailure, anywhere: bool) -> dict[rules.Entry, set[rules.SubjectVersion]]:
         """The entries that match the failure, and where; ``anywhere``: also those that name none of its places."""
-        found: dict[Entry, set[SubjectVersion]] = {}
+        found: dict[rules.Entry, set[rules.SubjectVersion]] = {}
         for entry in self._listed("deviation"):
             named = {place for place in failure.places if entry.covers(place)}
             if (named or anywhere) and entry.matches(failure):
@@ -184,13 +175,13 @@ class KnownDeviations:
                     self._run.shown.setdefault(entry, set()).update(named)
         return dict(sorted(found.items(), key=lambda each: not each[1]))
 
-    def _listed(self, kind: str) -> Iterator[Entry]:
+    def _listed(self, kind: str) -> Iterator[rules.Entry]:
         info = self._run.info
         for entry in self.entries:
             if entry.kind == kind and entry.applies_to(info.name, info.version, info.command):
                 yield entry
 
-    def _replaced(self, failure: ObservedFailure, place: SubjectVersion) -> list[Entry]:
+    def _replaced(self, failure: rules.ObservedFailure, place: rules.SubjectVersion) -> list[rules.Entry]:
         """The entries that expect another failure of the same invariant there, which did not show, or a flaky one that
         failed every time.
         """
@@ -203,21 +194,21 @@ class KnownDeviations:
             and (entry in self._run.steady or place not in self._run.shown.get(entry, ()))
         ]
 
-    def lists(self, failure: ObservedFailure) -> bool:
+    def lists(self, failure: rules.ObservedFailure) -> bool:
         """Whether an entry matches the failure where it occurs; records nothing."""
         return any(
             entry.matches(failure) and any(map(entry.covers, failure.places)) for entry in self._listed("deviation")
         )
 
-    def flaky(self, finding: Finding) -> Entry | None:
+    def flaky(self, finding: Finding) -> rules.Entry | None:
         """The entry that lists this finding as flaky."""
         unit, violation = finding.unit, finding.violation
         place = unit.subject, unit.version
         return self.listed_flaky(unit.check, finding.invariant, place, violation.shape, violation.why)
 
     def listed_flaky(
-        self, check: str, invariant: str, place: SubjectVersion, shape: Sequence[str], why: str
-    ) -> Entry | None:
+        self, check: str, invariant: str, place: rules.SubjectVersion, shape: Sequence[str], why: str
+    ) -> rules.Entry | None:
         for entry in self._listed("flaky"):
             about = check in entry.checks and entry.invariant == invariant
             if about and entry.covers(place) and entry.matches_shape(shape, why, whole=False):
@@ -283,10 +274,10 @@ class KnownDeviations:
             why = f"it is listed as flaky, but failed in {RERUNS} of {RERUNS} reruns"
             yield Stale(entry, "steady", f"{why}: make it a [[deviation]]")
 
-    def _stale_states(self, entry: Entry) -> Iterator["Stale"]:
+    def _stale_states(self, entry: rules.Entry) -> Iterator["Stale"]:
         shown = self._run.shown.get(entry, set())
         self.counts["shown"] += bool(shown)
-        states: dict[str, set[SubjectVersion]] = {}
+        states: dict[str, set[rules.SubjectVersion]] = {}
         for place in entry.exact_places:
             states.setdefault("shown" if place in shown else self._state(entry, place), set()).add(place)
         patterns: dict[str, set[str]] = {}
@@ -308,18 +299,18 @@ class KnownDeviations:
         if not found and self._lists[entry].made_by == self._made_by:
             yield from self._miscounted(entry)
 
-    def _miscounted(self, entry: Entry) -> Iterator["Stale"]:
+    def _miscounted(self, entry: rules.Entry) -> Iterator["Stale"]:
         number = self.count(entry)
         if entry.cases is not None and number is not None and number != entry.cases:
             ids = ", ".join(sorted(self._run.failures[entry]))
             cases = f"{number} case{'s fail' if number > 1 else ' fails'} in this way, and the entry says {entry.cases}"
             yield Stale(entry, "changed", f"{cases}: another defect may be behind it: see {ids}")
 
-    def shown(self, entry: Entry) -> frozenset[SubjectVersion]:
+    def shown(self, entry: rules.Entry) -> frozenset[rules.SubjectVersion]:
         """The places where the entry's failure showed with the current target."""
         return frozenset(self._run.shown.get(entry, ()))
 
-    def count(self, entry: Entry) -> int | None:
+    def count(self, entry: rules.Entry) -> int | None:
         """The number of cases that show the entry's failures; None if a rerun may give another one.
 
         So it is for another draw than the list's own, for a target that is not steady, where cases ran into their time
@@ -342,13 +333,13 @@ class KnownDeviations:
             return None
         return sum(each.cases for each in failures)
 
-    def _timed_out(self, check: str, place: SubjectVersion) -> bool:
+    def _timed_out(self, check: str, place: rules.SubjectVersion) -> bool:
         """Whether the target died there because the time of a case was over, or did not die when that was run alone."""
         deaths = [each for each in self._run.deaths if check in each.checks and place in each.places]
         died = "FAIL" in self._run.looked.get((check, SURVIVES, place), ())
         return any(each.timed_out for each in deaths) or (died and not deaths)
 
-    def _state_of(self, entry: Entry, pattern: str) -> tuple[str, set[SubjectVersion]]:
+    def _state_of(self, entry: rules.Entry, pattern: str) -> tuple[str, set[rules.SubjectVersion]]:
         """The state of the places that a wildcard matches, in none of which the failure showed."""
         under = {place for check in entry.checks for place in self._places(check) if entry.covers_under(pattern, place)}
         states = {self._state(entry, place) for place in under}
@@ -357,11 +348,11 @@ class KnownDeviations:
         worst = next(each for each in ("unlooked", "changed", "passes", "nothing") if each in states)
         return worst, under
 
-    def _is_exact(self, entry: Entry) -> bool:
+    def _is_exact(self, entry: rules.Entry) -> bool:
         """Whether the entry must show in all its places: the run had the cases with which it was found."""
         return self._lists[entry].draw == self._draw and not entry.seldom
 
-    def _state(self, entry: Entry, place: SubjectVersion) -> str:
+    def _state(self, entry: rules.Entry, place: rules.SubjectVersion) -> str:
         """passes, changed, nothing or unlooked, for a place where the entry's failure did not show."""
         run = self._run
         if place in run.changed.get(entry, {}):
@@ -377,7 +368,7 @@ class KnownDeviations:
             return "unlooked"  # it failed, but not when rerun alone: the run reports that itself
         return "passes" if "PASS" in results else "unlooked" if "UNKNOWN" in results else "nothing"
 
-    def _places(self, id: str) -> set[SubjectVersion]:
+    def _places(self, id: str) -> set[rules.SubjectVersion]:
         """All places that a complete run of a check would cover."""
         check = CHECKS.get(id)
         if check is None or self._run.knowledge != "claimed":
@@ -388,7 +379,7 @@ class KnownDeviations:
             }
         return self._run.places[id]
 
-    def _why(self, entry: Entry, state: str, places: set[SubjectVersion]) -> str:
+    def _why(self, entry: rules.Entry, state: str, places: set[rules.SubjectVersion]) -> str:
         where = describe_places(where_of(places))
         if state == "passes":
             return f"{where}: this known deviation no longer occurs: remove it"
@@ -398,13 +389,13 @@ class KnownDeviations:
         target = f"{self._run.info.name} {self._run.info.version}"
         return f"{where}: {entry.invariant} is not checked there with {target}"
 
-    def _too_wide(self, entry: Entry) -> Iterator["Stale"]:
+    def _too_wide(self, entry: rules.Entry) -> Iterator["Stale"]:
         failures = self._run.failures.get(entry, {})
         if len(failures) > MOST_FAILURES:
             why = f"it matches {len(failures)} distinct failures, at most {MOST_FAILURES} are allowed"
             yield Stale(entry, "wide", f"{why}: {', '.join(sorted(failures))}")
         for pattern in entry.where:
-            under = {subject for subject, _ in self._run.shown.get(entry, ()) if fits(pattern, subject)}
+            under = {subject for subject, _ in self._run.shown.get(entry, ()) if rules.fits(pattern, subject)}
             if len(under) > MOST_SUBJECTS:
                 why = f"{pattern!r} matches {len(under)} subjects, at most {MOST_SUBJECTS} are allowed: name them"
                 yield Stale(entry, "wide", why)
@@ -422,21 +413,21 @@ class KnownDeviations:
 class Stale:
     """An entry that does not match the run any more."""
 
-    entry: Entry
+    entry: rules.Entry
     kind: str
     """``passes``, ``changed``, ``nothing``, ``expired``, ``wide`` or ``steady``."""
     why: str
-    places: frozenset[SubjectVersion] = frozenset()
+    places: frozenset[rules.SubjectVersion] = frozenset()
     patterns: frozenset[str] = frozenset()
     """The keys of ``where`` with a wildcard that match nothing."""
 
 
-def known_entry(entry: Entry) -> KnownEntry:
+def known_entry(entry: rules.Entry) -> KnownEntry:
     """The part of an entry that a report shows."""
     return KnownEntry(**written(entry))
 
 
-def written(entry: Entry) -> dict[str, Any]:
+def written(entry: rules.Entry) -> dict[str, Any]:
     """The fields of ``KnownEntry``."""
     return {
         "file": entry.file, "line": entry.line, "reason": entry.reason, "link": entry.link,
@@ -469,6 +460,6 @@ def known_deviations(options: Options) -> KnownDeviations:
         profiles = [profile.load(each) for each in dict.fromkeys(options.profiles)]
     except (InvalidKnownFile, profile.InvalidProfile) as wrong:
         raise InvalidOptions(str(wrong)) from None
-    draw = Draw(str(edition(options.edition)), options.seed, options.cases)
+    draw = rules.Draw(str(edition(options.edition)), options.seed, options.cases)
     version = metadata.version("kipcheck")
     return KnownDeviations(known, draw, date.today(), options.targets, profiles, version)

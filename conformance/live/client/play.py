@@ -9,16 +9,8 @@ from typing import Any, Final, assert_never
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
 from kipcheck.conformance.core.values.release import Release
+from kipcheck.conformance.live.client import disturbances
 from kipcheck.conformance.live.client.built_in import Settings
-from kipcheck.conformance.live.client.disturbances import (
-    Disturbance,
-    InOneSegment,
-    InPieces,
-    LateAnswer,
-    NoAnswer,
-    ResetConnection,
-    WithTags,
-)
 from kipcheck.conformance.live.client.failed_start import describe, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.other_members import GROUP, TOPIC
@@ -27,39 +19,9 @@ from kipcheck.conformance.live.recording.contents import ms_of
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.listener import Front
-from kipcheck.conformance.protocols.client import events
+from kipcheck.conformance.protocols.client import events, ops
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
-from kipcheck.conformance.protocols.client.ops import (
-    OPERATIONS,
-    Answer,
-    Assign,
-    Assignors,
-    Disturbed,
-    Event,
-    Fence,
-    GroupProtocol,
-    Grow,
-    Kind,
-    Late,
-    Member,
-    Move,
-    Older,
-    Others,
-    Pass,
-    Pieces,
-    Rebalance,
-    Refuse,
-    Reset,
-    Restart,
-    Setting,
-    Silent,
-    Static,
-    Stop,
-    Subscribe,
-    Tags,
-    Together,
-    held_ms,
-)
+from kipcheck.conformance.protocols.client.ops import held_ms
 from kipcheck.conformance.protocols.client.terms import INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
@@ -94,7 +56,16 @@ AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
 
-BEFORE: Final = (Others, Assign, Grow, Static, Assignors, GroupProtocol, Older, Subscribe)
+BEFORE: Final = (
+    ops.Others,
+    ops.Assign,
+    ops.Grow,
+    ops.Static,
+    ops.Assignors,
+    ops.GroupProtocol,
+    ops.Older,
+    ops.Subscribe,
+)
 """The steps that a program need not run for."""
 
 
@@ -102,20 +73,20 @@ class Unsuited(Exception):
     """The client may lack what the script needs of it: an assignor, a protocol, an older release of the broker."""
 
 
-def disturbance(event: Disturbed) -> Disturbance:
+def disturbance(event: ops.Disturbed) -> disturbances.Disturbance:
     match event:
-        case Late(ms=ms):
-            return LateAnswer(ms)
-        case Silent(ms=ms):
-            return NoAnswer(ms)
-        case Reset(when=when):
-            return ResetConnection(when)
-        case Pieces():
-            return InPieces()
-        case Together():
-            return InOneSegment()
-        case Tags():
-            return WithTags()
+        case ops.Late(ms=ms):
+            return disturbances.LateAnswer(ms)
+        case ops.Silent(ms=ms):
+            return disturbances.NoAnswer(ms)
+        case ops.Reset(when=when):
+            return disturbances.ResetConnection(when)
+        case ops.Pieces():
+            return disturbances.InPieces()
+        case ops.Together():
+            return disturbances.InOneSegment()
+        case ops.Tags():
+            return disturbances.WithTags()
 
 
 def _launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patience_ms: int) -> events.Launched:
@@ -170,7 +141,7 @@ class Play:
 
         Errors: ``Broken`` where the program is no consumer; LookupError, TypeError.
         """
-        event: Event = OPERATIONS.event_of(step)
+        event: ops.Event = ops.OPERATIONS.event_of(step)
         if not is_possible(event):
             return {"status": "unsupported", "message": "a broker does not answer that"}
         if self._over:
@@ -197,65 +168,65 @@ class Play:
         await self.front.close()
         self.broker.close()
 
-    async def _take(self, event: Event) -> None:
+    async def _take(self, event: ops.Event) -> None:
         broker = self.broker
         match event:
-            case Others(number, place):
+            case ops.Others(number, place):
                 broker.place_others(number, place == "lead")
-            case Member():
+            case ops.Member():
                 broker.add_other(event)
-            case Assign(partitions, more):
+            case ops.Assign(partitions, more):
                 broker.given = {TOPIC: partitions, SECOND: more}
-            case Grow(partitions):
+            case ops.Grow(partitions):
                 broker.grow(partitions)
-            case Rebalance():
+            case ops.Rebalance():
                 broker.rebalance()
                 await self._settle()
-            case Move():
+            case ops.Move():
                 broker.move()
                 await self._settle()
-            case Answer(kind, error):
+            case ops.Answer(kind, error):
                 if self._may_be_sent(kind):
                     broker.fail_next(kind, error)
                     await self._settle(kind)
-            case Late() | Pieces() | Reset() | Silent() | Together() | Tags():
+            case ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
                 if self._may_be_sent(event.kind):
                     broker.disturb(event.kind, disturbance(event))
                     await self._settle(event.kind, held_ms(event))
-            case Pass(ms):
+            case ops.Pass(ms):
                 await self._wait(ms / 1000)
-            case Fence():
+            case ops.Fence():
                 self.shut_out = broker.instance is not None
                 broker.fence()
                 await self._wait(FENCED_S)
-            case Refuse(kind, refusal):
+            case ops.Refuse(kind, refusal):
                 if self._may_be_sent(kind):
                     broker.refuse(kind, refusal)
                     await self._be_refused(kind)
-            case Restart():
+            case ops.Restart():
                 await self._restart()
-            case Stop():
+            case ops.Stop():
                 await self._stop()
             case _:
                 self._set(event)
 
-    def _set(self, event: Setting) -> None:
+    def _set(self, event: ops.Setting) -> None:
         """What is different when the program starts next."""
         match event:
-            case Static():
+            case ops.Static():
                 self.settings = replace(self.settings, instance=INSTANCE)
-            case Assignors(names):
+            case ops.Assignors(names):
                 self.settings = replace(self.settings, assignors=",".join(names))
-            case GroupProtocol(name):
+            case ops.GroupProtocol(name):
                 self.settings = replace(self.settings, protocol=name)
-            case Subscribe(number):
+            case ops.Subscribe(number):
                 self.settings = replace(self.settings, topics=(TOPIC, SECOND)[:number])
-            case Older(release):
+            case ops.Older(release):
                 self.release = release
             case _:
                 assert_never(event)
 
-    def _may_be_sent(self, kind: Kind) -> bool:
+    def _may_be_sent(self, kind: ops.Kind) -> bool:
         return kind not in (CLASSIC_ONLY if self.broker.is_modern else CONSUMER_ONLY)
 
     async def _restart(self) -> None:
@@ -343,7 +314,7 @@ class Play:
         how = f"ended with code {ended.result()}" if ended.done() else f"ran for {CONNECT_S:.0f} s"
         return describe(self.recorder.events, how, self.program.output)
 
-    async def _settle(self, kind: Kind | None = None, held_ms: int = 0) -> None:
+    async def _settle(self, kind: ops.Kind | None = None, held_ms: int = 0) -> None:
         """Waits until the client is a stable member, and the answer that the script changes was sent.
 
         ``held_ms``: how long the script holds that answer back."""
@@ -386,7 +357,7 @@ class Play:
         shown_s = (longest_absence_ms(self.recorder.events, begun_ms, now_ms, session_ms, 0) or 0) / 1000
         return max(shown_s + AFTER_S, longest_s) if shown_s <= MOST_WATCHED_S else longest_s
 
-    async def _be_refused(self, kind: Kind) -> None:
+    async def _be_refused(self, kind: ops.Kind) -> None:
         """Waits for the first request that is refused, and looks on for a while."""
         begun, longest_s = self.front.now(), self._longest_s if kind in CERTAIN else UNSENT_S
         self.shut_out = True

@@ -29,18 +29,8 @@ from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
 from kipcheck.conformance.protocols.client.trace import is_in_time
 from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets import protocol
 from kipcheck.conformance.targets.command import PATIENCE
-from kipcheck.conformance.targets.protocol import (
-    Broken,
-    Claims,
-    NotPlayed,
-    Plan,
-    Session,
-    Target,
-    TargetInfo,
-    Unavailable,
-    observed,
-)
 from kipcheck.conformance.targets.session import LONGEST_NAME, Limits
 from kipcheck.conformance.targets.toolchains import environments
 
@@ -57,12 +47,12 @@ FEATURE: Final = "feature"
 """The limit of a client that does not join, and joins where a script needs less."""
 Way: TypeAlias = tuple[str, tuple[str, ...]]
 """The id of a law, and the shape of a breach."""
-CLAIMS: Final = Claims(machines=(CLIENT,))
+CLAIMS: Final = protocol.Claims(machines=(CLIENT,))
 _PLAYED: Final[dict[Launcher, Played]] = {}
 """What was found out about the programs of a launcher, which is asked for several times in a run."""
 
 
-def target(name: str, rest: str, limits: Limits | None) -> Target:
+def target(name: str, rest: str, limits: Limits | None) -> protocol.Target:
     """Errors: LookupError for a bad command line or an unknown client; ``Unavailable``."""
     stated = PATIENCE.search(rest)
     rest = PATIENCE.sub("", rest)
@@ -118,12 +108,12 @@ class LiveClient:
         limits = {_braced(each): f"the command lacks {_braced(each)}" for each in OPTIONAL if each not in taken}
         limits[FEATURE] = "the client may lack what a script needs, such as the versions of an older broker"
         claims = replace(CLAIMS, limits=limits)
-        self.info = TargetInfo(name, version, "", "", claims.roles, claims, command)
+        self.info = protocol.TargetInfo(name, version, "", "", claims.roles, claims, command)
 
     @contextmanager
-    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+    def open(self, edition: str, role: Role, /) -> Iterator[protocol.Session]:
         if role is not Role.CLIENT:
-            raise NotPlayed(self.info, role)
+            raise protocol.NotPlayed(self.info, role)
         chosen = self.played(edition)
         info, exact = replace(self.info, played=chosen.release, unserved=chosen.unserved), served(chosen.edition)
         yield LiveSession(info, self.launcher, self.taken, exact, chosen.broken, self.patience_s)
@@ -146,7 +136,7 @@ class LiveSession:
 
     def __init__(
         self,
-        info: TargetInfo,
+        info: protocol.TargetInfo,
         launcher: Launcher,
         taken: frozenset[str],
         edition: Edition,
@@ -173,7 +163,7 @@ class LiveSession:
         with self._running() as runner:
             return runner.run(self._run(cases))
 
-    def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:
+    def run_plans(self, plans: Sequence[protocol.Plan[T]], /) -> list[T]:
         """Errors: as ``run``."""
         with self._running() as runner:
             return runner.run(self._run_plans(plans))
@@ -189,8 +179,8 @@ class LiveSession:
             self._room, self._starts = asyncio.Semaphore(TOGETHER), asyncio.Semaphore(STARTS)
             yield runner
 
-    async def _run_plans(self, plans: Sequence[Plan[T]]) -> list[T]:
-        async def one(plan: Plan[T]) -> T:
+    async def _run_plans(self, plans: Sequence[protocol.Plan[T]]) -> list[T]:
+        async def one(plan: protocol.Plan[T]) -> T:
             try:
                 cases = next(plan)
                 while True:
@@ -215,7 +205,7 @@ class LiveSession:
             for at in sorted(range(len(cases)), key=lambda at: plays[at][0]):  # the shortest one confirms a way
                 found[at] = await self._played_again(cases[at], found[at], len(cases) == 1)
             return [self._with_confirmed(case, each) for case, each in zip(cases, found, strict=True)]
-        except Broken as why:
+        except protocol.Broken as why:
             self.breaches.append(str(why))
             raise
         finally:
@@ -229,7 +219,7 @@ class LiveSession:
         lacking = [_braced(each) for each in needed if each not in self._taken]
         if lacking:
             return (Unsupported(f"the command lacks {', '.join(lacking)}", lacking[0]),) * len(case.steps)
-        found = tuple(observed(each) for each in await self._play(case))
+        found = tuple(protocol.observed(each) for each in await self._play(case))
         # A value that this client does not have, as librdkafka has no assignor "sticky", or no versions so old.
         limit = _braced(needed[0]) if needed else FEATURE
         return tuple(replace(each, limit=limit) if isinstance(each, Unsupported) else each for each in found)
@@ -238,7 +228,7 @@ class LiveSession:
         CASE.set(case.id)
         settings = (each for each in case.steps if isinstance(OPERATIONS.event_of(each), SETTINGS))
         if self._broken and next(settings, None) is None:
-            raise Broken(self._broken)
+            raise protocol.Broken(self._broken)
         return await play(self._edition, self._launcher, case.steps, starts=self._starts, patience_s=self._patience_s)
 
     async def _played_again(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
@@ -290,7 +280,7 @@ class LiveSession:
         *_, (step, last) = history.actions()
         confirmed = [EVENTS.to_json(Confirmed(last["ms"], law, shape)) for law, shape in sorted(ways)]
         answer = dict(found[step].payload)  # type: ignore[union-attr]  # it has actions
-        more = observed({"status": "accepted", **answer, "actions": [*answer["actions"], *confirmed]})
+        more = protocol.observed({"status": "accepted", **answer, "actions": [*answer["actions"], *confirmed]})
         return (*found[:step], more, *found[step + 1 :])
 
 
@@ -329,5 +319,5 @@ def served(name: str) -> Edition:
     if "@" not in name and name == "apache":
         return edition_of(f"apache@{NEWEST}")
     if not name.startswith("apache"):
-        raise Unavailable(f"edition {name}: live clients are tested in editions of Apache Kafka")
+        raise protocol.Unavailable(f"edition {name}: live clients are tested in editions of Apache Kafka")
     return found

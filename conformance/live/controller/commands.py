@@ -25,26 +25,7 @@ from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.live.server.features import Picture
 from kipcheck.conformance.protocols.features.model.kraft import NONE
 from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST, METADATA
-from kipcheck.conformance.protocols.features.ops.commands import (
-    OPERATIONS,
-    Action,
-    ChangeLine,
-    ClusterLevels,
-    CommandAll,
-    CommandChange,
-    CommandDepends,
-    CommandDescribe,
-    CommandDisable,
-    CommandLevels,
-    CommandLines,
-    CommandMap,
-    CommandMapping,
-    CommandNeeds,
-    CommandRow,
-    CommandRows,
-    Dependency,
-    Event,
-)
+from kipcheck.conformance.protocols.features.ops import commands
 from kipcheck.conformance.protocols.features.ops.kraft import UNSAFE_DOWNGRADE, UPGRADE, Declared, Level, TypedUpdate
 from kipcheck.conformance.targets.protocol import Broken, observed
 from kipcheck.conformance.targets.toolchains import kafka_broker
@@ -72,55 +53,55 @@ def level_name(level: int) -> str:
     return names[level - 1] if 0 < level <= len(names) else NO_NAME
 
 
-def options_of(event: Event, kraft: bool) -> tuple[str, ...]:
+def options_of(event: commands.Event, kraft: bool) -> tuple[str, ...]:
     """The options of a command. ``kraft``: whether the tool is from 3.3.0 or later, where commands have no dashes."""
     match event:
-        case CommandDescribe():
+        case commands.CommandDescribe():
             return ("describe",) if kraft else ("--describe",)
-        case CommandAll(command, dry_run):
+        case commands.CommandAll(command, dry_run):
             return (command if kraft else f"--{command}", *(("--dry-run",) if dry_run else ()))
-        case CommandChange():
+        case commands.CommandChange():
             named = [word for each in event.features for word in ("--feature", f"{each.feature}={each.level}")]
             metadata = [] if event.metadata is None else ["--metadata", level_name(event.metadata)]
             release = [] if event.release is None else ["--release-version", level_name(event.release)]
             return (event.command, *named, *metadata, *release, *_flags(event))
-        case CommandDisable():
+        case commands.CommandDisable():
             return ("disable", *(word for each in event.features for word in ("--feature", each)), *_flags(event))
-        case CommandMap(asked):
+        case commands.CommandMap(asked):
             return ("version-mapping", *(() if asked is None else ("--release-version", level_name(asked))))
-        case CommandDepends(features):
+        case commands.CommandDepends(features):
             named = [word for each in features for word in ("--feature", f"{each.feature}={each.level}")]
             return ("feature-dependencies", *named)
-        case CommandLevels():
+        case commands.CommandLevels():
             raise ValueError("the levels are read without the tool")
         case _:
             assert_never(event)
 
 
-def _flags(event: CommandChange | CommandDisable) -> tuple[str, ...]:
+def _flags(event: commands.CommandChange | commands.CommandDisable) -> tuple[str, ...]:
     return (*(("--unsafe",) if event.unsafe else ()), *(("--dry-run",) if event.dry_run else ()))
 
 
 # What the tool prints
 
 
-def printed(event: Event, output: str, errors: str, code: int) -> Observation:
+def printed(event: commands.Event, output: str, errors: str, code: int) -> Observation:
     """What a command printed on its two outputs, and its exit code. Without a line of its own, it was refused."""
     lines = [each.rstrip() for each in output.splitlines() if each.strip() and DEPRECATED not in each]
-    found: Action
+    found: commands.Action
     match event:
-        case CommandDescribe():
+        case commands.CommandDescribe():
             found = _rows(lines, code)
-        case CommandChange() | CommandDisable() | CommandAll():
+        case commands.CommandChange() | commands.CommandDisable() | commands.CommandAll():
             found = _changes(lines, errors, code)
-        case CommandMap():
+        case commands.CommandMap():
             read = [LEVEL.fullmatch(each) for each in lines]
             levels = sorted((each[1], int(each[2])) for each in read if each is not None)
             unread = [line for line, each in zip(lines, read, strict=True) if each is None]
-            found = CommandMapping(tuple(Level(*each) for each in levels), tuple(unread), code)
-        case CommandDepends():
+            found = commands.CommandMapping(tuple(Level(*each) for each in levels), tuple(unread), code)
+        case commands.CommandDepends():
             found = _needs(lines, code)
-        case CommandLevels():
+        case commands.CommandLevels():
             raise ValueError("the levels are read without the tool")
         case _:
             assert_never(event)
@@ -130,47 +111,47 @@ def printed(event: Event, output: str, errors: str, code: int) -> Observation:
     return replied(found)
 
 
-def _rows(lines: Sequence[str], code: int) -> CommandRows:
+def _rows(lines: Sequence[str], code: int) -> commands.CommandRows:
     rows, unread = [], []
     for line in lines:
         if (found := ROW.fullmatch(line.strip())) is None:
             unread.append(line)
             continue
         low, high, level = (level_of(found[place]) for place in (2, 3, 4))
-        rows.append(CommandRow(found[1], low, high, level, int(found[5])))
-    return CommandRows(tuple(rows), tuple(unread), code)
+        rows.append(commands.CommandRow(found[1], low, high, level, int(found[5])))
+    return commands.CommandRows(tuple(rows), tuple(unread), code)
 
 
-def _changes(lines: Sequence[str], errors: str, code: int) -> CommandLines:
+def _changes(lines: Sequence[str], errors: str, code: int) -> commands.CommandLines:
     rows, unread, failed = [], [], None
     for line in (*lines, *(each.strip() for each in errors.splitlines() if SUMMARY.fullmatch(each.strip()))):
         if (found := DONE.fullmatch(line)) is not None:
-            rows.append(ChangeLine(WORDS[found[3]], found[1], int(found[4] or 0), True, found[2] == "can be"))
+            rows.append(commands.ChangeLine(WORDS[found[3]], found[1], int(found[4] or 0), True, found[2] == "can be"))
         elif (found := NOT_DONE.fullmatch(line)) is not None:
-            rows.append(ChangeLine(found[2], found[3], int(found[4] or 0), False, found[1] == "Can"))
+            rows.append(commands.ChangeLine(found[2], found[3], int(found[4] or 0), False, found[1] == "Can"))
         elif (found := SUMMARY.fullmatch(line)) is not None:
             failed = int(found[1])
         else:
             unread.append(line)
-    return CommandLines(tuple(sorted(rows, key=lambda row: row.feature)), failed, tuple(unread), code)
+    return commands.CommandLines(tuple(sorted(rows, key=lambda row: row.feature)), failed, tuple(unread), code)
 
 
-def _needs(lines: Sequence[str], code: int) -> CommandNeeds:
-    rows: list[Dependency] = []
+def _needs(lines: Sequence[str], code: int) -> commands.CommandNeeds:
+    rows: list[commands.Dependency] = []
     unread = []
     for line in lines:
         if (found := NEEDS.fullmatch(line)) is not None:
-            rows.append(Dependency(found[1], int(found[2]), ()))
+            rows.append(commands.Dependency(found[1], int(found[2]), ()))
         elif (found := LEVEL.fullmatch(line)) is not None and rows:
             last = rows.pop()
-            rows.append(Dependency(last.feature, last.level, (*last.needs, Level(found[1], int(found[2])))))
+            rows.append(commands.Dependency(last.feature, last.level, (*last.needs, Level(found[1], int(found[2])))))
         else:
             unread.append(line)
-    return CommandNeeds(tuple(sorted(rows, key=lambda row: row.feature)), tuple(unread), code)
+    return commands.CommandNeeds(tuple(sorted(rows, key=lambda row: row.feature)), tuple(unread), code)
 
 
-def replied(answer: Action) -> Observation:
-    return observed(OPERATIONS.answer_of([answer]))
+def replied(answer: commands.Action) -> Observation:
+    return observed(commands.OPERATIONS.answer_of([answer]))
 
 
 # On a cluster
@@ -199,10 +180,10 @@ class CommandsSession:
             broker = await self._new()
         except (Closed, Garbled, Broken) as why:
             return (Lost(f"no cluster: {why}"),) * len(steps)
-        return tuple([await self._step(OPERATIONS.event_of(each), broker) for each in steps])
+        return tuple([await self._step(commands.OPERATIONS.event_of(each), broker) for each in steps])
 
-    async def _step(self, event: Event, broker: Connections) -> Observation:
-        if isinstance(event, CommandLevels):
+    async def _step(self, event: commands.Event, broker: Connections) -> Observation:
+        if isinstance(event, commands.CommandLevels):
             try:
                 return replied(shown(await requests.settled(broker, self._versions)))
             except (Closed, Garbled) as why:
@@ -255,10 +236,10 @@ class CommandsSession:
         self._stack.close()
 
 
-def shown(picture: Picture) -> ClusterLevels:
+def shown(picture: Picture) -> commands.ClusterLevels:
     levels = {name: high for name, (_, high) in picture.finalized.items() if high}
     supported = tuple(Declared(name, *span) for name, span in sorted(picture.supported.items()))
-    return ClusterLevels(picture.epoch, tuple(Level(*each) for each in sorted(levels.items())), supported)
+    return commands.ClusterLevels(picture.epoch, tuple(Level(*each) for each in sorted(levels.items())), supported)
 
 
 @contextmanager

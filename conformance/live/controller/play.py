@@ -12,19 +12,8 @@ from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.controller import requests
 from kipcheck.conformance.live.server.features import Picture
 from kipcheck.conformance.protocols.features.model.kraft import NONE
+from kipcheck.conformance.protocols.features.ops import kraft
 from kipcheck.conformance.protocols.features.ops.cluster import Outcome
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    OPERATIONS,
-    DeclareNode,
-    FailOver,
-    Format,
-    KraftUpdate,
-    Leads,
-    Level,
-    Levels,
-    ReadLevels,
-    Results,
-)
 from kipcheck.conformance.targets.protocol import observed
 from kipcheck.conformance.targets.toolchains.kafka_nodes import NotFormatted
 from kipcheck.conformance.wire.errors import Refused as Inexpressible
@@ -62,12 +51,12 @@ class Formats(Protocol):
     """Makes new clusters, one after the other."""
 
     @abstractmethod
-    async def formatted(self, event: Format) -> Cluster:
+    async def formatted(self, event: kraft.Format) -> Cluster:
         """Errors: ``Unplayable``, ``NotFormatted``, ``Broken``, ``Closed``, ``Garbled``."""
         ...
 
     @abstractmethod
-    async def started(self, event: DeclareNode) -> bool:
+    async def started(self, event: kraft.DeclareNode) -> bool:
         """Starts a controller of the quorum whose release supports exactly these levels. False: there is none.
 
         Errors: ``Unplayable``, ``Broken``, ``Closed``, ``Garbled``.
@@ -130,24 +119,24 @@ class Conversation:
         return tuple(found)
 
     async def _step(self, step: Step) -> Observation:
-        event = OPERATIONS.event_of(step)
-        if isinstance(event, Format):
+        event = kraft.OPERATIONS.event_of(step)
+        if isinstance(event, kraft.Format):
             return await self._format(event)
         if self.cluster is None:
             raise Unplayable(QUORUM, "there is no cluster, as it was not formatted")
         match event:
-            case DeclareNode():
+            case kraft.DeclareNode():
                 return await self._node(event, self.cluster)
-            case KraftUpdate():
+            case kraft.KraftUpdate():
                 return await self._update(event, self.cluster)
-            case FailOver():
+            case kraft.FailOver():
                 return await self._fail_over()
-            case ReadLevels():
+            case kraft.ReadLevels():
                 return _replied(levels_of(await requests.settled(self.cluster.broker, self.cluster.versions)))
             case _:
                 assert_never(event)
 
-    async def _format(self, event: Format) -> Observation:
+    async def _format(self, event: kraft.Format) -> Observation:
         if self.formats is None:
             raise Unplayable(NODES, "the broker runs already, and is not formatted")
         try:
@@ -158,7 +147,7 @@ class Conversation:
         self.registered, self.tainted = set(), True
         return Replied(())
 
-    async def _update(self, event: KraftUpdate, cluster: Cluster) -> Observation:
+    async def _update(self, event: kraft.KraftUpdate, cluster: Cluster) -> Observation:
         low, high = cluster.versions.get(requests.UPDATE_FEATURES, (0, -1))
         if not low <= event.version <= high:
             raise Unplayable(VERSIONS, f"the broker announces versions {low} to {high} of UpdateFeatures")
@@ -170,9 +159,9 @@ class Conversation:
         if found.error != NONE:
             return Refused(found.error, found.why)
         rows = sorted(found.results, key=lambda each: each.feature)
-        return _replied(Results(tuple(Outcome(each.feature, each.error) for each in rows)))
+        return _replied(kraft.Results(tuple(Outcome(each.feature, each.error) for each in rows)))
 
-    async def _node(self, event: DeclareNode, cluster: Cluster) -> Observation:
+    async def _node(self, event: kraft.DeclareNode, cluster: Cluster) -> Observation:
         if cluster.controller is None:
             raise Unplayable(NODES)
         if event.kind == "controller":
@@ -193,7 +182,7 @@ class Conversation:
         self.registered.add(event.node)
         return Replied(())
 
-    async def _controller(self, event: DeclareNode, cluster: Cluster, controller: Connections) -> Observation:
+    async def _controller(self, event: kraft.DeclareNode, cluster: Cluster, controller: Connections) -> Observation:
         if self.formats is not None and await self.formats.started(event):
             self.tainted = True
             return Replied(())
@@ -211,13 +200,13 @@ class Conversation:
         if self.formats is None:
             raise Unplayable(CHANGES, "kipcheck did not start the cluster, and stops no controller of it")
         self.cluster, leader = await self.formats.failed_over()
-        return _replied(Leads(leader))
+        return _replied(kraft.Leads(leader))
 
 
-def levels_of(picture: Picture) -> Levels:
+def levels_of(picture: Picture) -> kraft.Levels:
     found = {name: high for name, (_, high) in picture.finalized.items() if high}
-    return Levels(picture.epoch, tuple(Level(*each) for each in sorted(found.items())))
+    return kraft.Levels(picture.epoch, tuple(kraft.Level(*each) for each in sorted(found.items())))
 
 
-def _replied(answer: Results | Levels | Leads) -> Observation:
-    return observed(OPERATIONS.answer_of([answer]))
+def _replied(answer: kraft.Results | kraft.Levels | kraft.Leads) -> Observation:
+    return observed(kraft.OPERATIONS.answer_of([answer]))

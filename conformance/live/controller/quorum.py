@@ -20,29 +20,8 @@ from kipcheck.conformance.live.controller.forms import Form, form_of
 from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.protocols.features.model.kraft import NONE
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
+from kipcheck.conformance.protocols.features.ops import quorum
 from kipcheck.conformance.protocols.features.ops.kraft import UNSAFE_DOWNGRADE, UPGRADE, Declared, Level, TypedUpdate
-from kipcheck.conformance.protocols.features.ops.quorum import (
-    APPLIED,
-    LOST,
-    NODES,
-    OPERATIONS,
-    PENDING,
-    Action,
-    Event,
-    NodeView,
-    QuorumAwait,
-    QuorumFormat,
-    QuorumHit,
-    QuorumKill,
-    QuorumPause,
-    QuorumRead,
-    QuorumResume,
-    QuorumSend,
-    QuorumSent,
-    QuorumSnapshot,
-    QuorumStart,
-    QuorumViews,
-)
 from kipcheck.conformance.targets.protocol import Broken, observed
 from kipcheck.conformance.targets.toolchains import kafka_broker, kafka_nodes
 from kipcheck.conformance.wire.errors import Refused as Inexpressible
@@ -85,21 +64,21 @@ class Quorum:
 
     @property
     def active(self) -> list[int]:
-        return [each for each in NODES if each not in self._paused | self._killed]
+        return [each for each in quorum.NODES if each not in self._paused | self._killed]
 
     async def played(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
         """After a step without an answer, none is sent."""
         found: list[Observation] = []
-        if not isinstance(OPERATIONS.event_of(steps[0]), QuorumFormat):
-            await self.format(QuorumFormat(self.rules.newest))
+        if not isinstance(quorum.OPERATIONS.event_of(steps[0]), quorum.QuorumFormat):
+            await self.format(quorum.QuorumFormat(self.rules.newest))
         for step in steps:
             if found and isinstance(found[-1], Died | Lost | Unsupported):
                 found.append(Lost("an earlier step had no answer"))
                 continue
-            found.append(await self._observed(OPERATIONS.event_of(step)))
+            found.append(await self._observed(quorum.OPERATIONS.event_of(step)))
         return tuple(found)
 
-    async def _observed(self, event: Event) -> Observation:
+    async def _observed(self, event: quorum.Event) -> Observation:
         try:
             return await self._step(event)
         except (Closed, Garbled, Broken) as why:
@@ -107,29 +86,29 @@ class Quorum:
         except Inexpressible as why:
             return Unsupported(f"the version cannot express the request: {why}", "versions")
 
-    async def _step(self, event: Event) -> Observation:
+    async def _step(self, event: quorum.Event) -> Observation:
         match event:
-            case QuorumFormat():
+            case quorum.QuorumFormat():
                 await self.format(event)
-            case QuorumPause(which):
+            case quorum.QuorumPause(which):
                 return await self._hit(which, kill=False)
-            case QuorumKill(which):
+            case quorum.QuorumKill(which):
                 return await self._hit(which, kill=True)
-            case QuorumResume():
+            case quorum.QuorumResume():
                 for each in sorted(self._paused):
                     self.nodes.resume(each)
                 self._paused.clear()
-            case QuorumStart():
+            case quorum.QuorumStart():
                 await self._start()
-            case QuorumSend(updates):
+            case quorum.QuorumSend(updates):
                 return await self._send(updates)
-            case QuorumAwait():
+            case quorum.QuorumAwait():
                 return await self._awaited(
                     ANSWERS_S if len(self.active) >= MAJORITY else 2 * requests.TIMEOUT_MS / 1000
                 )
-            case QuorumRead():
+            case quorum.QuorumRead():
                 return replied(await self._views())
-            case QuorumSnapshot():
+            case quorum.QuorumSnapshot():
                 await self._snapshots()
             case _:
                 assert_never(event)
@@ -137,7 +116,7 @@ class Quorum:
 
     # Nodes
 
-    async def format(self, event: QuorumFormat) -> None:
+    async def format(self, event: quorum.QuorumFormat) -> None:
         """A new cluster, or the one of the last conversation with these levels. Errors: ``Broken``."""
         if await self._restored(event):
             return
@@ -147,12 +126,12 @@ class Quorum:
         await self._blocking(self._form, form)
         self.started_clusters += 1
 
-    async def _restored(self, event: QuorumFormat) -> bool:
+    async def _restored(self, event: quorum.QuorumFormat) -> bool:
         """Takes back what the last conversation changed. False: there was none, or something stays."""
         if self._nodes is None or self._beside is not None or event.beside is not None:
             return False
         try:
-            await self._step(QuorumResume())
+            await self._step(quorum.QuorumResume())
             await self._start()
             if self._pending is not None:
                 await self._awaited(ANSWERS_S)
@@ -173,25 +152,25 @@ class Quorum:
         return {each.feature: each.level for each in views.nodes[0].levels or ()}
 
     def _form(self, form: Form) -> None:
-        roles = dict.fromkeys(NODES, kafka_nodes.BOTH)
+        roles = dict.fromkeys(quorum.NODES, kafka_nodes.BOTH)
         if self._beside is not None:
-            roles[NODES[-1]] = kafka_nodes.CONTROLLER
+            roles[quorum.NODES[-1]] = kafka_nodes.CONTROLLER
         made = kafka_nodes.cluster(form.level, roles, form.options, form.dynamic, SETTINGS)
         self._nodes = self._stack.enter_context(made)
-        for number in NODES[:-1]:
+        for number in quorum.NODES[:-1]:
             self._nodes.start(number, self.rules.release, REGISTERS_MS)
-        for number in NODES[:-1]:
+        for number in quorum.NODES[:-1]:
             self._nodes.wait(number)
-        last = NODES[-1]  # one of another release follows
+        last = quorum.NODES[-1]  # one of another release follows
         self._nodes.start(last, self._release(last), REGISTERS_MS, plain=self._beside is not None)
         self._nodes.wait(last)
 
     def _release(self, number: int) -> str:
-        return self._beside if self._beside and number == NODES[-1] else self.rules.release
+        return self._beside if self._beside and number == quorum.NODES[-1] else self.rules.release
 
     async def _hit(self, which: str, kill: bool) -> Observation:
         leader = await self._known_leader()
-        alive = [each for each in NODES if each not in self._killed]
+        alive = [each for each in quorum.NODES if each not in self._killed]
         followers = [each for each in alive if each != leader]
         chosen = {"leader": [leader] if leader in alive else [], "follower": followers[-1:], "followers": followers}
         hit = tuple(chosen.get(which, alive))
@@ -204,7 +183,7 @@ class Quorum:
             elif number not in self._paused:
                 self.nodes.pause(number)
                 self._paused.add(number)
-        return replied(QuorumHit(hit))
+        return replied(quorum.QuorumHit(hit))
 
     async def _start(self) -> None:
         def start() -> None:
@@ -231,7 +210,7 @@ class Quorum:
 
     def _connected(self, number: int, controller: bool = False) -> Connections:
         """To a broker, or to the listener of controllers."""
-        key = number + len(NODES) * controller
+        key = number + len(quorum.NODES) * controller
         if key not in self._open:
             node = self.nodes.nodes[number]
             port = node.controller if controller else node.port
@@ -244,7 +223,7 @@ class Quorum:
             await found.close()
 
     def _brokers(self) -> list[int]:
-        return [each for each in self.active if self._beside is None or each != NODES[-1]]
+        return [each for each in self.active if self._beside is None or each != quorum.NODES[-1]]
 
     async def _quorum(self) -> requests.Quorum | None:
         """What a broker reports of the quorum; None: none reports a leader."""
@@ -297,7 +276,7 @@ class Quorum:
         alone = len(self.active) < MAJORITY
         leader = await self._known_leader()
         if leader not in self.active:
-            return replied(QuorumSent(LOST, accepted=False))
+            return replied(quorum.QuorumSent(quorum.LOST, accepted=False))
         if self._pending is not None:
             self._pending.cancel()
         written = len(self.nodes.log_of(leader))
@@ -310,32 +289,32 @@ class Quorum:
         while asyncio.get_running_loop().time() < until and not self._pending.done():
             new = self.nodes.log_of(leader)[written:]
             if all(each in new for each in names):
-                return replied(QuorumSent(PENDING, accepted=True))
+                return replied(quorum.QuorumSent(quorum.PENDING, accepted=True))
             await asyncio.sleep(POLLS_S / 5)
         return await self._awaited(0)
 
     async def _awaited(self, within_s: float) -> Observation:
         """The answer to the pending request, if it comes in time."""
         if self._pending is None:
-            return replied(QuorumSent(PENDING, accepted=False))
+            return replied(quorum.QuorumSent(quorum.PENDING, accepted=False))
         await asyncio.wait([self._pending], timeout=within_s)
         if not self._pending.done():
-            return replied(QuorumSent(PENDING, accepted=False))
+            return replied(quorum.QuorumSent(quorum.PENDING, accepted=False))
         done, self._pending = self._pending, None
         try:
             found = done.result()
         except (Closed, Garbled):
-            return replied(QuorumSent(LOST, accepted=False))
+            return replied(quorum.QuorumSent(quorum.LOST, accepted=False))
         errors = [found.error, *(each.error for each in found.results)]
         wrong = next((each for each in errors if each != NONE), None)
-        return replied(QuorumSent(APPLIED, accepted=True)) if wrong is None else Refused(wrong, found.why)
+        return replied(quorum.QuorumSent(quorum.APPLIED, accepted=True)) if wrong is None else Refused(wrong, found.why)
 
     # Views
 
-    async def _views(self) -> QuorumViews:
+    async def _views(self) -> quorum.QuorumViews:
         if len(self.active) < MAJORITY:
             await asyncio.sleep(1)  # what is not committed would be shown by now
-            return QuorumViews(-1, False, tuple([each async for each in self._shown(0)]))
+            return quorum.QuorumViews(-1, False, tuple([each async for each in self._shown(0)]))
         end = await self._end()
         loop = asyncio.get_running_loop()
         until = loop.time() + SETTLES_S
@@ -343,12 +322,12 @@ class Quorum:
             leader = await self._leading()
             found = [each async for each in self._shown(end - 1)]
             if leader is not None and len(found) == len(self.active):
-                return QuorumViews(leader, True, tuple(found))
+                return quorum.QuorumViews(leader, True, tuple(found))
             if loop.time() > until:
-                return QuorumViews(-1 if leader is None else leader, bool(found), tuple(found))
+                return quorum.QuorumViews(-1 if leader is None else leader, bool(found), tuple(found))
             await asyncio.sleep(POLLS_S)
 
-    async def _shown(self, epoch: int) -> AsyncIterator[NodeView]:
+    async def _shown(self, epoch: int) -> AsyncIterator[quorum.NodeView]:
         """The nodes that answer, and have read up to an epoch."""
         for number in self.active:
             controller = number not in self._brokers()
@@ -361,10 +340,10 @@ class Quorum:
                 continue
             supported = tuple(Declared(name, *span) for name, span in sorted(picture.supported.items()))
             if controller:
-                yield NodeView(number, -1, None, supported)
+                yield quorum.NodeView(number, -1, None, supported)
             elif picture.epoch >= epoch:
                 levels = sorted((name, high) for name, (_, high) in picture.finalized.items() if high)
-                yield NodeView(number, picture.epoch, tuple(Level(*each) for each in levels), supported)
+                yield quorum.NodeView(number, picture.epoch, tuple(Level(*each) for each in levels), supported)
 
     async def _until(self, ask: Callable[[], Awaitable[T | None]], why: str) -> T:
         """The first answer that is not None. Errors: ``Broken`` if none comes in time."""
@@ -394,5 +373,5 @@ class Quorum:
         self._killed.clear()
 
 
-def replied(answer: Action) -> Observation:
-    return observed(OPERATIONS.answer_of([answer]))
+def replied(answer: quorum.Action) -> Observation:
+    return observed(quorum.OPERATIONS.answer_of([answer]))

@@ -27,19 +27,9 @@ from kipcheck.conformance.live.server.feature_broker import FeatureBroker
 from kipcheck.conformance.live.server.features import Controller, Picture
 from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.features.model.kraft import NONE
-from kipcheck.conformance.protocols.features.ops import commands
+from kipcheck.conformance.protocols.features.ops import commands, tool
 from kipcheck.conformance.protocols.features.ops.cluster import Requested
 from kipcheck.conformance.protocols.features.ops.kraft import UPGRADE
-from kipcheck.conformance.protocols.features.ops.tool import (
-    OPERATIONS,
-    Described,
-    Event,
-    Line,
-    Ran,
-    Row,
-    ToolDescribe,
-    ToolUpdate,
-)
 from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable, observed
 from kipcheck.conformance.targets.testee import Limits
 from kipcheck.conformance.targets.toolchains import kafka_broker, maven
@@ -47,7 +37,7 @@ from kipcheck.conformance.targets.transport import process_tree
 
 COMMAND: Final = "command"
 LIMITS: Final = {COMMAND: "the released tool has no such command"}
-CLAIMS: Final = Claims(machines=(OPERATIONS.machine, commands.OPERATIONS.machine), limits=LIMITS)
+CLAIMS: Final = Claims(machines=(tool.OPERATIONS.machine, commands.OPERATIONS.machine), limits=LIMITS)
 HAS_TOOL: Final = Release.parse(since("feature-znode"))
 IN_TOOLS: Final = Release.parse(since("tools-jar"))
 """The release from which on the tool is in the jar kafka-tools."""
@@ -97,11 +87,11 @@ def command_of(release: str) -> tuple[str, ...]:
     return ("java", "-XX:TieredStopAtLevel=1", QUIET, "-cp", os.pathsep.join(jars), main)
 
 
-def options_of(event: Event) -> tuple[str, ...] | None:
+def options_of(event: tool.Event) -> tuple[str, ...] | None:
     """The command line of an operation; None: the tool has no such command."""
-    if isinstance(event, ToolDescribe):
+    if isinstance(event, tool.ToolDescribe):
         return ("describe",)
-    if not isinstance(event, ToolUpdate):
+    if not isinstance(event, tool.ToolUpdate):
         return None
     levels = {"upgrade": event.upgrade, "downgrade": event.downgrade}
     given = {verb: [f"{each.feature}={each.level}" for each in listed] for verb, listed in levels.items()}
@@ -158,11 +148,11 @@ class ToolSession:
         front = Front(broker, edition)
         _, port = await front.listen(kafka_broker.HOST, 0)
         try:
-            return tuple([await self._step(OPERATIONS.event_of(each), recorded, port) for each in steps])
+            return tuple([await self._step(tool.OPERATIONS.event_of(each), recorded, port) for each in steps])
         finally:
             await front.close()
 
-    async def _step(self, event: Event, broker: Recorded, port: int) -> Observation:
+    async def _step(self, event: tool.Event, broker: Recorded, port: int) -> Observation:
         options = options_of(event)
         if options is None:
             return Unsupported(LIMITS[COMMAND], COMMAND)
@@ -171,14 +161,14 @@ class ToolSession:
         loop = asyncio.get_running_loop()
         done = await loop.run_in_executor(None, partial(process_tree.run, argv, ENDS_S))
         output = done.stdout + done.stderr
-        if isinstance(event, ToolDescribe):
-            return _replied(Described(rows_of(output)))
+        if isinstance(event, tool.ToolDescribe):
+            return _replied(tool.Described(rows_of(output)))
         if broker.asked is None:
             return Refused("USAGE", " ".join(output.split())[-300:])
         return _replied(ran(before, broker.asked, broker.answered, done.returncode))
 
 
-def ran(before: Picture, asked: Mapping[str, Any], answered: Mapping[str, Any], code: int) -> Ran:
+def ran(before: Picture, asked: Mapping[str, Any], answered: Mapping[str, Any], code: int) -> tool.Ran:
     """What was asked for and answered, and the exit code."""
     errors = {each["feature"]: name_of(each["errorCode"]) for each in answered.get("results", ())}
     top = name_of(answered["errorCode"])
@@ -187,12 +177,12 @@ def ran(before: Picture, asked: Mapping[str, Any], answered: Mapping[str, Any], 
         name, level, lowers = each["feature"], each["maxVersionLevel"], each["upgradeType"] != UPGRADE
         existing = before.finalized[name][1] if name in before.finalized else None
         change = "Delete" if level == 0 else "Downgrade" if lowers else "Add" if existing is None else "Upgrade"
-        lines.append(Line(change, name, existing, level or None, top if top != NONE else errors.get(name, NONE)))
+        lines.append(tool.Line(change, name, existing, level or None, top if top != NONE else errors.get(name, NONE)))
         sent.append(Requested(name, level, lowers))
-    return Ran(tuple(lines), () if asked["validateOnly"] else tuple(sent), code)
+    return tool.Ran(tuple(lines), () if asked["validateOnly"] else tuple(sent), code)
 
 
-def rows_of(output: str) -> tuple[Row, ...]:
+def rows_of(output: str) -> tuple[tool.Row, ...]:
     """From lines with the name of a feature and, after their labels, ``COLUMNS``. Tabs or blanks separate them."""
     found = []
     for line in output.splitlines():
@@ -200,7 +190,7 @@ def rows_of(output: str) -> tuple[Row, ...]:
         if words[:1] == ["Feature:"]:
             low, high, level, epoch = (words[words.index(f"{each}:") + 1] for each in COLUMNS)
             finalized = level_of(level) or None
-            row = Row(words[1], level_of(low), level_of(high), finalized, finalized, int(epoch))
+            row = tool.Row(words[1], level_of(low), level_of(high), finalized, finalized, int(epoch))
             found.append(row)
     return tuple(found)
 
@@ -208,5 +198,5 @@ def rows_of(output: str) -> tuple[Row, ...]:
 COLUMNS: Final = ("SupportedMinVersion", "SupportedMaxVersion", "FinalizedVersionLevel", "Epoch")
 
 
-def _replied(answer: Described | Ran) -> Observation:
-    return observed(OPERATIONS.answer_of([answer]))
+def _replied(answer: tool.Described | tool.Ran) -> Observation:
+    return observed(tool.OPERATIONS.answer_of([answer]))

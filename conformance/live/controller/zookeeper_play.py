@@ -27,24 +27,8 @@ from kipcheck.conformance.live.connections.zookeeper import ZooKeeper
 from kipcheck.conformance.live.controller import requests
 from kipcheck.conformance.live.coordinator.admin import METADATA, versions_of
 from kipcheck.conformance.protocols.features.model.zookeeper import BELOW_MIGRATION, NONE, SECOND_FORM
+from kipcheck.conformance.protocols.features.ops import zookeeper as ops_zookeeper
 from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Outcome, Supported
-from kipcheck.conformance.protocols.features.ops.zookeeper import (
-    OPERATIONS,
-    Action,
-    AskZkFeatures,
-    DeclareFeatures,
-    DeleteNode,
-    ReadFeature,
-    ReadRegistration,
-    ReadZkNode,
-    StartController,
-    WriteNode,
-    ZkFeatures,
-    ZkNode,
-    ZkRegistration,
-    ZkResults,
-    ZkUpdate,
-)
 from kipcheck.conformance.targets.protocol import Broken, Claims, TargetInfo, observed
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.targets.toolchains.kafka_broker import HOST, Programs
@@ -58,7 +42,7 @@ LIMITS: Final = {
     RUNS: "the broker does not run",
     VERSIONS: "the broker does not announce the version, or does not know the inter-broker version",
 }
-CLAIMS: Final = Claims(machines=(OPERATIONS.machine,), limits=LIMITS)
+CLAIMS: Final = Claims(machines=(ops_zookeeper.OPERATIONS.machine,), limits=LIMITS)
 CONTROLLER: Final = 2
 """The number of the broker that is the controller; 0 and 1 read."""
 ANOTHER_CONTROLLER: Final = 99
@@ -173,30 +157,30 @@ class Conversation:
             return Refused(STOPS, str(why)) if why.code > 0 else Died("crashed", str(why))
         except TopLevelError as why:
             return Refused(why.error, why.why)
-        return observed(OPERATIONS.answer_of([] if answer is None else [answer]))
+        return observed(ops_zookeeper.OPERATIONS.answer_of([] if answer is None else [answer]))
 
-    async def _step(self, step: Step) -> Action | None:
-        event = OPERATIONS.event_of(step)
+    async def _step(self, step: Step) -> ops_zookeeper.Action | None:
+        event = ops_zookeeper.OPERATIONS.event_of(step)
         match event:
-            case StartController(inter_broker):
+            case ops_zookeeper.StartController(inter_broker):
                 await self._start_controller(inter_broker)
-            case ZkUpdate():
+            case ops_zookeeper.ZkUpdate():
                 return await self._update(event)
-            case DeleteNode():
+            case ops_zookeeper.DeleteNode():
                 self.zookeeper.delete(self.root + FEATURE)
                 await self._notified(self.processes.get(CONTROLLER))
-            case WriteNode():
+            case ops_zookeeper.WriteNode():
                 self.zookeeper.put(self.root + FEATURE, _json(event))
                 await self._notified(self.processes.get(CONTROLLER))
-            case ReadFeature(broker):
+            case ops_zookeeper.ReadFeature(broker):
                 await self._read(broker)
-            case AskZkFeatures(broker):
+            case ops_zookeeper.AskZkFeatures(broker):
                 return await self._features(broker)
-            case ReadZkNode():
+            case ops_zookeeper.ReadZkNode():
                 return self._node()
-            case ReadRegistration(broker):
+            case ops_zookeeper.ReadRegistration(broker):
                 return self._registration(broker)
-            case DeclareFeatures():
+            case ops_zookeeper.DeclareFeatures():
                 raise Unplayable(DECLARES)
             case _:
                 assert_never(event)
@@ -291,7 +275,7 @@ class Conversation:
 
     # Requests
 
-    async def _features(self, broker: int) -> ZkFeatures:
+    async def _features(self, broker: int) -> ops_zookeeper.ZkFeatures:
         process = self.processes.get(broker)
         if process is None:
             raise Unplayable(RUNS)
@@ -305,9 +289,9 @@ class Conversation:
         finally:
             process.signal(signal.SIGSTOP)
         finalized = tuple(Finalized(name, *span) for name, span in sorted(found.finalized.items()))
-        return ZkFeatures(found.epoch, finalized)
+        return ops_zookeeper.ZkFeatures(found.epoch, finalized)
 
-    async def _update(self, event: ZkUpdate) -> ZkResults:
+    async def _update(self, event: ops_zookeeper.ZkUpdate) -> ops_zookeeper.ZkResults:
         process = self.processes.get(CONTROLLER)
         if process is None:
             raise Unplayable(RUNS, "no controller runs")
@@ -318,14 +302,14 @@ class Conversation:
         if found.error != NONE:
             raise TopLevelError(found.error, found.why)
         rows = sorted(found.results, key=lambda each: each.feature)
-        return ZkResults(tuple(Outcome(each.feature, each.error) for each in rows))
+        return ops_zookeeper.ZkResults(tuple(Outcome(each.feature, each.error) for each in rows))
 
     # ZooKeeper
 
-    def _node(self) -> ZkNode:
+    def _node(self) -> ops_zookeeper.ZkNode:
         found = self.zookeeper.get(self.root + FEATURE)
         if found is None:
-            return ZkNode(False, 0, False, -1, ())
+            return ops_zookeeper.ZkNode(False, 0, False, -1, ())
         version = json.loads(found.data)["version"]
         try:
             value = znode(f"apache@{self.release}", "FeatureZNode", version).decode(found.data)
@@ -335,19 +319,19 @@ class Conversation:
             Finalized(name, each.get("min_version_level", each["max_version_level"]), each["max_version_level"])
             for name, each in sorted(value["features"].items())
         )
-        return ZkNode(True, version, bool(value["status"]), found.version, spans)
+        return ops_zookeeper.ZkNode(True, version, bool(value["status"]), found.version, spans)
 
-    def _registration(self, broker: int) -> ZkRegistration:
+    def _registration(self, broker: int) -> ops_zookeeper.ZkRegistration:
         found = self.zookeeper.get(f"{self.root}/brokers/ids/{broker}")
         if found is None:
-            return ZkRegistration(False, 0, ())
+            return ops_zookeeper.ZkRegistration(False, 0, ())
         version = json.loads(found.data)["version"]
         value: dict[str, Any] = znode(f"apache@{self.release}", "BrokerIdZNode", version).decode(found.data)
         spans = (Supported(name, *each.values()) for name, each in sorted(value.get("features", {}).items()))
-        return ZkRegistration(True, version, tuple(spans))
+        return ops_zookeeper.ZkRegistration(True, version, tuple(spans))
 
 
-def _json(event: WriteNode) -> bytes:
+def _json(event: ops_zookeeper.WriteNode) -> bytes:
     levels = {each.feature: {"min_version_level": each.low, "max_version_level": each.high} for each in event.features}
     return json.dumps({"version": 1, "status": int(not event.disabled), "features": levels}).encode()
 

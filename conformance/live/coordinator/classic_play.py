@@ -12,33 +12,15 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Died, Observation, Replied, Unsupported
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections
+from kipcheck.conformance.live.coordinator import settings
 from kipcheck.conformance.live.coordinator.classic_time import Schedule
 from kipcheck.conformance.live.coordinator.exchange import check_form, exchange
-from kipcheck.conformance.live.coordinator.settings import (
-    BROKER,
-    LIMITS,
-    LOST,
-    NAMELESS,
-    REQUEST_S,
-    TIME,
-    VERSIONS,
-    Setting,
-)
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.group.clients import GroupClients
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
-from kipcheck.conformance.protocols.group.model.messages import (
-    Beat,
-    Commit,
-    Delete,
-    Describe,
-    Fetch,
-    Heartbeat,
-    ListGroups,
-    Reply,
-)
 from kipcheck.conformance.protocols.group.ops import OPERATIONS, By, Elapse
 from kipcheck.conformance.wire.bodies import key_of
 
@@ -49,18 +31,18 @@ PARKS_S: Final = 0.02
 AFTER_S: Final = 0.003
 """Between two answers of one step that go to different connections."""
 SUSPECT: Final = "a member was answered in the moment in which its session would have ended without the request"
-_OF_NAMELESS: Final = (Commit, Fetch, Describe, ListGroups, Delete)
+_OF_NAMELESS: Final = (messages.Commit, messages.Fetch, messages.Describe, messages.ListGroups, messages.Delete)
 """Requests whose answers depend on the group with the empty name, or that change it."""
 
 
 @dataclass(slots=True)
 class Conversation:
-    setting: Setting
+    setting: settings.Setting
     group: str
     connections: Connections
     waited_s: float = 0.0
     _clients: GroupClients = field(default_factory=GroupClients)
-    _replies: list[Reply] = field(default_factory=list)
+    _replies: list[messages.Reply] = field(default_factory=list)
     _failed: Died | None = None
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
@@ -83,7 +65,7 @@ class Conversation:
         try:
             for index, step in enumerate(steps):
                 if self._failed is not None:
-                    found.append(LOST)
+                    found.append(settings.LOST)
                     continue
                 found.append(await self._step(index, step, steps))
                 if self._failed is not None:
@@ -113,32 +95,32 @@ class Conversation:
             case Elapse(ms):
                 if self.setting.is_too_long(ms, self._schedule.now_ms):
                     self._schedule.skip()
-                    return Unsupported(LIMITS[TIME], TIME)
+                    return Unsupported(settings.LIMITS[settings.TIME], settings.TIME)
                 observed = await self._elapse(ms, steps[index + 1 :])
                 if self._schedule.suspect and self._suspect is None:
                     self._suspect = index
                 return observed
             case _:
                 self._schedule.skip()
-                return Unsupported(LIMITS[BROKER], BROKER)
+                return Unsupported(settings.LIMITS[settings.BROKER], settings.BROKER)
 
     def _lacking(self, sent: SentRequest) -> Unsupported | None:
         """Why the broker cannot, or must not, be sent the request."""
         request, setting = sent.request, self.setting
         if sent.nameless and not setting.nameless and isinstance(request, _OF_NAMELESS):
-            return Unsupported(LIMITS[NAMELESS], NAMELESS)
+            return Unsupported(settings.LIMITS[settings.NAMELESS], settings.NAMELESS)
         low, high = setting.announced(type(request))
         if not low <= request.version <= high:
             return Unsupported(
-                f"the broker announces versions {low} to {high} of API {key_of(type(request))}", VERSIONS
+                f"the broker announces versions {low} to {high} of API {key_of(type(request))}", settings.VERSIONS
             )
-        for topic, partition, _ in request.offsets if isinstance(request, Commit) else ():
+        for topic, partition, _ in request.offsets if isinstance(request, messages.Commit) else ():
             if partition >= setting.topics.partitions.get(setting.topics.names.get(topic, ""), 0):
-                return Unsupported(f"the broker has no partition {partition} for topic {topic}", BROKER)
+                return Unsupported(f"the broker has no partition {partition} for topic {topic}", settings.BROKER)
         try:
             check_form(sent, request.version, self._context(sent))
         except Inexpressible as why:
-            return Unsupported(str(why), VERSIONS)
+            return Unsupported(str(why), settings.VERSIONS)
         return None
 
     def _context(self, sent: SentRequest) -> Context:
@@ -160,7 +142,7 @@ class Conversation:
     async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
         began = now()
         requests = len([*takewhile(lambda each: each.verb != "elapse", after)])
-        wait = self._schedule.elapse(ms, began, requests * (REQUEST_S + self.setting.pause_s))
+        wait = self._schedule.elapse(ms, began, requests * (settings.REQUEST_S + self.setting.pause_s))
         await asyncio.sleep(wait.until_s - began)
         late = min(now() + PATIENCE_S, wait.latest_s)
         await self._until(wait.answered, max(now() + self.setting.margin_s, late))
@@ -195,17 +177,17 @@ class Conversation:
     async def _fence(self) -> None:
         """Until the coordinator has handled what was sent: it handles the requests of a group one after the other."""
         if self._failed is None:
-            version, _ = self.setting.announced(Heartbeat)
-            sent = SentRequest("kipcheck", Heartbeat(version, "?", None, 0), Beat)
+            version, _ = self.setting.announced(messages.Heartbeat)
+            sent = SentRequest("kipcheck", messages.Heartbeat(version, "?", None, 0), messages.Beat)
             await exchange(self.connections, sent, version, self.setting.context(self.group), to=0)
             await asyncio.sleep(AFTER_S)
 
-    def _collected(self) -> tuple[Reply, ...]:
+    def _collected(self) -> tuple[messages.Reply, ...]:
         """The answers of this step, with canonical ids."""
         replies, self._replies = self._replies, []
         return self._clients.observed(replies)
 
-    def _replied(self, answers: Sequence[Reply], doubt: str) -> Replied:
+    def _replied(self, answers: Sequence[messages.Reply], doubt: str) -> Replied:
         payload: list[tuple[str, Any]] = [("answers", [*map(OPERATIONS.answer_to_json, answers)])]
         if doubt:
             payload.append((DOUBT, doubt))

@@ -19,15 +19,8 @@ from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONS
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.group.ops import Join, Leave, Left, Sync
+from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.clients import ClassicClients, blobs
-from kipcheck.conformance.protocols.migration.ops import (
-    BUSY,
-    OPERATIONS,
-    VERSION,
-    Classic,
-    Receive,
-    Received,
-)
 
 LATEST_S: Final = 0.8
 """How much longer than stated a conversation may take, so that no timer expires before its step."""
@@ -73,7 +66,7 @@ class MixedConversation:
         return noted(found, doubt, self._consumers.clients.known.config, DEFAULT)
 
     async def _step(self, index: int, step: Step) -> Observation:
-        event = OPERATIONS.event_of(step)
+        event = ops.OPERATIONS.event_of(step)
         match event:
             case Pass(ms):
                 return await self._elapse(index, event, ms)
@@ -94,14 +87,14 @@ class MixedConversation:
 
     # Requests of the classic protocol
 
-    async def _classic(self, event: Classic) -> Observation:
+    async def _classic(self, event: ops.Classic) -> Observation:
         sent = self._clients.sent(event)
         if sent is not None:
             task = asyncio.ensure_future(self._exchange(sent))
             self._asked[event.client] = sent, task
             await asyncio.wait([task], timeout=PARKS_S)
-        elif not isinstance(event, Receive):
-            return _observed(Received(event.client, BUSY))
+        elif not isinstance(event, ops.Receive):
+            return _observed(ops.Received(event.client, ops.BUSY))
         if event.client in self._asked:
             await self._handled(*self._asked[event.client])
         return self._failed or _observed(self._clients.received(event.client))
@@ -114,7 +107,7 @@ class MixedConversation:
         """
         if not task.done():
             began = now()
-            await self._ask(SentRequest("kipcheck", Leave(VERSION, (("?", None),)), Left))
+            await self._ask(SentRequest("kipcheck", Leave(ops.VERSION, (("?", None),)), Left))
             await asyncio.wait([task], timeout=max(AFTER_S, 2 * (now() - began)))
         if not isinstance(sent.request, Join | Sync):
             await asyncio.wait([task], timeout=PATIENCE_S)
@@ -136,7 +129,7 @@ class MixedConversation:
         await self._consumers.leave()
 
 
-def _observed(received: Received) -> Replied:
-    answer = dict(OPERATIONS.answer_of([received]))
+def _observed(received: ops.Received) -> Replied:
+    answer = dict(ops.OPERATIONS.answer_of([received]))
     del answer["status"]
     return Replied(tuple(answer.items()))

@@ -20,7 +20,7 @@ from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
 from kipcheck.conformance.live.controller import started_controllers, target as feature_target
-from kipcheck.conformance.live.coordinator import admin, broker_settings, concurrency as stages
+from kipcheck.conformance.live.coordinator import admin, broker_settings, concurrency as stages, waits
 from kipcheck.conformance.live.coordinator.address import Address, is_loopback
 from kipcheck.conformance.live.coordinator.broker_settings import rules_of
 from kipcheck.conformance.live.coordinator.classic_play import Conversation
@@ -29,13 +29,6 @@ from kipcheck.conformance.live.coordinator.heartbeat_play import HeartbeatConver
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
 from kipcheck.conformance.live.coordinator.retries import PAUSES_S, proves_nothing
 from kipcheck.conformance.live.coordinator.settings import LIMITS, Scale, Setting, Topics
-from kipcheck.conformance.live.coordinator.waits import (
-    LONGEST_MS,
-    MOST_MS,
-    STARTED_MOST_MS,
-    longest_first,
-    waits_ms,
-)
 from kipcheck.conformance.live.damage.player import Damage
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
@@ -50,16 +43,7 @@ from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.streams_group import model as streams_model, ops as streams_group
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
 from kipcheck.conformance.protocols.streams_group.heartbeat import Heartbeat as StreamsHeartbeat
-from kipcheck.conformance.targets.protocol import (
-    Broken,
-    Claims,
-    NotPlayed,
-    Plan,
-    Session,
-    Target,
-    TargetInfo,
-    Unavailable,
-)
+from kipcheck.conformance.targets import protocol
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
@@ -73,15 +57,15 @@ REMOTE_MARGIN_S: Final = 0.25
 LEARNS_S: Final = 0.3
 AT_ONCE: Final = 300
 """Conversations of several checks that are played in one go, until the longest of them has ended."""
-UNUSABLE: Final = (Closed, Garbled, Unavailable, OSError)
+UNUSABLE: Final = (Closed, Garbled, protocol.Unavailable, OSError)
 """The errors of a process that does not start, or does not answer then."""
-CLAIMS: Final = Claims(machines=(GROUP, DAMAGE), limits=LIMITS)
+CLAIMS: Final = protocol.Claims(machines=(GROUP, DAMAGE), limits=LIMITS)
 CONSUMER_GROUP: Final = consumer_group.OPERATIONS.machine
 FIRST: Final = Release.parse("0.10.1.0")
 """The first release with CreateTopics."""
 
 
-def target(name: str, rest: str, limits: Limits | None) -> Target:
+def target(name: str, rest: str, limits: Limits | None) -> protocol.Target:
     """Errors: LookupError with the valid forms."""
     if name.startswith("kafka:"):
         known_release(rest)
@@ -102,7 +86,7 @@ class StartedBroker:
     release: str
 
     @contextmanager
-    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+    def open(self, edition: str, role: Role, /) -> Iterator[protocol.Session]:
         claims = started_controllers.claims(self.release)
         info = info_of(self.name, self.release, role, bool(claims.machines), claims)
         if role is Role.CONTROLLER:
@@ -124,7 +108,7 @@ class RunningBroker:
     address: Address
 
     @contextmanager
-    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+    def open(self, edition: str, role: Role, /) -> Iterator[protocol.Session]:
         info = info_of(self.name, "0", role)
         if role is Role.CONTROLLER:
             given = self.address
@@ -139,23 +123,23 @@ class RunningBroker:
 
 
 def info_of(
-    name: str, release: str, role: Role, controls: bool = True, controller: Claims = feature_target.CLAIMS
-) -> TargetInfo:
+    name: str, release: str, role: Role, controls: bool = True, controller: protocol.Claims = feature_target.CLAIMS
+) -> protocol.TargetInfo:
     """What a broker is in a role. ``controls``: whether it may be a controller of features, which has own claims.
 
     Errors: ``NotPlayed`` for other roles.
     """
     roles = CLAIMS.roles | (feature_target.CLAIMS.roles if controls else frozenset())
     claims = controller if role is Role.CONTROLLER and controls else CLAIMS
-    info = TargetInfo(name, release, "", "", roles, claims)
+    info = protocol.TargetInfo(name, release, "", "", roles, claims)
     if role not in roles:
-        raise NotPlayed(info, role)
+        raise protocol.NotPlayed(info, role)
     return info
 
 
 @contextmanager
 def session(
-    info: TargetInfo,
+    info: protocol.TargetInfo,
     address: Address,
     rules: Rules,
     times: int,
@@ -173,14 +157,14 @@ def session(
             runner.run(found.begin())
             yield found
         except (Closed, Garbled) as why:
-            raise Unavailable(f"{info.name}: {why}") from None
+            raise protocol.Unavailable(f"{info.name}: {why}") from None
         finally:
             runner.run(found.end())
 
 
 @dataclass
 class BrokerSession:
-    info: TargetInfo
+    info: protocol.TargetInfo
     address: Address
     rules: Rules
     times: int
@@ -232,7 +216,7 @@ class BrokerSession:
         least = min(DEFAULT.min_session_ms, config.min_session_ms)
         self._setting = Setting(
             self.rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
-            LONGEST_MS, STARTED_MOST_MS if started else MOST_MS,
+            waits.LONGEST_MS, waits.STARTED_MOST_MS if started else waits.MOST_MS,
         )  # fmt: skip
         await self._find_other_groups(consumer, streams)
 
@@ -269,7 +253,7 @@ class BrokerSession:
             creates = self.process is not None
             count = await admin.partitions_of(self.address.topic, self.bootstrap, versions, creates)
             if not count:
-                raise Unavailable(f"{self.info.name}: the broker has no topic {self.address.topic}")
+                raise protocol.Unavailable(f"{self.info.name}: the broker has no topic {self.address.topic}")
             return Topics({"t": self.address.topic}, {self.address.topic: count})
         names = {each: f"kipcheck-{self.run_id}-{each}" for each in TOPICS}
         sizes = {name: TOPICS[each] for each, name in names.items()}
@@ -288,13 +272,13 @@ class BrokerSession:
         """Plays the conversations side by side; those that break a law in doubt again, with few beside them."""
         return self.runner.run(self._run(cases))
 
-    def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:
+    def run_plans(self, plans: Sequence[protocol.Plan[T]], /) -> list[T]:
         """Conversations are not played again, whatever is in doubt in them."""
         return self.runner.run(self._run_plans(plans))
 
     def lasts_s(self, case: Case, /) -> float:
         assert self._setting is not None
-        return waits_ms(case, self._setting.most_ms) / 1000 / self.times
+        return waits.waits_ms(case, self._setting.most_ms) / 1000 / self.times
 
     def renew(self) -> bool:
         """Whether the broker still answers: conversations have groups of their own, so there is nothing to forget."""
@@ -303,7 +287,7 @@ class BrokerSession:
     async def _answers(self) -> bool:
         try:
             await admin.versions_of(self.bootstrap)
-        except (Closed, Garbled, Unavailable):
+        except (Closed, Garbled, protocol.Unavailable):
             return False
         return True
 
@@ -345,10 +329,10 @@ class BrokerSession:
             found |= dict(zip(numbers, part, strict=True))
         return [found[at] for at in range(len(cases))]
 
-    async def _run_plans(self, plans: Sequence[Plan[T]]) -> list[T]:
+    async def _run_plans(self, plans: Sequence[protocol.Plan[T]]) -> list[T]:
         began, stage = now(), stages.Stage(stages.TOGETHER)
 
-        async def one(plan: Plan[T]) -> T:
+        async def one(plan: protocol.Plan[T]) -> T:
             try:
                 cases = next(plan)
                 while True:
@@ -405,7 +389,7 @@ class BrokerSession:
         try:
             await self._start(process)
         except UNUSABLE as wrong:
-            raise Broken(f"{self.info.name}: {why}; started again, it cannot be used: {wrong}") from None
+            raise protocol.Broken(f"{self.info.name}: {why}; started again, it cannot be used: {wrong}") from None
 
     async def _start(self, process: stages.Restartable) -> None:
         """Errors: those of the last of ``STARTS`` starts."""
@@ -427,7 +411,7 @@ class BrokerSession:
                     await asyncio.sleep(stages.BEGINS_S)
                 return await self._play(case)
 
-        order = longest_first(cases)
+        order = waits.longest_first(cases)
         found = await stages.gathered([one(cases[number]) for number in order])
         played = dict(zip(order, found, strict=True))
         return [played[number] for number in range(len(cases))]
@@ -499,12 +483,14 @@ class BrokerSession:
                     raise
                 await asyncio.sleep(wait)
         if not self.address.allow_remote and not is_loopback(host):
-            raise Unavailable(f"the coordinator of {group} is {host}:{port}, not this machine: add --allow-remote")
+            raise protocol.Unavailable(
+                f"the coordinator of {group} is {host}:{port}, not this machine: add --allow-remote"
+            )
         found = self._connections(host, port)
         try:
             await found.reach()
         except Rejected as why:
-            raise Unavailable(f"{self.info.name}: the coordinator of {group}: {why}") from None
+            raise protocol.Unavailable(f"{self.info.name}: the coordinator of {group}: {why}") from None
         return found
 
     async def end(self) -> None:
@@ -536,7 +522,7 @@ class BrokerSession:
     async def _clean(self) -> None:
         """Deletes groups whose last rebalances are over by now. A broker that kipcheck started keeps nothing anyway."""
         if self.settings is None:
-            self.left_over += await delete_all(self._used, LONGEST_MS / 1000)
+            self.left_over += await delete_all(self._used, waits.LONGEST_MS / 1000)
 
 
 def _is_damage(case: Case) -> bool:

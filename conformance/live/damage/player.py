@@ -16,13 +16,7 @@ from kipcheck.conformance.live.connections.secure_connection import Closed, NotO
 from kipcheck.conformance.live.coordinator.exchange import answer_of
 from kipcheck.conformance.live.damage.requests import damaged, nearest, sound
 from kipcheck.conformance.live.damage.resources import Resources, used
-from kipcheck.conformance.protocols.damage.invariants import (
-    MOST_DESCRIPTORS,
-    MOST_MEMORY_MIB,
-    MOST_PROCESSOR_MS,
-    MOST_THREADS,
-    SERVED,
-)
+from kipcheck.conformance.protocols.damage import invariants
 from kipcheck.conformance.protocols.damage.ops import OPERATIONS, UNFINISHED, Others, Send, Served, Treated
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.group.ops import VALUES, Commit, Committed, Fetched
@@ -76,7 +70,7 @@ class Damage:
                 return await self._send(send)
             case Others():
                 old, new = await self._others()
-                cost = await self._cost() if (old, new) == (SERVED, SERVED) else Resources()
+                cost = await self._cost() if (old, new) == (invariants.SERVED, invariants.SERVED) else Resources()
                 return replied(Served(old, new, *(getattr(cost, each) for each in cost.__slots__)))
 
     async def _cost(self) -> Resources:
@@ -100,10 +94,10 @@ class Damage:
 
     def _is_much(self, found: Resources) -> bool:
         return (
-            found.descriptors > MOST_DESCRIPTORS
-            or found.threads > MOST_THREADS
-            or found.memory_mib > MOST_MEMORY_MIB
-            or found.processor_ms > MOST_PROCESSOR_MS * max(1, len(self._sent))
+            found.descriptors > invariants.MOST_DESCRIPTORS
+            or found.threads > invariants.MOST_THREADS
+            or found.memory_mib > invariants.MOST_MEMORY_MIB
+            or found.processor_ms > invariants.MOST_PROCESSOR_MS * max(1, len(self._sent))
         )
 
     # The client with damaged requests
@@ -171,7 +165,7 @@ class Damage:
         try:
             async with asyncio.timeout(OTHERS_S * self.patience):
                 wrong: str = await request(over)
-                return f"wrong: {wrong}" if wrong else SERVED
+                return f"wrong: {wrong}" if wrong else invariants.SERVED
         except TimeoutError:
             return "silent"
         except Closed as why:

@@ -7,19 +7,8 @@ from typing import Any, Final, TypeVar
 
 from kipcheck.conformance.core.operations.wire_form import Unfit
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.live.inspect import group as inspect_group
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Node, Unanswered
-from kipcheck.conformance.live.inspect.group import (
-    EMPTY_STATES,
-    STABLE,
-    ConsumerGroup,
-    Described,
-    Group,
-    Inspectable,
-    Member,
-    OtherGroup,
-    ShareGroup,
-    StreamsGroup,
-)
 from kipcheck.conformance.live.inspect.group_records import Found, newest_record
 from kipcheck.conformance.wire.bodies import api_of
 
@@ -31,8 +20,12 @@ WAIT_S: Final = 10.0
 AGAIN_S: Final = 0.5
 AT_ONCE: Final = 50
 """Brokers that are sent a request side by side: some may be silent."""
-G = TypeVar("G", bound=Inspectable)
-KINDS: Final[tuple[type[ConsumerGroup | StreamsGroup | ShareGroup], ...]] = (ConsumerGroup, StreamsGroup, ShareGroup)
+G = TypeVar("G", bound=inspect_group.Inspectable)
+KINDS: Final[tuple[type[inspect_group.ConsumerGroup | inspect_group.StreamsGroup | inspect_group.ShareGroup], ...]] = (
+    inspect_group.ConsumerGroup,
+    inspect_group.StreamsGroup,
+    inspect_group.ShareGroup,
+)
 """The types of groups with a request of their own that describes them. Classic groups have DescribeGroups."""
 
 
@@ -66,7 +59,7 @@ async def groups(cluster: Cluster) -> tuple[dict[str, str], list[str]]:
     return dict(sorted(found.items())), unasked
 
 
-async def described(cluster: Cluster, group: str) -> Described:
+async def described(cluster: Cluster, group: str) -> inspect_group.Described:
     """The group, when it is stable: while it rebalances it is asked again, up to ``WAIT_S``.
 
     Errors: ``Unanswered``; ``NoGroup``.
@@ -74,13 +67,15 @@ async def described(cluster: Cluster, group: str) -> Described:
     until = time.monotonic() + WAIT_S
     while True:
         found = await _once(cluster, group)
-        settled = isinstance(found, OtherGroup) or (found.state == STABLE or found.state in EMPTY_STATES)
+        settled = isinstance(found, inspect_group.OtherGroup) or (
+            found.state == inspect_group.STABLE or found.state in inspect_group.EMPTY_STATES
+        )
         if settled or time.monotonic() >= until:
-            return await _with_leader(cluster, found) if isinstance(found, Group) else found
+            return await _with_leader(cluster, found) if isinstance(found, inspect_group.Group) else found
         await asyncio.sleep(AGAIN_S)
 
 
-async def _once(cluster: Cluster, group: str) -> Described:
+async def _once(cluster: Cluster, group: str) -> inspect_group.Described:
     coordinator = await cluster.coordinator(group)
     has_consumer_groups = False
     for kind in KINDS:
@@ -90,14 +85,16 @@ async def _once(cluster: Cluster, group: str) -> Described:
         found = await _read(cluster, kind, "groupIds", coordinator, group)
         if found is None or found.error == KafkaError.UNSUPPORTED_VERSION:
             continue
-        has_consumer_groups |= kind is ConsumerGroup
+        has_consumer_groups |= kind is inspect_group.ConsumerGroup
         if found.error != KafkaError.GROUP_ID_NOT_FOUND:
             return _refused(group, api_of(kind), found.error) if found.error else found
-    classic = await _read(cluster, Group, "groups", coordinator, group, has_consumer_groups=has_consumer_groups)
+    classic = await _read(
+        cluster, inspect_group.Group, "groups", coordinator, group, has_consumer_groups=has_consumer_groups
+    )
     if classic is None:
         raise Unanswered(f"the coordinator of group {group!r} answers DescribeGroups without this group")
     if classic.error == KafkaError.GROUP_ID_NOT_FOUND or (not classic.error and classic.state == "Dead"):
-        return OtherGroup(group, await _type_of(cluster, group))
+        return inspect_group.OtherGroup(group, await _type_of(cluster, group))
     return _refused(group, "DescribeGroups", classic.error) if classic.error else classic.as_written
 
 
@@ -111,11 +108,11 @@ async def _read(cluster: Cluster, kind: type[G], field: str, at: Address, group:
     return found if found.error or found.id == group else None
 
 
-def _refused(group: str, api: str, error: int) -> OtherGroup:
+def _refused(group: str, api: str, error: int) -> inspect_group.OtherGroup:
     if error in RETRIED:
         raise Unanswered(f"the coordinator of group {group!r} answers {api} with error {error}: ask again later")
     denied = ": the user may not describe the group" if error == DENIED else ""
-    return OtherGroup(group, f"{api} is answered with error {error}{denied}")
+    return inspect_group.OtherGroup(group, f"{api} is answered with error {error}{denied}")
 
 
 async def _type_of(cluster: Cluster, group: str) -> str:
@@ -127,9 +124,9 @@ async def _type_of(cluster: Cluster, group: str) -> str:
     raise NoGroup("; ".join([f"no group {group!r}; the groups are: {names}", *unasked]))
 
 
-async def _with_leader(cluster: Cluster, group: Group) -> Group:
+async def _with_leader(cluster: Cluster, group: inspect_group.Group) -> inspect_group.Group:
     """DescribeGroups names no leader: the record that the coordinator wrote of the group does."""
-    if group.state != STABLE:
+    if group.state != inspect_group.STABLE:
         return group
     try:
         record = await newest_record(cluster, group.id)
@@ -138,7 +135,7 @@ async def _with_leader(cluster: Cluster, group: Group) -> Group:
     return _with_record(group, record)
 
 
-def _with_record(group: Group, record: Found | str) -> Group:
+def _with_record(group: inspect_group.Group, record: Found | str) -> inspect_group.Group:
     if isinstance(record, Found) and {*record.subscriptions} != {member.id for member in group.members}:
         record = "the newest record of the group has other members"
     if isinstance(record, str):
@@ -147,6 +144,6 @@ def _with_record(group: Group, record: Found | str) -> Group:
     return replace(group, generation=record.generation, leader=record.leader, members=members)
 
 
-def _with_subscription(member: Member, data: bytes) -> Member:
+def _with_subscription(member: inspect_group.Member, data: bytes) -> inspect_group.Member:
     """With the subscription in the record, where the coordinator described none."""
     return replace(member, metadata=data) if member.share and not member.metadata else member

@@ -12,17 +12,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATI
 from kipcheck.conformance.protocols.assignment.ops import read_user_data
 from kipcheck.conformance.protocols.streams import blobs
 from kipcheck.conformance.protocols.streams.model.members import STREAM, AssignmentInfo, Fatal, SubscriptionInfo
-from kipcheck.conformance.wire import layout
-from kipcheck.conformance.wire.embedded import (
-    ASSIGNMENT,
-    CONSUMER,
-    SUBSCRIPTION,
-    Assignment,
-    Place,
-    Subscription,
-    read_assignment,
-    read_subscription,
-)
+from kipcheck.conformance.wire import embedded as wire_embedded, layout
 from kipcheck.conformance.wire.errors import Refused
 
 STABLE: Final = "Stable"
@@ -35,7 +25,7 @@ Tasks: TypeAlias = tuple[Task, ...]
 Offsets: TypeAlias = tuple[tuple[str, int, int], ...]
 """Subtopology, partition and offset."""
 Names: TypeAlias = tuple[str, ...]
-Read = TypeVar("Read", Subscription, Assignment)
+Read = TypeVar("Read", wire_embedded.Subscription, wire_embedded.Assignment)
 Info = TypeVar("Info", SubscriptionInfo, AssignmentInfo)
 
 
@@ -76,12 +66,12 @@ class Member:
     """What the leader wrote for it in its SyncGroup; empty: nothing."""
 
     @property
-    def subscription(self) -> Subscription | Unreadable | None:
-        return read_record(read_subscription, self.metadata) if self.metadata else None
+    def subscription(self) -> wire_embedded.Subscription | Unreadable | None:
+        return read_record(wire_embedded.read_subscription, self.metadata) if self.metadata else None
 
     @property
-    def assignment(self) -> Assignment | Unreadable | None:
-        return read_record(read_assignment, self.share) if self.share else None
+    def assignment(self) -> wire_embedded.Assignment | Unreadable | None:
+        return read_record(wire_embedded.read_assignment, self.share) if self.share else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +192,7 @@ class Group:
     def as_written(self) -> "Group":
         """Without bytes that are no subscriptions and assignments: of another type, and where brokers of 2.3 describe
         the assignment in place of the subscription (KAFKA-9150)."""
-        if self.protocol_type != CONSUMER:
+        if self.protocol_type != wire_embedded.CONSUMER:
             return replace(self, members=tuple(replace(member, metadata=b"", share=b"") for member in self.members))
         return replace(self, members=tuple(
             replace(member, metadata=b"") if member.metadata == member.share else member for member in self.members
@@ -280,13 +270,15 @@ def read_record(read: Callable[[bytes], Read], data: bytes) -> Read | Unreadable
         return Unreadable(data, str(wrong))
 
 
-def embedded(group: Group) -> Iterator[Place]:
+def embedded(group: Group) -> Iterator[wire_embedded.Place]:
     """What members and the leader wrote, in a group of consumers."""
     for member in group.members:
         if member.metadata:
-            yield Place("subscription", SUBSCRIPTION, member.metadata, group.protocol, member.id)
+            yield wire_embedded.Place(
+                "subscription", wire_embedded.SUBSCRIPTION, member.metadata, group.protocol, member.id
+            )
         if member.share:
-            yield Place("assignment", ASSIGNMENT, member.share, group.protocol, member.id)
+            yield wire_embedded.Place("assignment", wire_embedded.ASSIGNMENT, member.share, group.protocol, member.id)
 
 
 # User data
@@ -303,7 +295,10 @@ def streams_assignment(group: Group, member: Member) -> AssignmentInfo | Unreada
 
 
 def _streams_info(
-    group: Group, found: Subscription | Assignment | Unreadable | None, read: Callable[[bytes], Info], name: str
+    group: Group,
+    found: wire_embedded.Subscription | wire_embedded.Assignment | Unreadable | None,
+    read: Callable[[bytes], Info],
+    name: str,
 ) -> Info | Unreadable | None:
     if group.protocol != STREAM or found is None or isinstance(found, Unreadable):
         return None
@@ -313,7 +308,7 @@ def _streams_info(
         return Unreadable(found.user_data, f"{name}: {wrong.why}")
 
 
-def claims(group: Group, subscription: Subscription) -> tuple[Partitions, int]:
+def claims(group: Group, subscription: wire_embedded.Subscription) -> tuple[Partitions, int]:
     """The partitions that a member says it owns, and since which generation, where its assignor reads them."""
     if group.protocol == STICKY:
         return read_user_data(subscription.user_data) or ((), NO_GENERATION)

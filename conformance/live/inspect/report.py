@@ -25,13 +25,7 @@ from kipcheck.conformance.live.inspect.verdicts import Broken
 from kipcheck.conformance.protocols.assignment.model.assignment import NO_GENERATION, partition_names
 from kipcheck.conformance.protocols.client.wording import damaged
 from kipcheck.conformance.protocols.streams.blobs import releases_with_latest
-from kipcheck.conformance.protocols.streams.model.members import (
-    NO_REBALANCE,
-    NO_VERSION,
-    AssignmentInfo,
-    SubscriptionInfo,
-    Tasks,
-)
+from kipcheck.conformance.protocols.streams.model import members
 from kipcheck.conformance.wire.embedded import Assignment, Subscription
 
 # Text
@@ -99,7 +93,7 @@ def _member(group: Group, member: Member) -> Iterator[str]:
         case Unreadable(data, why):
             yield f"    subscription cannot be read: {why}; {data.hex()}"
     match streams_subscription(group, member):
-        case SubscriptionInfo() as info:
+        case members.SubscriptionInfo() as info:
             yield f"    sends {_streams_subscription(info)}"
         case Unreadable(data, why):
             yield f"    user data cannot be read: {why}; {data.hex()}"
@@ -111,7 +105,7 @@ def _member(group: Group, member: Member) -> Iterator[str]:
         case Unreadable(data, why):
             yield f"    assignment cannot be read: {why}; {data.hex()}"
     match streams_assignment(group, member):
-        case AssignmentInfo() as assigned:
+        case members.AssignmentInfo() as assigned:
             yield f"    gets {_streams_assignment(assigned)}"
         case Unreadable(data, why):
             yield f"    user data cannot be read: {why}; {data.hex()}"
@@ -119,7 +113,7 @@ def _member(group: Group, member: Member) -> Iterator[str]:
             yield f"    user data {member.assignment.user_data.hex()}"
 
 
-def _streams_subscription(info: SubscriptionInfo) -> str:
+def _streams_subscription(info: members.SubscriptionInfo) -> str:
     high = newest_of(info)
     parts = [f"metadata version {info.used} of {high} ({release_span(high)})", f"process {info.process}"]
     parts += [f"previous tasks {_tasks(info.active)}"] if info.active else []
@@ -130,9 +124,9 @@ def _streams_subscription(info: SubscriptionInfo) -> str:
     return ", ".join(parts)
 
 
-def newest_of(info: SubscriptionInfo) -> int:
+def newest_of(info: members.SubscriptionInfo) -> int:
     """The newest metadata version that the member supports."""
-    return info.used if info.latest == NO_VERSION else info.latest
+    return info.used if info.latest == members.NO_VERSION else info.latest
 
 
 def release_span(version: int) -> str:
@@ -141,19 +135,19 @@ def release_span(version: int) -> str:
     return "a release that kipcheck does not know" if not named else " to ".join(dict.fromkeys((named[0], named[-1])))
 
 
-def _streams_assignment(info: AssignmentInfo) -> str:
-    supported = "" if info.supported == NO_VERSION else f" ({info.supported} supported)"
+def _streams_assignment(info: members.AssignmentInfo) -> str:
+    supported = "" if info.supported == members.NO_VERSION else f" ({info.supported} supported)"
     parts = [f"metadata version {info.used}{supported}", f"active tasks {_tasks(info.active)}"]
     parts += [f"standby tasks {_tasks(tuple(task for task, _ in info.standby))}"] if info.standby else []
     parts += (
         ["hosts " + "; ".join(f"{host}: {partition_names(owned)}" for host, owned in info.hosts)] if info.hosts else []
     )
     parts += [f"error {info.error}"] if info.error else []
-    parts += [f"next rebalance at {info.next_ms} ms"] if info.next_ms != NO_REBALANCE else []
+    parts += [f"next rebalance at {info.next_ms} ms"] if info.next_ms != members.NO_REBALANCE else []
     return ", ".join(parts)
 
 
-def _tasks(tasks: Tasks) -> str:
+def _tasks(tasks: members.Tasks) -> str:
     return " ".join(map(str, tasks)) or "none"
 
 
@@ -238,22 +232,22 @@ def _plain_member(group: Group, member: Member) -> dict[str, Any]:
     return shown
 
 
-def _plain_info(info: SubscriptionInfo | AssignmentInfo | Unreadable | None) -> dict[str, Any] | None:
+def _plain_info(info: members.SubscriptionInfo | members.AssignmentInfo | Unreadable | None) -> dict[str, Any] | None:
     match info:
-        case SubscriptionInfo():
+        case members.SubscriptionInfo():
             return {
-                "used": info.used, "latest": None if info.latest == NO_VERSION else info.latest,
+                "used": info.used, "latest": None if info.latest == members.NO_VERSION else info.latest,
                 "process": info.process, "previousTasks": [*map(str, info.active)],
                 "standbyTasks": [*map(str, info.standby)], "offsetSums": {str(task): sum for task, sum in info.sums},
                 "endPoint": info.end_point, "tags": dict(info.tags), "error": info.error,
             }  # fmt: skip
-        case AssignmentInfo():
+        case members.AssignmentInfo():
             return {
-                "used": info.used, "supported": None if info.supported == NO_VERSION else info.supported,
+                "used": info.used, "supported": None if info.supported == members.NO_VERSION else info.supported,
                 "active": [*map(str, info.active)], "standby": [str(task) for task, _ in info.standby],
                 "hosts": {host: _plain_partitions(owned) for host, owned in info.hosts},
                 "standbyHosts": {host: _plain_partitions(owned) for host, owned in info.standby_hosts},
-                "error": info.error, "nextRebalanceMs": None if info.next_ms == NO_REBALANCE else info.next_ms,
+                "error": info.error, "nextRebalanceMs": None if info.next_ms == members.NO_REBALANCE else info.next_ms,
             }  # fmt: skip
         case Unreadable(data, why):
             return {"unreadable": why, "bytes": data.hex()}

@@ -33,12 +33,7 @@ from kipcheck.conformance.live.inspect.group import (
 )
 from kipcheck.conformance.live.recording.embedded import event_of
 from kipcheck.conformance.protocols.assignment import ops as assigning
-from kipcheck.conformance.protocols.assignment.model.assignment import (
-    ASSIGNORS,
-    Member as Assigned,
-    Topic,
-    partition_names,
-)
+from kipcheck.conformance.protocols.assignment.model import assignment
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.events import RecordDamaged
 from kipcheck.conformance.protocols.client.ops import OPERATIONS as CLIENTS, Pass
@@ -46,17 +41,9 @@ from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEAR
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.protocols.declare.real_time import SETTINGS
 from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.streams import ops as streams_ops
 from kipcheck.conformance.protocols.streams.blobs import latest, releases_with_latest
 from kipcheck.conformance.protocols.streams.model.members import STREAM, SubscriptionInfo
-from kipcheck.conformance.protocols.streams.ops import (
-    OPERATIONS as STREAMS,
-    Began,
-    Deploy,
-    Formed,
-    JoinMetadata,
-    ObservedEvent,
-    Sent,
-)
 from kipcheck.conformance.protocols.streams_group import ops as streams_group
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS_GROUPS
 from kipcheck.conformance.protocols.streams_group.trace import OTHER_TOPICS
@@ -193,7 +180,7 @@ def _of_leader(group: Group, topics: Topics) -> Judged:
     names: tuple[str, ...] = ANY_ASSIGNOR
     if group.protocol == STREAM:
         names = OF_ANY_STREAMS
-    elif group.protocol in ASSIGNORS:
+    elif group.protocol in assignment.ASSIGNORS:
         names = OF_ASSIGNORS if gone else (*OF_ASSIGNORS, *WITH_ALL_TOPICS)
     else:
         notes.append(f"kipcheck does not know the assignor {group.protocol}: only owners and topics are judged")
@@ -239,10 +226,12 @@ def _asked(group: Group, sizes: Iterable[tuple[str, int]], topics: Topics) -> St
     for each in group.members:
         assert isinstance(each.subscription, Subscription)
         owned, generation = claims(group, each.subscription)
-        found = Assigned(each.id, each.subscription.topics, owned, generation, each.instance, each.subscription.rack)
+        found = assignment.Member(
+            each.id, each.subscription.topics, owned, generation, each.instance, each.subscription.rack
+        )
         members.append(found)
     has_racks = any(each.rack for each in members)
-    listed = [Topic(name, size, tuple(topics[name][:size]) if has_racks else None) for name, size in sizes]
+    listed = [assignment.Topic(name, size, tuple(topics[name][:size]) if has_racks else None) for name, size in sizes]
     return assigning.assign(group.protocol, listed, members)
 
 
@@ -273,21 +262,26 @@ def _with_streams(group: Group, found: Judged) -> Judged:
 def _of_streams(group: Group, infos: Mapping[str, Any]) -> History:
     assert group.leader is not None
     generation = GENERATION if group.generation is None else group.generation
-    began: list[ObservedEvent] = []
-    joined: list[JoinMetadata] = []
-    sent: list[ObservedEvent] = []
+    began: list[streams_ops.ObservedEvent] = []
+    joined: list[streams_ops.JoinMetadata] = []
+    sent: list[streams_ops.ObservedEvent] = []
     for each in group.members:
         info = infos[each.id]
         assert isinstance(info, SubscriptionInfo) and isinstance(each.subscription, Subscription)
         high = max(info.latest, info.used)
-        began.append(Began(each.id, release_of(high), None, high, info.used))
+        began.append(streams_ops.Began(each.id, release_of(high), None, high, info.used))
         owned = each.subscription.owned
-        joined.append(JoinMetadata(each.id, each.subscription.user_data, owned, each.subscription.version > 0))
+        joined.append(
+            streams_ops.JoinMetadata(each.id, each.subscription.user_data, owned, each.subscription.version > 0)
+        )
         if isinstance(each.assignment, Assignment):
             user_data = each.assignment.user_data
-            sent.append(Sent(generation, group.leader, each.id, each.assignment.partitions, user_data))
-    events = [*began, Formed(generation, group.leader, tuple(joined)), *sent]
-    return _history(Role.OPERATOR_TOOL, [(STREAMS.step_of(Deploy()), STREAMS.answer_of(events))])
+            sent.append(streams_ops.Sent(generation, group.leader, each.id, each.assignment.partitions, user_data))
+    events = [*began, streams_ops.Formed(generation, group.leader, tuple(joined)), *sent]
+    return _history(
+        Role.OPERATOR_TOOL,
+        [(streams_ops.OPERATIONS.step_of(streams_ops.Deploy()), streams_ops.OPERATIONS.answer_of(events))],
+    )
 
 
 def release_of(version: int) -> str:
@@ -323,7 +317,7 @@ def _undescribed(group: ConsumerGroup) -> Iterator[str]:
 
 def _reconciling(group: ConsumerGroup) -> Iterator[str]:
     for member in group.members:
-        yield from _moves(member.id, member.assigned, member.target, partition_names)
+        yield from _moves(member.id, member.assigned, member.target, assignment.partition_names)
 
 
 def _moves(

@@ -17,23 +17,15 @@ from kipcheck.conformance.live.members import session
 from kipcheck.conformance.live.members.consumer_history import ConsumerHistory
 from kipcheck.conformance.live.members.history import Observed
 from kipcheck.conformance.protocols.cluster.kinds import KINDS, OLD, TOPICS
+from kipcheck.conformance.protocols.upgrade import ops
 from kipcheck.conformance.protocols.upgrade.model.upgrade import COOPERATES_SINCE, has_upgrade
-from kipcheck.conformance.protocols.upgrade.ops import (
-    OPERATIONS,
-    Event,
-    OldBrokers,
-    Restart,
-    Roll,
-    RollStreams,
-    Stop,
-)
 from kipcheck.conformance.targets.protocol import Claims, Session, Target, Unavailable
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.toolchains import environments
 
 DRAFT: Final = "draft"
 LIMITS: Final = {**session.LIMITS, DRAFT: "the draft's brokers and its Streams groups were never released"}
-CLAIMS: Final = Claims(machines=OPERATIONS.machines, limits=LIMITS)
+CLAIMS: Final = Claims(machines=ops.OPERATIONS.machines, limits=LIMITS)
 SIZES: Final = dict(TOPICS)
 PROGRAMS: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
     "java": lambda release: compiled.java(release, built_in.program("Member.java")),
@@ -95,30 +87,30 @@ def _command(client: str) -> tuple[str, ...]:
 class ConsumersScript(session.Script):
     new: tuple[str, ...]
     old: tuple[str, ...]
-    kinds: dict[str, Roll] = field(default_factory=dict)
+    kinds: dict[str, ops.Roll] = field(default_factory=dict)
     """How each member was started last."""
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
     limits = LIMITS
 
-    def limit_of(self, event: Event) -> str | None:
-        return DRAFT if isinstance(event, OldBrokers | RollStreams) else session.Script.limit_of(self, event)
+    def limit_of(self, event: ops.Event) -> str | None:
+        return DRAFT if isinstance(event, ops.OldBrokers | ops.RollStreams) else session.Script.limit_of(self, event)
 
     def history(self, observed: Sequence[Observed]) -> ConsumerHistory:
         return ConsumerHistory(observed)
 
-    async def take(self, event: Event) -> None:
+    async def take(self, event: ops.Event) -> None:
         match event:
-            case Roll(member):
+            case ops.Roll(member):
                 await self.group.stop(member)
                 self.kinds[member] = event
                 await self._start(event)
-            case Stop(member):
+            case ops.Stop(member):
                 await self.group.stop(member)
-            case Restart(member):
+            case ops.Restart(member):
                 if not self.group.runs(member) and member in self.kinds:
                     await self._start(self.kinds[member])
 
-    async def _start(self, roll: Roll) -> None:
+    async def _start(self, roll: ops.Roll) -> None:
         command = self.old if roll.kind == OLD else self.new
         environment = self.settings(roll.topics, ",".join(KINDS[roll.kind].assignors))
         await self.group.start(

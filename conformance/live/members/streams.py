@@ -20,17 +20,8 @@ from kipcheck.conformance.live.client import built_in, compiled
 from kipcheck.conformance.live.members import session
 from kipcheck.conformance.live.members.history import Observed
 from kipcheck.conformance.live.members.streams_history import TOPIC, StreamsHistory
+from kipcheck.conformance.protocols.streams import ops
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN
-from kipcheck.conformance.protocols.streams.ops import (
-    OPERATIONS,
-    STATELESS,
-    STREAMS_MIXED,
-    TOPICS,
-    Deploy,
-    Event,
-    ShutDown,
-    Start,
-)
 from kipcheck.conformance.protocols.upgrade.ops import Restart
 from kipcheck.conformance.targets.protocol import Claims, Session, Target, Unavailable
 from kipcheck.conformance.targets.session import Limits
@@ -42,8 +33,8 @@ LIMITS: Final = {
     APPLICATION: "the application has one subtopology without state, and a thread for each instance",
     RELEASES: "a member is of an exact release",
 }
-CLAIMS: Final = Claims(machines=(STREAMS_MIXED,), limits=LIMITS)
-SIZES: Final = {topic.name: topic.partitions for topic in TOPICS}
+CLAIMS: Final = Claims(machines=(ops.STREAMS_MIXED,), limits=LIMITS)
+SIZES: Final = {topic.name: topic.partitions for topic in ops.TOPICS}
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
@@ -87,21 +78,21 @@ class StreamsScript(session.Script):
     """``state``: the folder of the state directories of processes."""
 
     state: Path
-    starts: dict[str, Start] = field(default_factory=dict)
+    starts: dict[str, ops.Start] = field(default_factory=dict)
     """By process."""
-    last: dict[str, Start] = field(default_factory=dict)
+    last: dict[str, ops.Start] = field(default_factory=dict)
     """By member."""
-    operations = OPERATIONS
+    operations = ops.OPERATIONS
     limits = LIMITS
 
-    def limit_of(self, event: Event) -> str | None:
+    def limit_of(self, event: ops.Event) -> str | None:
         match event:
-            case Deploy():
-                return None if (event.topology, event.topics) == (STATELESS, TOPICS) else APPLICATION
-            case Start(member, release, _, instance):
+            case ops.Deploy():
+                return None if (event.topology, event.topics) == (ops.STATELESS, ops.TOPICS) else APPLICATION
+            case ops.Start(member, release, _, instance):
                 unlike = APPLICATION if instance not in (None, member) else None
                 return RELEASES if release in (OWN, FUTURE) else unlike
-            case ShutDown():
+            case ops.ShutDown():
                 return APPLICATION
             case _:
                 return session.Script.limit_of(self, event)
@@ -109,16 +100,16 @@ class StreamsScript(session.Script):
     def history(self, observed: Sequence[Observed]) -> StreamsHistory:
         return StreamsHistory(observed, self.starts)
 
-    async def take(self, event: Event) -> None:
+    async def take(self, event: ops.Event) -> None:
         match event:
-            case Start(member):
+            case ops.Start(member):
                 await self.group.stop(member)
                 await self._start(event)
             case Restart(member):
                 if not self.group.runs(member) and member in self.last:
                     await self._start(self.last[member])
 
-    async def _start(self, start: Start) -> None:
+    async def _start(self, start: ops.Start) -> None:
         self.last[start.member] = start
         argv = await asyncio.to_thread(command, str(Release.parse(start.release)))
         environment = self.settings((TOPIC,))

@@ -7,29 +7,23 @@ from typing import Any, cast
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.live.recording.bodies import Bodies
 from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server import groups as server_groups
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
-from kipcheck.conformance.live.server.groups import (
-    MOST_MEMBERS,
-    MOST_PROTOCOLS,
-    Answer,
-    AnswerSize,
-    Groups,
-    Handler,
-    bound,
-)
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.messages import Error
 
 
 class ClassicApi:
-    def __init__(self, groups: Groups, bodies: Bodies, new_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> None:
+    def __init__(
+        self, groups: server_groups.Groups, bodies: Bodies, new_uuid: Callable[[], uuid.UUID] = uuid.uuid4
+    ) -> None:
         """``new_uuid`` makes the random part of member ids."""
         self.groups = groups
         self.bodies = bodies
         self.new_uuid = new_uuid
 
     @property
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, server_groups.Handler]:
         return {
             "JoinGroupRequest": self.join,
             "SyncGroupRequest": self.sync,
@@ -40,12 +34,12 @@ class ClassicApi:
             "DeleteGroupsRequest": self.delete,
         }
 
-    def join(self, request: Received, answer: Answer) -> None:
+    def join(self, request: Received, answer: server_groups.Answer) -> None:
         id, join = self.bodies.read(messages.Join, request)
         if self.groups.consumer_with_members(id) is not None:
             refused = messages.Joined(0, Error.INCONSISTENT_GROUP_PROTOCOL, member=join.member)
             return answer(self.bodies.written(refused, request.version))
-        bound(len(join.protocols), MOST_PROTOCOLS, "protocols")
+        server_groups.bound(len(join.protocols), server_groups.MOST_PROTOCOLS, "protocols")
         group = self.groups.joining(id, join.member)
         begin = request.client_id or "" if join.instance is None else join.instance
 
@@ -56,28 +50,28 @@ class ClassicApi:
 
         self._send(group, id, replace(join, fresh=f"{begin}-{self.new_uuid()}"), done)
 
-    def sync(self, request: Received, answer: Answer) -> None:
+    def sync(self, request: Received, answer: server_groups.Answer) -> None:
         id, sync = self.bodies.read(messages.Sync, request)
-        bound(len(sync.assignments), MOST_MEMBERS, "members")
+        server_groups.bound(len(sync.assignments), server_groups.MOST_MEMBERS, "members")
         self._send(self.groups.growing(id), id, sync, answer)
 
-    def heartbeat(self, request: Received, answer: Answer) -> None:
+    def heartbeat(self, request: Received, answer: server_groups.Answer) -> None:
         id, beat = self.bodies.read(messages.Heartbeat, request)
         self._send(self.groups.classic(id), id, beat, answer)
 
-    def leave(self, request: Received, answer: Answer) -> None:
+    def leave(self, request: Received, answer: server_groups.Answer) -> None:
         id, leave = self.bodies.read(messages.Leave, request)
-        bound(len(leave.members), MOST_MEMBERS, "members")
+        server_groups.bound(len(leave.members), server_groups.MOST_MEMBERS, "members")
         self._send(self.groups.classic(id), id, leave, answer)
 
-    def _send(self, group: ClassicGroup, id: str, asked: messages.Request, answer: Answer) -> None:
+    def _send(self, group: ClassicGroup, id: str, asked: messages.Request, answer: server_groups.Answer) -> None:
         group.send(asked, lambda reply: answer(self.bodies.written(reply, asked.version)), nameless=not id)
 
-    def describe(self, request: Received, answer: Answer) -> None:
-        size = AnswerSize()
+    def describe(self, request: Received, answer: server_groups.Answer) -> None:
+        size = server_groups.AnswerSize()
         answer({"groups": [self._described(request.version, id, size) for id in request.body["groups"]]})
 
-    def _described(self, version: int, id: str, size: AnswerSize) -> dict[str, Any]:
+    def _described(self, version: int, id: str, size: server_groups.AnswerSize) -> dict[str, Any]:
         group = self.groups.classic(id)
         size.add(group.bytes)
         (found,) = self.bodies.written(self.groups.ask(id, messages.Describe, version), version, id)["groups"]
@@ -87,9 +81,9 @@ class ClassicApi:
         described: dict[str, Any] = found
         return described
 
-    def list(self, request: Received, answer: Answer) -> None:
+    def list(self, request: Received, answer: server_groups.Answer) -> None:
         """Filters of states and types apply from their versions on; states are compared without regard to case."""
-        size = AnswerSize()
+        size = server_groups.AnswerSize()
         states = {each.lower() for each in request.body.get("statesFilter", ())}
         types = {each.lower() for each in request.body.get("typesFilter", ())}
         found = [
@@ -110,7 +104,7 @@ class ClassicApi:
         ]
         answer({"errorCode": 0, "groups": listed})
 
-    def delete(self, request: Received, answer: Answer) -> None:
+    def delete(self, request: Received, answer: server_groups.Answer) -> None:
         answer({"results": [self._deleted(request.version, id) for id in request.body["groupsNames"]]})
 
     def _deleted(self, version: int, id: str) -> dict[str, Any]:

@@ -9,19 +9,8 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topic, Topics
-from kipcheck.conformance.wire import message_sets
+from kipcheck.conformance.wire import message_sets, record_batches
 from kipcheck.conformance.wire.errors import Entries, Refused, TooManyEntries
-from kipcheck.conformance.wire.record_batches import (
-    CONTROL,
-    HEAD,
-    LEAST,
-    MAGIC,
-    Head,
-    RecordBatch,
-    decode_one,
-    encode,
-    head,
-)
 
 ACKS: Final = (-1, 0, 1)
 TOPIC_IDS_SINCE: Final = 13
@@ -107,8 +96,8 @@ def _batch(version: int, records: bytes, base: int, left: Entries) -> tuple[byte
 
     Errors: ``_Refusal``; ``Refused`` for damaged records; ``TooManyEntries``.
     """
-    first = head(records, 0)
-    if first is not None and first.magic == MAGIC:
+    first = record_batches.head(records, 0)
+    if first is not None and first.magic == record_batches.MAGIC:
         return _moved(records, first, base, left)
     if version >= ONE_BATCH_SINCE:
         raise _Refusal(Error.INVALID_RECORD)
@@ -120,18 +109,20 @@ def _batch(version: int, records: bytes, base: int, left: Entries) -> tuple[byte
         return b"", 0
     times = [each.timestamp for each in found]
     moved = tuple(replace(each, offset=base + place) for place, each in enumerate(found))
-    return encode(RecordBatch(base, moved[-1].offset, times[0], max(times), moved, LEADER_EPOCH)), len(found)
+    return record_batches.encode(
+        record_batches.RecordBatch(base, moved[-1].offset, times[0], max(times), moved, LEADER_EPOCH)
+    ), len(found)
 
 
-def _moved(records: bytes, batch: Head, base: int, left: Entries) -> tuple[bytes, int]:
+def _moved(records: bytes, batch: record_batches.Head, base: int, left: Entries) -> tuple[bytes, int]:
     """The only batch, at another offset, which its checksum does not cover. One that is compressed stays so."""
-    count = int.from_bytes(records[LEAST - 4 : LEAST], "big", signed=True)
+    count = int.from_bytes(records[record_batches.LEAST - 4 : record_batches.LEAST], "big", signed=True)
     if batch.end != len(records) or count < 1 or batch.last_offset - batch.base_offset + 1 != count:
         raise _Refusal(Error.INVALID_RECORD)
-    if batch.attributes & CONTROL:
+    if batch.attributes & record_batches.CONTROL:
         raise _Refusal(Error.INVALID_RECORD)
     left.take(count)
     with suppress(NotImplementedError):  # then its checksum is right
-        decode_one(records, batch)
-    _, length, _, magic, crc = HEAD.unpack_from(records)
-    return HEAD.pack(base, length, LEADER_EPOCH, magic, crc) + records[HEAD.size :], count
+        record_batches.decode_one(records, batch)
+    _, length, _, magic, crc = record_batches.HEAD.unpack_from(records)
+    return record_batches.HEAD.pack(base, length, LEADER_EPOCH, magic, crc) + records[record_batches.HEAD.size :], count

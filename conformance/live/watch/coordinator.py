@@ -14,16 +14,7 @@ from typing import Final
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.live.recording.contents import Reply, Sent, as_bytes
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
-from kipcheck.conformance.protocols.group.model.messages import (
-    Beat,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Sync,
-    Synced,
-)
+from kipcheck.conformance.protocols.group.model import messages
 
 CLASSIC: Final = (
     "group/generation-grows", "group/list-only-to-leader", "group/leader-hears-all", "group/common-protocol",
@@ -87,10 +78,10 @@ class Coordinators:
 
     def asked(self, group: str, sent: Sent) -> None:
         """A request passed. Only assignments are kept: they are there before the members' answers."""
-        if isinstance(sent, Sync) and sent.assignments and len(sent.assignments) <= MOST_ASSIGNED:
+        if isinstance(sent, messages.Sync) and sent.assignments and len(sent.assignments) <= MOST_ASSIGNED:
             self._assign(group, sent)
 
-    def _assign(self, group: str, sync: Sync) -> None:
+    def _assign(self, group: str, sync: messages.Sync) -> None:
         generation, leader = sync.generation, sync.member
         found = self._assigned.pop(group, None)
         if found is not None and (found.generation, found.leader) != (generation, leader):
@@ -111,7 +102,7 @@ class Coordinators:
     def is_sent(self, group: str, sent: Sent, reply: Reply) -> bool:
         """Whether a leader's request with the assignment of this answer to SyncGroup passed."""
         made = self._assigned.get(group)
-        if made is None or not isinstance(sent, Sync) or not isinstance(reply, Synced):
+        if made is None or not isinstance(sent, messages.Sync) or not isinstance(reply, messages.Synced):
             return False
         if made.generation != sent.generation:
             return False
@@ -132,16 +123,19 @@ class Coordinators:
 
     def _breaches(self, connection: int, group: str, sent: Sent, reply: Reply) -> Iterator[Breach]:
         match sent, reply:
-            case Join(), Joined():
+            case messages.Join(), messages.Joined():
                 yield from self._joined(connection, group, sent, reply)
-            case Sync(), Synced():
+            case messages.Sync(), messages.Synced():
                 yield from self._synced(connection, group, sent, reply)
             case consumer.Heartbeat(), consumer.HeartbeatAnswer():
                 yield from self._beaten(group, sent, reply)
-            case (Heartbeat(member=id), Beat(error=error)) | (Leave(members=((id, _),)), Left(error=error)) if error:
+            case (messages.Heartbeat(member=id), messages.Beat(error=error)) | (
+                messages.Leave(members=((id, _),)),
+                messages.Left(error=error),
+            ) if error:
                 self._members.pop((group, id), None)
 
-    def _joined(self, connection: int, group: str, join: Join, joined: Joined) -> Iterator[Breach]:
+    def _joined(self, connection: int, group: str, join: messages.Join, joined: messages.Joined) -> Iterator[Breach]:
         member, generation = joined.member, joined.generation
         if joined.error or not member:
             self._members.pop((group, join.member), None)
@@ -165,7 +159,7 @@ class Coordinators:
         if len(self._members) > MOST_MEMBERS:
             self._members.popitem(last=False)
 
-    def _synced(self, connection: int, group: str, sync: Sync, synced: Synced) -> Iterator[Breach]:
+    def _synced(self, connection: int, group: str, sync: messages.Sync, synced: messages.Synced) -> Iterator[Breach]:
         member, generation = sync.member, sync.generation
         if synced.error:
             self._members.pop((group, member), None)
@@ -207,7 +201,7 @@ class Coordinators:
             yield KIP_848[0], _violation(why, f"epoch {epoch} or above", str(answered), "falls")
 
 
-def _wrong_list(join: Join, joined: Joined) -> Iterator[Breach]:
+def _wrong_list(join: messages.Join, joined: messages.Joined) -> Iterator[Breach]:
     """The list of a JoinGroup answer. A static member that takes its place again is not judged: it gets no list, under
     an id that is not the leader's any more."""
     member, leads, generation = joined.member, joined.leader == joined.member, joined.generation
@@ -226,7 +220,7 @@ def _wrong_list(join: Join, joined: Joined) -> Iterator[Breach]:
         yield CLASSIC[2], _violation(why, f"{member} in the list", f"{len(ids)} others", "list", "lacks a member")
 
 
-def _wrong_protocol(join: Join, joined: Joined) -> Iterator[Breach]:
+def _wrong_protocol(join: messages.Join, joined: messages.Joined) -> Iterator[Breach]:
     """The protocol of a generation that a member joins is one that it listed. A static member that takes its place
     again in a stable group need not have been asked."""
     offered = [name for name, _ in join.protocols]

@@ -10,32 +10,29 @@ from typing import Any, TypeAlias
 
 from kipcheck.conformance.core.values.case import Step, step
 from kipcheck.conformance.core.values.history import Observation, Op, Replied
-from kipcheck.conformance.protocols.assignment.model.assignment import (
-    NO_GENERATION,
-    STICKY,
-    Group,
-    Member,
-    Partition,
-    Topic,
-)
+from kipcheck.conformance.protocols.assignment.model import assignment
 from kipcheck.conformance.protocols.assignment.model.membership import V0, Subscription
 from kipcheck.conformance.protocols.assignment.model.mixed_group import DRAFT
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused
 
-Share: TypeAlias = tuple[str, tuple[Partition, ...]]
+Share: TypeAlias = tuple[str, tuple[assignment.Partition, ...]]
 """A member id, and the partitions assigned to it."""
 
 
-def assign(assignor: str, topics: Iterable[Topic], members: Iterable[Member], rejoin: bool = False) -> Step:
+def assign(
+    assignor: str, topics: Iterable[assignment.Topic], members: Iterable[assignment.Member], rejoin: bool = False
+) -> Step:
     """The step that requests an assignment from a leader; members encode owned partitions as the assignor's own do."""
     body = {"assignor": assignor, "topics": [*map(_topic, topics)], "members": [*map(_member, members)]}
     return step("leader", "assign", **body, **({"rejoin": True} if rejoin else {}))
 
 
-def drafted(topics: Iterable[Topic], members: Mapping[str, Subscription]) -> Step:
+def drafted(topics: Iterable[assignment.Topic], members: Mapping[str, Subscription]) -> Step:
     """The step for a leader of KIP-429's draft: each member has the version of its subscription."""
-    as_members = (Member(id, each.topics, each.owned, each.generation, rack=each.rack) for id, each in members.items())
+    as_members = (
+        assignment.Member(id, each.topics, each.owned, each.generation, rack=each.rack) for id, each in members.items()
+    )
     base = assign(DRAFT, topics, as_members)
     with_versions = [{**each, "version": members[each["id"]].version} for each in base["members"]]
     return Step(base.actor, base.verb, {**base.body, "members": with_versions})
@@ -68,7 +65,7 @@ def with_user_data(step: Step, version: int) -> Step:
     return Step(step.actor, step.verb, {**step.body, "members": members})
 
 
-def user_data(owned: Iterable[Partition], generation: int, version: int = 1) -> bytes:
+def user_data(owned: Iterable[assignment.Partition], generation: int, version: int = 1) -> bytes:
     """User data as Kafka's StickyAssignor writes it: topics in the given order (version 0 has no generation)."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in owned:
@@ -78,7 +75,7 @@ def user_data(owned: Iterable[Partition], generation: int, version: int = 1) -> 
     return layout("apache", "StickyAssignorUserData", version).encode(value)
 
 
-def read_user_data(data: bytes) -> tuple[tuple[Partition, ...], int] | None:
+def read_user_data(data: bytes) -> tuple[tuple[assignment.Partition, ...], int] | None:
     """Partitions and generation: decoded as version 1, else as version 0, else None (StickyAssignor)."""
     read = _user_data(data)
     return None if read is None else read[:2]
@@ -91,20 +88,20 @@ def user_data_version(data: bytes) -> int | None:
 
 
 @lru_cache(maxsize=512)
-def _user_data(data: bytes) -> tuple[tuple[Partition, ...], int, int] | None:
+def _user_data(data: bytes) -> tuple[tuple[assignment.Partition, ...], int, int] | None:
     for version in (1, 0):
         try:
             value = layout("apache", "StickyAssignorUserData", version).decode(data)
         except Refused:
             continue
         owned = tuple((each["topic"], number) for each in value["previousAssignment"] for number in each["partitions"])
-        return owned, value.get("generation", NO_GENERATION), version
+        return owned, value.get("generation", assignment.NO_GENERATION), version
     return None
 
 
-def group_of(step: Step) -> Group:
+def group_of(step: Step) -> assignment.Group:
     """The group as the assignor reads it: sticky takes owned partitions from the user data, if there are any."""
-    return Group(
+    return assignment.Group(
         tuple(_topic_of(each) for each in step["topics"]),
         tuple(_member_of(each, step["assignor"]) for each in step["members"]),
     )
@@ -142,7 +139,7 @@ def rejoined(step: Step, before: Sequence[Op]) -> Step | None:
         {
             **each,
             "owned": owned_by.get(each["id"], []) if each.get("version") != V0 else [],
-            "generation": generation if each["id"] in owned_by else NO_GENERATION,
+            "generation": generation if each["id"] in owned_by else assignment.NO_GENERATION,
         }
         for each in step["members"]
     ]
@@ -155,12 +152,12 @@ def completed(step: Step, before: Sequence[Op]) -> Step | None:
     return rejoined(step, before) if is_rejoin(step) else step
 
 
-def _topic(topic: Topic) -> dict[str, Any]:
+def _topic(topic: assignment.Topic) -> dict[str, Any]:
     racks = None if topic.racks is None else [sorted(each) for each in topic.racks]
     return {"name": topic.name, "partitions": topic.partitions, "racks": racks}
 
 
-def _member(member: Member) -> dict[str, Any]:
+def _member(member: assignment.Member) -> dict[str, Any]:
     return {
         "id": member.id,
         "subscription": list(member.subscription),
@@ -172,22 +169,22 @@ def _member(member: Member) -> dict[str, Any]:
     }
 
 
-def _topic_of(given: Mapping[str, Any]) -> Topic:
+def _topic_of(given: Mapping[str, Any]) -> assignment.Topic:
     racks = given.get("racks")
-    return Topic(given["name"], given["partitions"], None if racks is None else tuple(map(frozenset, racks)))
+    return assignment.Topic(given["name"], given["partitions"], None if racks is None else tuple(map(frozenset, racks)))
 
 
-def _member_of(given: Mapping[str, Any], assignor: str) -> Member:
+def _member_of(given: Mapping[str, Any], assignor: str) -> assignment.Member:
     owned, generation = tuple(_partitions(given["owned"])), given["generation"]
     data = given.get("userData")
-    if data is not None and assignor == STICKY:
-        owned, generation = read_user_data(bytes.fromhex(data)) or ((), NO_GENERATION)
-    return Member(
+    if data is not None and assignor == assignment.STICKY:
+        owned, generation = read_user_data(bytes.fromhex(data)) or ((), assignment.NO_GENERATION)
+    return assignment.Member(
         given["id"], tuple(given["subscription"]), owned, generation, given.get("instance"), given.get("rack")
     )
 
 
-def _partitions(given: Iterable[Sequence[Any]]) -> list[Partition]:
+def _partitions(given: Iterable[Sequence[Any]]) -> list[assignment.Partition]:
     return [(str(topic), int(number)) for topic, number in given]
 
 
@@ -219,7 +216,7 @@ def _member_text(member: Mapping[str, Any]) -> str:
 
 def _owned_text(claim: Mapping[str, Any]) -> str:
     owned = ",".join(f"{topic}-{number}" for topic, number in claim["owned"])
-    return f"={owned}@{claim['generation']}" if owned or claim["generation"] != NO_GENERATION else ""
+    return f"={owned}@{claim['generation']}" if owned or claim["generation"] != assignment.NO_GENERATION else ""
 
 
 def _racks_text(racks: list[list[str]] | None) -> str:

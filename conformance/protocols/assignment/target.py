@@ -4,19 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.protocols.assignment.model.assignment import (
-    COOPERATIVE,
-    NO_GENERATION,
-    RANGE,
-    ROUNDROBIN,
-    STICKY,
-    Assignment,
-    Group,
-    Partition,
-    Topic,
-    range_,
-    roundrobin,
-)
+from kipcheck.conformance.protocols.assignment.model import assignment
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned, Subscription
 from kipcheck.conformance.protocols.assignment.model.mixed_group import DRAFT, draft_leader
 from kipcheck.conformance.protocols.assignment.model.sticky import cooperative_sticky, sticky
@@ -25,11 +13,11 @@ from kipcheck.conformance.wire import layout
 
 DRAFTED: Final = (DRAFT,)
 """What ``DraftLeader`` assigns with."""
-ALL: Mapping[str, Callable[[Group], Assignment]] = {
-    RANGE: range_,
-    ROUNDROBIN: roundrobin,
-    STICKY: sticky,
-    COOPERATIVE: cooperative_sticky,
+ALL: Mapping[str, Callable[[assignment.Group], assignment.Assignment]] = {
+    assignment.RANGE: assignment.range_,
+    assignment.ROUNDROBIN: assignment.roundrobin,
+    assignment.STICKY: sticky,
+    assignment.COOPERATIVE: cooperative_sticky,
 }
 LEADING = ("assign", "user-data")
 """The operations of a leader."""
@@ -54,18 +42,18 @@ class Leader:
             ],
         }
 
-    def group(self, step: Step) -> Group:
+    def group(self, step: Step) -> assignment.Group:
         """The group as the members of the step describe it."""
         return group_of(step)
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         return ALL[assignor](group)
 
-    def user_data(self, assignor: str, owned: tuple[Partition, ...], generation: int) -> bytes | None:
+    def user_data(self, assignor: str, owned: tuple[assignment.Partition, ...], generation: int) -> bytes | None:
         """The user data that a member of Kafka's writes after it was assigned ``owned`` in ``generation``."""
-        if assignor == STICKY and (owned or generation != NO_GENERATION):
+        if assignor == assignment.STICKY and (owned or generation != assignment.NO_GENERATION):
             return user_data(owned, generation)
-        if assignor == COOPERATIVE:
+        if assignor == assignment.COOPERATIVE:
             return layout("apache", "CooperativeStickyAssignorUserData", 0).encode({"generation": generation})
         return None
 
@@ -86,5 +74,7 @@ class DraftLeader:
             ],
         }
 
-    def lead(self, topics: Iterable[Topic], subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assigned]:
+    def lead(
+        self, topics: Iterable[assignment.Topic], subscriptions: Mapping[str, Subscription]
+    ) -> Mapping[str, Assigned]:
         return draft_leader(topics, subscriptions)

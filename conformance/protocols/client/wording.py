@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kipcheck.conformance.core.values.history import History, Op, Replied
 from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.client.events import (
-    EVENTS,
-    AnswerSeen,
-    Closed,
-    Event,
-    Idle,
-    Opened,
-    RecordDamaged,
-    RequestRefused,
-    RequestSeen,
-)  # fmt: skip
+from kipcheck.conformance.protocols.client import events as client_events
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.trace import generation_of, parsed
 from kipcheck.conformance.protocols.codec.checks.family import rows_of
@@ -35,7 +25,7 @@ BEFORE: Final = 10
 """Exchanges of the step with the breach that are shown before it; of other steps: ``FEW``, the last ones."""
 FEW: Final = 3
 AFTER: Final = 2
-UNSHOWN: Final = (Idle, Opened)
+UNSHOWN: Final = (client_events.Idle, client_events.Opened)
 
 
 @dataclass(slots=True)
@@ -84,16 +74,16 @@ def exhibits(history: History, violation: Violation) -> list[Exhibit]:
         rows += shown(list(happened(events(op), names, place if op.index == step else None)), op.index == step)
     found: list[Exhibit] = [{"kind": "sequence", "steps": rows}]
     guilty = None if place is None else next(iter(events(history.ops[step])[place : place + 1]), None)
-    if isinstance(guilty, RequestRefused) and guilty.message:
+    if isinstance(guilty, client_events.RequestRefused) and guilty.message:
         found.append(annotated(history.case.edition, bytes.fromhex(guilty.hex), violation))
-    if isinstance(guilty, RecordDamaged) and guilty.hex:
+    if isinstance(guilty, client_events.RecordDamaged) and guilty.hex:
         inside = damaged(guilty).moved
         assert inside.damage is not None
         found.append(rows_of(inside, replace(violation, offset=inside.damage.offset)))
     return found
 
 
-def damaged(event: RecordDamaged) -> "Inside":
+def damaged(event: client_events.RecordDamaged) -> "Inside":
     """The byte map of a damaged record, with offsets in the request or answer where they are known."""
     from kipcheck.conformance.wire.explain_inside import damaged  # brings construct, as below
 
@@ -112,7 +102,7 @@ def annotated(edition: str, data: bytes, violation: Violation) -> Exhibit:
     return rows_of(sent, replace(violation, offset=offset))
 
 
-def events(op: Op) -> list[Event]:
+def events(op: Op) -> list[client_events.Event]:
     actions = dict(op.observation.payload).get("actions", ()) if isinstance(op.observation, Replied) else ()
     return [parsed(action) for action in actions]
 
@@ -139,35 +129,37 @@ def breach(history: History, violation: Violation) -> tuple[int, int | None]:
     return step, low - 1 if low else None
 
 
-def cut_off(history: History, traffic: Sequence[Sequence[Event]]) -> History:
+def cut_off(history: History, traffic: Sequence[Sequence[client_events.Event]]) -> History:
     """The history with these events of its first steps, and without the steps after them."""
     ops = zip(history.ops, traffic, strict=False)
     return replace(history, ops=tuple(_with(op, events) for op, events in ops))
 
 
-def _with(op: Op, events: Sequence[Event]) -> Op:
+def _with(op: Op, events: Sequence[client_events.Event]) -> Op:
     if not isinstance(op.observation, Replied):
         return op
     payload = tuple((key, events if key == "actions" else value) for key, value in op.observation.payload)
     return replace(op, observation=replace(op.observation, payload=payload))
 
 
-def happened(events: Sequence[Event], names: Names, guilty: int | None) -> Iterator[Row]:
+def happened(events: Sequence[client_events.Event], names: Names, guilty: int | None) -> Iterator[Row]:
     """Requests with their answers, and the rest; equal ones in a row once."""
     waiting: dict[tuple[int, str], Row] = {}
     last: Row | None = None
     ready: list[Row] = []
     for place, event in enumerate(events):
-        if isinstance(event, AnswerSeen) and (event.connection, event.api) in waiting:
+        if isinstance(event, client_events.AnswerSeen) and (event.connection, event.api) in waiting:
             waiting.pop((event.connection, event.api)).answer = answered(event, names)
             if place == guilty:
                 ready[-1].guilty = True
             continue
-        if isinstance(event, UNSHOWN) or (isinstance(event, Closed) and not event.why):
+        if isinstance(event, UNSHOWN) or (isinstance(event, client_events.Closed) and not event.why):
             continue
-        to_broker = isinstance(event, RequestSeen | RequestRefused | RecordDamaged)
+        to_broker = isinstance(
+            event, client_events.RequestSeen | client_events.RequestRefused | client_events.RecordDamaged
+        )
         row = Row(event.ms, said(event, names), None, to_broker, place == guilty)
-        if isinstance(event, RequestSeen | RequestRefused):
+        if isinstance(event, client_events.RequestSeen | client_events.RequestRefused):
             waiting[event.connection, event.api] = row
         ready.append(row)
     for row in ready:
@@ -193,17 +185,17 @@ def shown(rows: Sequence[Row], has_breach: bool) -> Iterator[Exhibit]:
     yield from (row.data() for row in rows[low:high])
 
 
-def said(event: Event, names: Names) -> str:
+def said(event: client_events.Event, names: Names) -> str:
     """An event as the predicate of a sentence about the client."""
     match event:
-        case RequestSeen():
+        case client_events.RequestSeen():
             return ", ".join([f"{event.api} v{event.version}", *requested(event, names)])
-        case AnswerSeen():
+        case client_events.AnswerSeen():
             return f"is sent a late answer to {event.api}: {answered(event, names)}"
-    return EVENTS.describe(event)
+    return client_events.EVENTS.describe(event)
 
 
-def requested(event: RequestSeen, names: Names) -> Iterator[str]:
+def requested(event: client_events.RequestSeen, names: Names) -> Iterator[str]:
     if event.member is not None:
         yield names.of(event.member)
     if generation_of(event) >= 0:
@@ -218,7 +210,7 @@ def requested(event: RequestSeen, names: Names) -> Iterator[str]:
         yield listed(event.partitions)
 
 
-def answered(event: AnswerSeen, names: Names) -> str:
+def answered(event: client_events.AnswerSeen, names: Names) -> str:
     if event.error:
         return error_name(event.error)
     if event.api == "JoinGroup":

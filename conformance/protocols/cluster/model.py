@@ -34,6 +34,7 @@ from kipcheck.conformance.protocols.cluster.components import (
     aged_blob,
     aged_node,
 )
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.coordinator_node import (
     NUMBERS,
@@ -46,21 +47,6 @@ from kipcheck.conformance.protocols.group.model.coordinator_node import (
     Store,
     describe,
     number,
-)
-from kipcheck.conformance.protocols.group.model.messages import (
-    Beat,
-    Error,
-    Fired,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Phase as GroupPhase,
-    Reply,
-    Request,
-    Sync,
-    Synced,
 )
 from kipcheck.conformance.protocols.group.model.state_bounds import ids
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
@@ -85,7 +71,7 @@ class Cluster:
         scope: Scope = NO_SCOPE,
         kinds: tuple[str, ...] = (),
         laws: "tuple[Law[Any] | StepLaw[Any, Any, Any], ...]" = (),
-        adapted: Callable[[Request], Request] = lambda request: request,
+        adapted: Callable[[messages.Request], messages.Request] = lambda request: request,
     ) -> None:
         """``kinds``: of the members that start, in order. ``adapted``: converts a request to a version that the
         brokers support."""
@@ -181,7 +167,7 @@ class Cluster:
         all_joined = all(
             any(map(group.member, known_ids)) for known_ids in centre.held if known_ids or self.scope.patient
         )
-        present = group.phase is GroupPhase.STABLE and not group.owing and not group.pending
+        present = group.phase is messages.Phase.STABLE and not group.owing and not group.pending
         return present and all_joined and all(centre.has_process(each.id) for each in group.members)
 
     # The coordinator
@@ -213,7 +199,11 @@ class Cluster:
         known_ids = list(centre.held)
         before = set(ids(centre.group))
         for to, message in did.sends:
-            if isinstance(message, Answer) and isinstance(message.reply, Joined) and message.reply.member not in before:
+            if (
+                isinstance(message, Answer)
+                and isinstance(message.reply, messages.Joined)
+                and message.reply.member not in before
+            ):
                 # Ids that existed before have an owner already; their answer may be for a process that is gone.
                 known_ids[to - 1] = known_ids[to - 1] | ({message.reply.member} - {""})
         group = did.part.group
@@ -238,11 +228,11 @@ class Cluster:
         known_ids = list(centre.held)
         if request is None:
             known_ids[by - 1] = frozenset({message.keeps} if message.keeps else ())
-        elif isinstance(request, Join):
+        elif isinstance(request, messages.Join):
             known_ids[by - 1] = frozenset({request.member} - {""})
         after = self.done(centre._replace(held=tuple(known_ids)), did, self.restarts_count(centre, message))
         assert isinstance(after.part, Centre)
-        if not isinstance(request, Join):
+        if not isinstance(request, messages.Join):
             return after
         # A member with a new id does not know it yet while the join phase goes on, but counts as alive.
         before, now = set(ids(centre.group)), set(ids(after.part.group))
@@ -255,9 +245,9 @@ class Cluster:
     def restarts_count(self, centre: Centre, message: From) -> bool:
         """Whether the message is a disturbance, after which the group may rebalance again."""
         request = message.ask.request
-        if isinstance(request, Join):
+        if isinstance(request, messages.Join):
             return bool(message.ask.cost) or centre.group.member(request.member) is None
-        return request is None or bool(message.ask.cost) or isinstance(request, Leave)
+        return request is None or bool(message.ask.cost) or isinstance(request, messages.Leave)
 
     # Members
 
@@ -320,7 +310,7 @@ class Cluster:
                 after, seen = self.run(lost, Disconnected())
                 return self.after_exit(after), self.fault_message(index, node, LOSSES, node.id), seen
             case "retries":
-                after, seen = self.run(node, Fired(RETRY))
+                after, seen = self.run(node, messages.Fired(RETRY))
                 return after, (), seen
             case "hears":
                 assert node.inbox is not None
@@ -328,8 +318,8 @@ class Cluster:
                 return self.after_exit(after), self.fault_message(index, node, "", "") if after.failed else (), seen
             case "beats":
                 assert node.state is not None
-                state, actions = self.consumers[node.kind].step(node.state, Fired(HEARTBEAT))
-                (beat,) = [each for each in actions if isinstance(each, Heartbeat)]
+                state, actions = self.consumers[node.kind].step(node.state, messages.Fired(HEARTBEAT))
+                (beat,) = [each for each in actions if isinstance(each, messages.Heartbeat)]
                 return (
                     node._replace(state=state, waits=True),
                     self.request_message(index, node, beat, only_news=True),
@@ -340,8 +330,10 @@ class Cluster:
             return node, self.request_message(index, node, request, REPEATS), []
         return node._replace(out=node.out[1:], waits=True), self.request_message(index, node, request), []
 
-    def answer_event(self, reply: Reply) -> Event:
-        assert isinstance(reply, Joined | Synced | Beat | Left), "members send no other requests"
+    def answer_event(self, reply: messages.Reply) -> Event:
+        assert isinstance(reply, messages.Joined | messages.Synced | messages.Beat | messages.Left), (
+            "members send no other requests"
+        )
         return reply
 
     def started(self, node: Node) -> tuple[Node, tuple[Sent[Message], ...]]:
@@ -357,9 +349,9 @@ class Cluster:
         return (Sent(COORDINATOR_INDEX, From(index, Ask(None, (), cost), node.kind, keeps)),)
 
     def request_message(
-        self, index: int, node: Node, request: Request, cost: str = "", only_news: bool = False
+        self, index: int, node: Node, request: messages.Request, cost: str = "", only_news: bool = False
     ) -> tuple[Sent[Message], ...]:
-        joins = isinstance(request, Join)
+        joins = isinstance(request, messages.Join)
         pool = tuple([each for each in pools(self.names[index]) if joins and each != node.id])
         numbered = replace(self.adapted(request), request=number(index, node.serial))
         return (Sent(COORDINATOR_INDEX, From(index, Ask(numbered, pool, cost), node.kind, only_news=only_news)),)
@@ -381,7 +373,7 @@ class Cluster:
         raised = [each.error for each in seen if isinstance(each, Raised)]
         if raised:
             return Node(node.kind, node.topics, serial=self.next(node), failed=raised[0]), seen
-        requests = tuple([each for each in found if isinstance(each, Join | Sync | Leave)])
+        requests = tuple([each for each in found if isinstance(each, messages.Join | messages.Sync | messages.Leave)])
         return node._replace(state=self.trimmed(state), out=(*node.out, *requests)), seen
 
     def trimmed(self, state: State) -> State:
@@ -405,7 +397,7 @@ class Cluster:
 
 def _has_no_news(did: Did[CoordinatorNode, Any]) -> bool:
     replies = [sent.message.reply for sent in did.sends if isinstance(sent.message, Answer)]
-    return all(isinstance(each, Beat) and each.error is Error.NONE for each in replies)
+    return all(isinstance(each, messages.Beat) and each.error is messages.Error.NONE for each in replies)
 
 
 def pools(name: str) -> Iterable[str]:

@@ -12,15 +12,7 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group import ops
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, DEFAULT, Config, Rules
-from kipcheck.conformance.protocols.reconciled import terms
-from kipcheck.conformance.protocols.reconciled.model import (
-    ReconciledGroup,
-    balanced,
-    holder_of,
-    member_of,
-    part_of,
-    with_member,
-)
+from kipcheck.conformance.protocols.reconciled import model, terms
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 TOPICS: Final = {"t": 3, "u": 2}
@@ -66,20 +58,20 @@ class State(NamedTuple):
     """The time since regular expressions were resolved; None: none was."""
 
     def member(self, id: str) -> Member | None:
-        return member_of(self.members, id)
+        return model.member_of(self.members, id)
 
     def holder(self, instance: str | None) -> Member | None:
         """The member with this instance id."""
-        return holder_of(self.members, instance)
+        return model.holder_of(self.members, instance)
 
     def memory(self, client: str) -> terms.Memory:
         return terms.memory_of(self.clients, client)
 
     def target_of(self, id: str) -> terms.Partitions:
-        return part_of(self.target, id)
+        return model.part_of(self.target, id)
 
 
-class ConsumerGroup(ReconciledGroup[State, Member, ops.Beat, terms.Partitions | None]):
+class ConsumerGroup(model.ReconciledGroup[State, Member, ops.Beat, terms.Partitions | None]):
     topics: Mapping[str, int] = TOPICS
     rules: Rules = CURRENT
     config: Config = DEFAULT
@@ -166,7 +158,7 @@ class ConsumerGroup(ReconciledGroup[State, Member, ops.Beat, terms.Partitions | 
         full = epoch == 0 or (subscribes and owned is not None and beat.lacks != "timeout")
         given = after.assigned if full or after.assigned != before.assigned else None
         answer = ops.Answered(beat.client, after.epoch, given)
-        state = remembered(with_member(state, after), memory, answer)
+        state = remembered(model.with_member(state, after), memory, answer)
         return Transition(self.resolved(state, known), (answer,))
 
     def leaving_epoch(self, epoch: int) -> int:
@@ -207,7 +199,7 @@ class ConsumerGroup(ReconciledGroup[State, Member, ops.Beat, terms.Partitions | 
         instance = member.instance if beat.instance is None else beat.instance
         joins = known is None and (bool(topics) or not state.group_epoch)
         changed = joins or topics != member.topics  # an expression counts when it is resolved
-        state = with_member(state, member._replace(topics=topics, regex=regex, instance=instance))
+        state = model.with_member(state, member._replace(topics=topics, regex=regex, instance=instance))
         return state._replace(exists=True, group_epoch=self.bumped(state) if changed else state.group_epoch)
 
     def bumped(self, state: State) -> int:
@@ -246,7 +238,7 @@ class ConsumerGroup(ReconciledGroup[State, Member, ops.Beat, terms.Partitions | 
         topics = {each.id: self.topics_of(state, each) for each in state.members}
         subscribed = frozenset[str]().union(*topics.values())
         wanted = [(topic, each) for topic, size in self.topics.items() if topic in subscribed for each in range(size)]
-        return balanced(
+        return model.balanced(
             topics,
             wanted,
             state.target,

@@ -6,28 +6,10 @@ from random import Random
 from typing import Any, TypeAlias
 
 from kipcheck.conformance.core.operations.declaration import Operations
+from kipcheck.conformance.core.values import history as values_history
 from kipcheck.conformance.core.values.case import Role, Step, steps_from
-from kipcheck.conformance.core.values.history import (
-    Died,
-    History,
-    Lost,
-    Observation,
-    Op,
-    Refused,
-    Replied,
-    Silent,
-    Unsupported,
-)
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.declare.check import (
-    Conversation,
-    Drawing,
-    Exhibit,
-    Family,
-    Impossibilities,
-    Operation,
-    all_is_possible,
-)
+from kipcheck.conformance.protocols.declare import check
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.strategies.events import Conversations
 
@@ -65,17 +47,17 @@ class Wording:
     """The receiver of the steps."""
     actor: Callable[[Step], str]
     describe_step: Callable[[Step], str]
-    describe_answer: Callable[[Replied], str]
-    events: Callable[[Replied], Iterable[str]] | None = None
+    describe_answer: Callable[[values_history.Replied], str]
+    events: Callable[[values_history.Replied], Iterable[str]] | None = None
     """What the receiver reports in an answer, event by event; None: the answer has a text."""
 
-    def sequence(self, history: History, violation: Violation) -> list[Exhibit]:
+    def sequence(self, history: values_history.History, violation: Violation) -> list[check.Exhibit]:
         """The steps and their answers, for a sequence diagram."""
         return diagram(history, violation, self._messages)
 
-    def _messages(self, op: Op) -> list[Message]:
+    def _messages(self, op: values_history.Op) -> list[Message]:
         sent = Message(self.actor(op.step), self.to, self.describe_step(op.step))
-        if self.events is None or not isinstance(op.observation, Replied):
+        if self.events is None or not isinstance(op.observation, values_history.Replied):
             return [replace(sent, answer=answer(op.observation, self.describe_answer))]
         return [sent, *(Message(self.to, self.to, each) for each in self.events(op.observation))]
 
@@ -85,9 +67,9 @@ def machine_family(
     name: str,
     editions: Callable[[str], Iterable[str]],
     conversations: Callable[[str], Conversations[Any, Any]],
-    exhibits: Callable[[History, Violation], list[Exhibit]],
-    impossible: Impossibilities = all_is_possible,
-) -> Family[Subject]:
+    exhibits: Callable[[values_history.History, Violation], list[check.Exhibit]],
+    impossible: check.Impossibilities = check.all_is_possible,
+) -> check.Family[Subject]:
     """The family of the machine ``name``.
 
     ``editions``: the editions that a run of an edition checks it in; ``conversations``: the generator for one of them;
@@ -111,7 +93,7 @@ def machine_family(
         value: Value = batch(subject, random)(random, None)
         return value
 
-    return Family(
+    return check.Family(
         role,
         subjects,
         subject,
@@ -125,10 +107,10 @@ def machine_family(
     )
 
 
-def swarms(conversations: Callable[[str], Conversations[Any, Any]]) -> Callable[[Subject, Random], Drawing]:
+def swarms(conversations: Callable[[str], Conversations[Any, Any]]) -> Callable[[Subject, Random], check.Drawing]:
     """Draws values under one fault swarm. ``conversations``: the generator for an edition."""
 
-    def batch(subject: Subject, random: Random) -> Drawing:
+    def batch(subject: Subject, random: Random) -> check.Drawing:
         found = conversations(subject.edition)
         swarm = found.swarm(random)
 
@@ -146,10 +128,10 @@ def operations_family(
     editions: Callable[[str], Iterable[str]],
     conversations: Callable[[str], Conversations[Any, Any]],
     receiver: str,
-) -> Family[Subject]:
+) -> check.Family[Subject]:
     """The family of a machine with declared operations. ``receiver``: its name in sequence diagrams."""
 
-    def sample_ops(role: Role, claims: Claims) -> Iterable[Operation]:
+    def sample_ops(role: Role, claims: Claims) -> Iterable[check.Operation]:
         wanted = role is operations.role and operations.machine in claims.machines
         return operations.samples() if wanted else ()
 
@@ -158,27 +140,29 @@ def operations_family(
     return replace(family, sample_ops=sample_ops, granted=granted)
 
 
-def granted(history: History) -> frozenset[str]:
+def granted(history: values_history.History) -> frozenset[str]:
     """The verbs of the operations that were accepted."""
-    return frozenset(op.step.verb for op in history.ops if isinstance(op.observation, Replied))
+    return frozenset(op.step.verb for op in history.ops if isinstance(op.observation, values_history.Replied))
 
 
-def conversation(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
-    yield Conversation(steps_from(value))
+def conversation(subject: Subject, value: Value, random: Random) -> Iterable[check.Conversation]:
+    yield check.Conversation(steps_from(value))
 
 
 def possible_conversation(
     conversations: Callable[[str], Conversations[Any, Any]],
-) -> Callable[[Subject, Value, Random], Iterable[Conversation]]:
+) -> Callable[[Subject, Value, Random], Iterable[check.Conversation]]:
     """The conversation about a value, drawn, mutated or reduced: steps that cannot happen are replaced."""
 
-    def about(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
-        yield Conversation(conversations(subject.edition).mended(steps_from(value)))
+    def about(subject: Subject, value: Value, random: Random) -> Iterable[check.Conversation]:
+        yield check.Conversation(conversations(subject.edition).mended(steps_from(value)))
 
     return about
 
 
-def diagram(history: History, violation: Violation, messages: Callable[[Op], Iterable[Message]]) -> list[Exhibit]:
+def diagram(
+    history: values_history.History, violation: Violation, messages: Callable[[values_history.Op], Iterable[Message]]
+) -> list[check.Exhibit]:
     """A sequence diagram of the messages of each step."""
     rows = []
     for op in history.ops:
@@ -190,20 +174,20 @@ def diagram(history: History, violation: Violation, messages: Callable[[Op], Ite
     return [{"kind": "sequence", "steps": rows}]
 
 
-def answer(observation: Observation, replied: Callable[[Replied], str]) -> str:
+def answer(observation: values_history.Observation, replied: Callable[[values_history.Replied], str]) -> str:
     match observation:
-        case Replied():
+        case values_history.Replied():
             return replied(observation)
-        case Refused(error):
+        case values_history.Refused(error):
             return f"refused: {error}"
-        case Died(cause):
+        case values_history.Died(cause):
             return cause
-        case Lost() | Silent():
+        case values_history.Lost() | values_history.Silent():
             return "no answer"
-        case Unsupported():
+        case values_history.Unsupported():
             return "not supported"
 
 
-def listed(reply: Replied) -> str:
+def listed(reply: values_history.Replied) -> str:
     """The fields of an answer, with their names."""
     return ", ".join(f"{name} {value}" for name, value in reply.payload) or "accepted"

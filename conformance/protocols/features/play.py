@@ -7,15 +7,7 @@ from kipcheck.conformance.core.values.edition import KIP_584, Edition
 from kipcheck.conformance.protocols.declare.package import either, released_in, released_since
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
-from kipcheck.conformance.protocols.features.laws.client import (
-    APP_LAWS,
-    DRY_COMMANDS,
-    MAJORITY_APPLIES,
-    REGISTERED,
-    TOOL_LAWS,
-    ZOOKEEPER_LAWS,
-    client_laws,
-)
+from kipcheck.conformance.protocols.features.laws import client as laws_client
 from kipcheck.conformance.protocols.features.laws.cluster import LAWS
 from kipcheck.conformance.protocols.features.laws.controller import COUNTS, SUITS
 from kipcheck.conformance.protocols.features.model.app import FeatureApp
@@ -153,7 +145,7 @@ def _brokers(edition: Edition, scope: Scope) -> Product:
         tried=lambda state: events,
         step_of=kraft_brokers.OPERATIONS.step_of,
         shorthand=kraft_brokers.OPERATIONS.shorthand,
-        laws=(REGISTERED,),
+        laws=(laws_client.REGISTERED,),
     )
 
 
@@ -173,7 +165,7 @@ def _zookeeper(edition: Edition, scope: Scope) -> Product:
         tried=lambda state: found,
         step_of=zookeeper.OPERATIONS.step_of,
         shorthand=zookeeper.OPERATIONS.shorthand,
-        laws=ZOOKEEPER_LAWS,
+        laws=laws_client.ZOOKEEPER_LAWS,
     )
 
 
@@ -191,7 +183,7 @@ def _client(edition: Edition, scope: Scope) -> Product:
         tried=lambda state: events,
         step_of=client.OPERATIONS.step_of,
         shorthand=client.OPERATIONS.shorthand,
-        laws=client_laws(edition == KIP_584),
+        laws=laws_client.client_laws(edition == KIP_584),
     )
 
 
@@ -204,7 +196,7 @@ def _app(edition: Edition, scope: Scope) -> Product:
         tried=machine.enabled,
         step_of=app.OPERATIONS.step_of,
         shorthand=app.OPERATIONS.shorthand,
-        laws=APP_LAWS,
+        laws=laws_client.APP_LAWS,
     )
 
 
@@ -225,7 +217,7 @@ def _tool(edition: Edition, scope: Scope) -> Product:
         tried=tried,
         step_of=tool.OPERATIONS.step_of,
         shorthand=tool.OPERATIONS.shorthand,
-        laws=TOOL_LAWS,
+        laws=laws_client.TOOL_LAWS,
     )
 
 
@@ -251,7 +243,7 @@ def _commands(edition: Edition, scope: Scope) -> Product:
         tried=lambda state: events,
         step_of=commands.OPERATIONS.step_of,
         shorthand=commands.OPERATIONS.shorthand,
-        laws=(DRY_COMMANDS,),
+        laws=(laws_client.DRY_COMMANDS,),
     )
 
 
@@ -276,7 +268,7 @@ def _quorum(edition: Edition, scope: Scope) -> Product:
         ],
         step_of=quorum.OPERATIONS.step_of,
         shorthand=quorum.OPERATIONS.shorthand,
-        laws=(MAJORITY_APPLIES,),
+        laws=(laws_client.MAJORITY_APPLIES,),
     )
 
 

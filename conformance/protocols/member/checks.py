@@ -19,18 +19,9 @@ from kipcheck.conformance.protocols.declare.conversations import (
     machine_family,
 )
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-from kipcheck.conformance.protocols.member import invariants
+from kipcheck.conformance.protocols.member import invariants, ops
 from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS
 from kipcheck.conformance.protocols.member.model.rules import rules_of
-from kipcheck.conformance.protocols.member.ops import (
-    ACTIONS,
-    CONSUMER,
-    COORDINATOR,
-    MEMBER as MACHINE,
-    OPERATIONS,
-    USER,
-    Request,
-)
 from kipcheck.conformance.protocols.member.possible_conversations import conversation, impossible
 from kipcheck.conformance.protocols.member.strategies.conversations import conversations
 
@@ -57,25 +48,29 @@ def member_sequence(history: History, violation: Violation) -> list[Exhibit]:
 
     def messages(op: Op) -> Iterator[Message]:
         step = op.step
-        says = OPERATIONS.sentence(step)
+        says = ops.OPERATIONS.sentence(step)
         if not isinstance(op.observation, Replied):
-            yield Message(step.actor, CONSUMER, says, answer(op.observation, listed), reply=step.actor == COORDINATOR)
+            yield Message(
+                step.actor, ops.CONSUMER, says, answer(op.observation, listed), reply=step.actor == ops.COORDINATOR
+            )
             return
-        yield Message(step.actor, CONSUMER, says, reply=step.actor == COORDINATOR)
-        actions = map(ACTIONS.from_json, dict(op.observation.payload).get("actions", ()))
-        for to, several in groupby(actions, lambda each: COORDINATOR if isinstance(each, Request) else USER):
-            if to == USER:
-                yield Message(CONSUMER, USER, ", ".join(map(ACTIONS.describe, several)), reply=True)
+        yield Message(step.actor, ops.CONSUMER, says, reply=step.actor == ops.COORDINATOR)
+        actions = map(ops.ACTIONS.from_json, dict(op.observation.payload).get("actions", ()))
+        for to, several in groupby(
+            actions, lambda each: ops.COORDINATOR if isinstance(each, ops.Request) else ops.USER
+        ):
+            if to == ops.USER:
+                yield Message(ops.CONSUMER, ops.USER, ", ".join(map(ops.ACTIONS.describe, several)), reply=True)
                 continue
             for each in several:
-                assert isinstance(each, Request)
-                yield Message(CONSUMER, COORDINATOR, ACTIONS.describe(each))
+                assert isinstance(each, ops.Request)
+                yield Message(ops.CONSUMER, ops.COORDINATOR, ops.ACTIONS.describe(each))
 
     return diagram(history, violation, messages)
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
-    return machine_family(Role.MEMBER, MACHINE, editions, conversations, member_sequence, impossible)
+    return machine_family(Role.MEMBER, ops.MEMBER, editions, conversations, member_sequence, impossible)
 
 
 def directed(subject: Subject) -> Iterable[Conversation]:
@@ -91,11 +86,11 @@ def directed(subject: Subject) -> Iterable[Conversation]:
         begun = f"open range{instance}; subscribe t; poll; joined 1; synced t:0; poll; {second}; poll"
         beats = "; ".join([f"elapse {HEARTBEAT_MS - 1000}; beat", *[beat] * (BEATS - 1)])
         silence = "; ".join([second] * SILENCE)
-        yield Conversation(OPERATIONS.parse_shorthand(f"{begun}; {beats}; {silence}; poll"), "unpolled")
+        yield Conversation(ops.OPERATIONS.parse_shorthand(f"{begun}; {beats}; {silence}; poll"), "unpolled")
     # An answer to a heartbeat that was not sent has no effect.
     often = "; ".join([f"{second}; beat"] * 2 * HEARTBEAT_S)
     yield Conversation(
-        OPERATIONS.parse_shorthand(f"open range; subscribe t; poll; joined 1; synced t:0; poll; {often}"), "often"
+        ops.OPERATIONS.parse_shorthand(f"open range; subscribe t; poll; joined 1; synced t:0; poll; {often}"), "often"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.history import History
-from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
@@ -63,7 +63,7 @@ def co_subscription(history: History) -> Iterator[Violation]:
 
 
 @impact("A partition is read by no member", "stuck group", "balance", "unread-partition")
-@membership("share-group/reads-everything", "932-03", applies_to=beats)
+@membership("share-group/reads-everything", "932-03", grade=Grade.SHOULD, applies_to=beats)
 def reads_everything(history: History) -> Iterator[Violation]:
     """In a group at rest each partition of a subscribed topic is with a member, and each member has a partition."""
     for step in heartbeats(history):
@@ -98,7 +98,7 @@ def stale_epoch_fenced(history: History) -> Iterator[Violation]:
             yield breach(step, why, f"refused: {terms.FENCED_MEMBER_EPOCH}", kind)
 
 
-@impact("An invalid heartbeat is accepted", "trivia", "guards")
+@impact("An invalid heartbeat is accepted", "trivia", "guards", "misled-operator")
 @membership("share-group/refuses-invalid", "932-05", applies_to=beats)
 def refuses_invalid(history: History) -> Iterator[Violation]:
     """A heartbeat with an empty id, a first one without topics, and one with an epoch below -1 are refused."""

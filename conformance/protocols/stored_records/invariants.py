@@ -15,14 +15,8 @@ from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact, invariant, steps_of
 from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.stored_records import settings
 from kipcheck.conformance.protocols.stored_records.ops import CLASSIC, GROUP, KEY, SAMPLES, TRANSACTION
-from kipcheck.conformance.protocols.stored_records.settings import (
-    FEATURES_SINCE,
-    decoded,
-    in_force,
-    is_named,
-    version_of,
-)
 from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, readable_before, written
 
 WRITTEN: Final = "stored-records/written"
@@ -55,7 +49,7 @@ def unlike(op: Op, right: int | None, why: str) -> Iterator[Violation]:
     if (
         right is None
         or not isinstance(op.observation, Replied)
-        or (found := version_of(decoded(str(payload(op).get("hex", ""))))) == right
+        or (found := settings.version_of(settings.decoded(str(payload(op).get("hex", ""))))) == right
     ):
         return
     message = op.step["message"]
@@ -73,7 +67,7 @@ def version_by_release(history: History) -> Iterator[Violation]:
     """Classic groups and offsets are written in the version that release and inter-broker version select."""
     at = release(history)
     for op in answered(history, "write-record"):
-        setting = in_force(op.step["inter_broker"], at)
+        setting = settings.in_force(op.step["inter_broker"], at)
         if op.step["message"] in CLASSIC and not op.step["expires"] and setting is not None:
             right, before = written(op.step["message"], at, setting), readable_before(op.step["message"], setting)
             if right is not None and (before is None or right <= before):  # else stored-records/way-back decides
@@ -87,8 +81,8 @@ def way_back(history: History) -> Iterator[Violation]:
     """A classic group or offset is written in a version that each release reads which the version in force allows."""
     at = release(history)
     for op in answered(history, "write-record"):
-        setting = in_force(op.step["inter_broker"], at)
-        found = version_of(decoded(str(payload(op).get("hex", ""))))
+        setting = settings.in_force(op.step["inter_broker"], at)
+        found = settings.version_of(settings.decoded(str(payload(op).get("hex", ""))))
         if op.step["message"] not in CLASSIC or setting is None or found is None:
             continue
         before = readable_before(op.step["message"], setting)
@@ -117,7 +111,7 @@ def transaction_version(history: History) -> Iterator[Violation]:
     at = release(history)
     for op in answered(history, "write-record"):
         level = op.step["level"]
-        if op.step["message"] == TRANSACTION and level in range(3) and at >= FEATURES_SINCE:
+        if op.step["message"] == TRANSACTION and level in range(3) and at >= settings.FEATURES_SINCE:
             right = written(TRANSACTION, at, InterBroker.of(at), transactions=level)
             yield from unlike(op, right, f"at transaction.version {level}")
 
@@ -128,7 +122,7 @@ def transaction_version(history: History) -> Iterator[Violation]:
 def group_version(history: History) -> Iterator[Violation]:
     """At group.version 0 no record of a consumer group is written."""
     for op in answered(history, "write-record"):
-        early = op.step["message"] == GROUP and op.step["level"] == 0 and release(history) >= FEATURES_SINCE
+        early = op.step["message"] == GROUP and op.step["level"] == 0 and release(history) >= settings.FEATURES_SINCE
         if early and isinstance(op.observation, Replied):
             yield Violation(
                 f"{GROUP} is written at group.version 0", (op.index,), "an error", "accepted", shape=("early",)
@@ -142,8 +136,8 @@ def classic_ungated(history: History) -> Iterator[Violation]:
     """Classic groups and offsets are written at every level of group.version."""
     at = release(history)
     for op in answered(history, "write-record"):
-        gated = op.step["message"] in CLASSIC and op.step["level"] in (0, 1) and at >= FEATURES_SINCE
-        if gated and in_force(op.step["inter_broker"], at) is not None and isinstance(op.observation, Refused):
+        gated = op.step["message"] in CLASSIC and op.step["level"] in (0, 1) and at >= settings.FEATURES_SINCE
+        if gated and settings.in_force(op.step["inter_broker"], at) is not None and isinstance(op.observation, Refused):
             yield Violation(
                 f"{op.step['message']} is refused at group.version {op.step['level']}", (op.index,), "accepted",
                 op.observation.error, shape=("refused",),
@@ -157,14 +151,14 @@ def writes_records(history: History) -> Iterator[Violation]:
     """A record that the release has is written at every inter-broker version and level that allow it."""
     at = release(history)
     for op in answered(history, "write-record"):
-        message, level, setting = op.step["message"], op.step["level"], in_force(op.step["inter_broker"], at)
-        if setting is None or (at < FEATURES_SINCE and (level is not None or message == GROUP)):
+        message, level, setting = op.step["message"], op.step["level"], settings.in_force(op.step["inter_broker"], at)
+        if setting is None or (at < settings.FEATURES_SINCE and (level is not None or message == GROUP)):
             continue
         lowest, highest = (int(message == GROUP), 2 if message == TRANSACTION else 1)
         if level is not None and not lowest <= level <= highest:
             continue
         exists = message == GROUP or written(message, at, setting, expiring=op.step["expires"]) is not None
-        version = version_of(decoded(str(payload(op).get("hex", ""))))
+        version = settings.version_of(settings.decoded(str(payload(op).get("hex", ""))))
         if exists and version is None:
             found = op.observation.error if isinstance(op.observation, Refused) else "no record"
             why = f"{message} is not written by {at} at {setting}, with the feature level {level}"
@@ -181,7 +175,7 @@ def known_names(history: History) -> Iterator[Violation]:
         name = op.step["inter_broker"]
         if name is None or op.step["message"] not in CLASSIC or not isinstance(op.observation, Replied):
             continue
-        unknown = is_named(name) is False and InterBroker.parse(name).line <= InterBroker.of(at).line
+        unknown = settings.is_named(name) is False and InterBroker.parse(name).line <= InterBroker.of(at).line
         if unknown or name == NO_LINE:
             yield Violation(f"{at} takes the inter-broker version {name}", (op.index,), "an error", "accepted",
                             shape=("line" if name == NO_LINE else "step",))  # fmt: skip
@@ -196,7 +190,7 @@ def unknown_versions_refused(history: History) -> Iterator[Violation]:
     """A value in a version that the release does not know is refused; of a transaction it is skipped from 4.3.0 on."""
     at = release(history)
     for op in answered(history, "read-record"):
-        message, version = op.step["message"], version_of(decoded(op.step["hex"]))
+        message, version = op.step["message"], settings.version_of(settings.decoded(op.step["hex"]))
         highest = None if message == KEY else newest_readable(message, at)
         if highest is None or version is None or version <= highest:
             continue
@@ -218,7 +212,7 @@ def known_versions_loaded(history: History) -> Iterator[Violation]:
     for op in answered(history, "read-record"):
         message = op.step["message"]
         version = VERSIONS.get((message, op.step["hex"]))
-        highest = (3 if at >= FEATURES_SINCE else 2) if message == KEY else newest_readable(message, at)
+        highest = (3 if at >= settings.FEATURES_SINCE else 2) if message == KEY else newest_readable(message, at)
         if version is not None and highest is not None and version <= highest and not payload(op).get("loaded"):
             found = op.observation.error if isinstance(op.observation, Refused) else "skipped"
             yield Violation(

@@ -21,24 +21,7 @@ from kipcheck.conformance.core.values.edition import APACHE, EDITIONS, KIP_268, 
 from kipcheck.conformance.core.values.release import Release, releases
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, Topic
 from kipcheck.conformance.protocols.assignment.model.membership import Partitions
-from kipcheck.conformance.protocols.streams.model.members import (
-    FUTURE,
-    NO_VERSION,
-    AssignmentInfo,
-    AssignmentResult,
-    Binary,
-    Blob,
-    Fatal,
-    Hosts,
-    Joining,
-    Memory,
-    Settings,
-    Share,
-    SubscriptionInfo,
-    TaskId,
-    Tasks,
-    by_topic,
-)
+from kipcheck.conformance.protocols.streams.model import members as model_members
 from kipcheck.conformance.protocols.streams.model.tasks import order
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.lenient import java_text
@@ -70,7 +53,7 @@ ONE_ERROR_CLASS: Final = releases(span("one-class-of-errors"))
 def future_of(edition: str) -> str:
     """The release of a future member: ``FUTURE``, or of a draft ``future@kip-268``."""
     draft = EDITIONS.get(edition, APACHE).standing is Standing.DRAFT
-    return f"{FUTURE}@{edition}" if draft else FUTURE
+    return f"{model_members.FUTURE}@{edition}" if draft else model_members.FUTURE
 
 
 def _release_from(data: bytes) -> str | None:
@@ -97,7 +80,7 @@ def releases_with_latest(version: int) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def write_subscription(info: SubscriptionInfo, release: str | None = None) -> bytes:
+def write_subscription(info: model_members.SubscriptionInfo, release: str | None = None) -> bytes:
     """Encodes the fields that the version has. Errors: ``Fatal``, with the exception class of the release."""
     value = {
         "version": info.used,
@@ -115,7 +98,7 @@ def write_subscription(info: SubscriptionInfo, release: str | None = None) -> by
     return _written(SUBSCRIPTION, value, named, release)
 
 
-def read_subscription(data: bytes, release: str | None = None) -> SubscriptionInfo:
+def read_subscription(data: bytes, release: str | None = None) -> model_members.SubscriptionInfo:
     """Decodes a subscription as a leader of the release: since 2.0, only two numbers of a version above its own.
 
     Errors: ``Fatal``.
@@ -124,22 +107,24 @@ def read_subscription(data: bytes, release: str | None = None) -> SubscriptionIn
 
 
 @lru_cache(maxsize=4096)
-def _subscription(data: bytes, release: str | None) -> SubscriptionInfo:
+def _subscription(data: bytes, release: str | None) -> model_members.SubscriptionInfo:
     form, exact = _edition(release), _exact(release)
     (used,) = _ints(data, 1, UNDERFLOW)
     if exact and exact in BEFORE_PROBING and not 1 <= used <= latest(release):
-        raise Fatal(TASK_ASSIGNMENT, f"unable to decode subscription data: version={used}")
+        raise model_members.Fatal(TASK_ASSIGNMENT, f"unable to decode subscription data: version={used}")
     known = 1 <= used <= latest(release)
-    known = known or (release is None and used == latest(FUTURE) and data.endswith(UNKNOWN_TAIL))
+    known = known or (release is None and used == latest(model_members.FUTURE) and data.endswith(UNKNOWN_TAIL))
     if used < 1 and not (exact and exact in BY_HAND):
         _value(SUBSCRIPTION, data, used, form, exact)  # is read first
-        raise Fatal(ILLEGAL_ARGUMENT, f"a subscription of version {used}")
+        raise model_members.Fatal(ILLEGAL_ARGUMENT, f"a subscription of version {used}")
     if known:
         info = _subscription_info(_value(SUBSCRIPTION, data, used, form, exact))
     else:
-        info = SubscriptionInfo(used, _ints(data, 2, UNDERFLOW)[1])
+        info = model_members.SubscriptionInfo(used, _ints(data, 2, UNDERFLOW)[1])
     if _checks_numbers(release, exact) and used >= 3 and info.latest < used:
-        raise Fatal(ILLEGAL_ARGUMENT, f"a subscription of version {used} that supports {info.latest} at most")
+        raise model_members.Fatal(
+            ILLEGAL_ARGUMENT, f"a subscription of version {used} that supports {info.latest} at most"
+        )
     return info
 
 
@@ -147,10 +132,10 @@ def _checks_numbers(release: str | None, exact: Release | None) -> bool:
     return _is_future(release) or (exact is not None and exact not in BY_HAND)
 
 
-def _subscription_info(value: Mapping[str, Any]) -> SubscriptionInfo:
-    return SubscriptionInfo(
+def _subscription_info(value: Mapping[str, Any]) -> model_members.SubscriptionInfo:
+    return model_members.SubscriptionInfo(
         value["version"],
-        value.get("latestSupportedVersion", NO_VERSION),
+        value.get("latestSupportedVersion", model_members.NO_VERSION),
         str(value["processId"]),
         _sorted(value.get("prevTasks", ())),
         _sorted(value.get("standbyTasks", ())),
@@ -162,7 +147,7 @@ def _subscription_info(value: Mapping[str, Any]) -> SubscriptionInfo:
     )
 
 
-def _sums(sums: Sequence[tuple[TaskId, int]], used: int) -> list[dict[str, Any]]:
+def _sums(sums: Sequence[tuple[model_members.TaskId, int]], used: int) -> list[dict[str, Any]]:
     """A flat list; up to version 9, grouped by subtopology."""
     if used > 9:
         return [{**_task(task), "namedTopology": task.topology, "offsetSum": offsets} for task, offsets in sums]
@@ -172,20 +157,23 @@ def _sums(sums: Sequence[tuple[TaskId, int]], used: int) -> list[dict[str, Any]]
     return [{"topicGroupId": group, "partitionToOffsetSum": each} for group, each in grouped.items()]
 
 
-def _read_sums(sums: Iterable[Mapping[str, Any]]) -> Iterator[tuple[TaskId, int]]:
+def _read_sums(sums: Iterable[Mapping[str, Any]]) -> Iterator[tuple[model_members.TaskId, int]]:
     for each in sums:
         if "partitionToOffsetSum" not in each:
-            yield TaskId(each["topicGroupId"], each["partition"], each["namedTopology"] or None), each["offsetSum"]
+            yield (
+                model_members.TaskId(each["topicGroupId"], each["partition"], each["namedTopology"] or None),
+                each["offsetSum"],
+            )
             continue
         for one in each["partitionToOffsetSum"]:
-            yield TaskId(each["topicGroupId"], one["partition"]), one["offsetSum"]
+            yield model_members.TaskId(each["topicGroupId"], one["partition"]), one["offsetSum"]
 
 
 # Assignments
 
 
 @lru_cache(maxsize=4096)
-def write_assignment(info: AssignmentInfo, release: str | None = None) -> bytes:
+def write_assignment(info: model_members.AssignmentInfo, release: str | None = None) -> bytes:
     """Encodes the fields that the version has. Errors: ``Fatal``, with the exception class of the release."""
     topics: dict[str, int] = {}
     by_index = info.used >= 5
@@ -205,7 +193,7 @@ def write_assignment(info: AssignmentInfo, release: str | None = None) -> bytes:
     return _written(ASSIGNMENT, value, named, release)
 
 
-def read_assignment(data: bytes, release: str | None = None) -> AssignmentInfo:
+def read_assignment(data: bytes, release: str | None = None) -> model_members.AssignmentInfo:
     """Decodes an assignment as a member of the release. A topic missing from the dictionary gets an empty name (null in
     the release).
 
@@ -215,18 +203,20 @@ def read_assignment(data: bytes, release: str | None = None) -> AssignmentInfo:
 
 
 @lru_cache(maxsize=4096)
-def _assignment(data: bytes, release: str | None) -> AssignmentInfo:
+def _assignment(data: bytes, release: str | None) -> model_members.AssignmentInfo:
     exact = _exact(release)
     (version,) = _ints(data, 1, TASK_ASSIGNMENT)
-    highest = latest(FUTURE if release is None else release)
+    highest = latest(model_members.FUTURE if release is None else release)
     lowest = 0 if exact and exact in ZERO_IS_ONE else 1
     if not lowest <= version <= highest:
-        raise Fatal(TASK_ASSIGNMENT, f"Unknown metadata version: {version}, latest supported version: {highest}")
+        raise model_members.Fatal(
+            TASK_ASSIGNMENT, f"Unknown metadata version: {version}, latest supported version: {highest}"
+        )
     value = _value(ASSIGNMENT, data, version, _edition(release), exact)
     topics = {each["index"]: each["topic"] for each in value.get("topics", ())}
-    info = AssignmentInfo(
+    info = model_members.AssignmentInfo(
         version,
-        value.get("commonlySupportedVersion", NO_VERSION),
+        value.get("commonlySupportedVersion", model_members.NO_VERSION),
         tuple(map(_task_of, value["activeTasks"])),
         tuple(
             (_task_of(each), _partitions_of(each["partitions"]))
@@ -242,7 +232,7 @@ def _assignment(data: bytes, release: str | None) -> AssignmentInfo:
     return replace(info, used=2) if version <= 1 and exact and exact in ONE_IS_TWO else info
 
 
-def _named(task: TaskId) -> dict[str, Any]:
+def _named(task: model_members.TaskId) -> dict[str, Any]:
     return {**_task(task), "namedTopology": task.topology or ""}
 
 
@@ -259,7 +249,7 @@ def _host(name: str, owned: Partitions, topics: dict[str, int] | None) -> dict[s
     return {"host": host, "port": int(port), "partitions": found}
 
 
-def _hosts_of(hosts: Iterable[Mapping[str, Any]], topics: Mapping[int, str]) -> Hosts:
+def _hosts_of(hosts: Iterable[Mapping[str, Any]], topics: Mapping[int, str]) -> model_members.Hosts:
     return tuple(
         sorted((f"{each['host']}:{each['port']}", _partitions_of(each["partitions"], topics)) for each in hosts)
     )
@@ -270,21 +260,21 @@ def _partitions_of(owned: Iterable[Mapping[str, Any]], topics: Mapping[int, str]
     for each in owned:
         indexed = "topicIndex" in each and topics is not None
         found.append((topics.get(each["topicIndex"], "") if indexed else each["topic"], each["partition"]))  # type: ignore[union-attr]
-    return by_topic(found)
+    return model_members.by_topic(found)
 
 
 # Tasks
 
 
-def _task(task: TaskId) -> dict[str, Any]:
+def _task(task: model_members.TaskId) -> dict[str, Any]:
     return {"topicGroupId": task.subtopology, "partition": task.partition}
 
 
-def _task_of(given: Mapping[str, Any]) -> TaskId:
-    return TaskId(given["topicGroupId"], given["partition"], given.get("namedTopology") or None)
+def _task_of(given: Mapping[str, Any]) -> model_members.TaskId:
+    return model_members.TaskId(given["topicGroupId"], given["partition"], given.get("namedTopology") or None)
 
 
-def _sorted(given: Iterable[Mapping[str, Any]]) -> Tasks:
+def _sorted(given: Iterable[Mapping[str, Any]]) -> model_members.Tasks:
     return tuple(sorted(map(_task_of, given), key=order))
 
 
@@ -294,14 +284,14 @@ def _sorted(given: Iterable[Mapping[str, Any]]) -> Tasks:
 @cache
 def _edition(release: str | None) -> Edition:
     """Errors: LookupError."""
-    if release is None or release == FUTURE:
+    if release is None or release == model_members.FUTURE:
         return APACHE
-    name = release.removeprefix(f"{FUTURE}@")
+    name = release.removeprefix(f"{model_members.FUTURE}@")
     return edition(name if name.partition("@")[0] in EDITIONS else f"apache@{name}")
 
 
 def _is_future(release: str | None) -> bool:
-    return release is not None and release.partition("@")[0] == FUTURE
+    return release is not None and release.partition("@")[0] == model_members.FUTURE
 
 
 def _exact(release: str | None) -> Release | None:
@@ -319,14 +309,16 @@ def _body(message: str, version: int, form: Edition) -> Layout:
     return spec(form, message).at(version - ahead)
 
 
-def _written(message: str, value: dict[str, Any], named: Iterable[TaskId], release: str | None) -> bytes:
+def _written(message: str, value: dict[str, Any], named: Iterable[model_members.TaskId], release: str | None) -> bytes:
     version, form = value["version"], _edition(release)
     try:
         body = _body(message, version, form)
     except LookupError:
-        raise Fatal(ILLEGAL_ARGUMENT, f"version must be between 1 and {latest(release)}; was: {version}") from None
+        raise model_members.Fatal(
+            ILLEGAL_ARGUMENT, f"version must be between 1 and {latest(release)}; was: {version}"
+        ) from None
     if body.version < 10 and any(each.topology is not None for each in named):
-        raise Fatal(TASK_ASSIGNMENT, f"version {version} has no place for the name of a topology")
+        raise model_members.Fatal(TASK_ASSIGNMENT, f"version {version} has no place for the name of a topology")
     data = body.encode(_fitting(body, value) | {"version": body.version})
     return data if body.version == version else struct.pack(">i", version) + data[4:] + UNKNOWN_TAIL
 
@@ -346,7 +338,7 @@ def _value(message: str, data: bytes, version: int, form: Edition, exact: Releas
         return body.decode(led, lenient=True) | {"version": version}
     except Refused as refused:
         thrown = _by_assignment if message == ASSIGNMENT else _by_subscription
-        raise Fatal(thrown(refused.kind, exact), str(refused)) from None
+        raise model_members.Fatal(thrown(refused.kind, exact), str(refused)) from None
 
 
 def _by_subscription(refused: str, exact: Release | None) -> str:
@@ -364,7 +356,7 @@ def _by_assignment(refused: str, exact: Release | None) -> str:
 def _ints(data: bytes, count: int, kind: str) -> tuple[int, ...]:
     """The first ``count`` ints. Errors: ``Fatal`` of this kind if there are too few bytes."""
     if len(data) < 4 * count:
-        raise Fatal(kind, f"user data has {len(data)} bytes, and must have at least {4 * count}")
+        raise model_members.Fatal(kind, f"user data has {len(data)} bytes, and must have at least {4 * count}")
     return struct.unpack_from(f">{count}i", data)
 
 
@@ -377,13 +369,13 @@ class EncodedBinary:
     Errors: those of its methods, and ``Fatal``.
     """
 
-    def __init__(self, binary: Binary, release: str | None = None) -> None:
+    def __init__(self, binary: model_members.Binary, release: str | None = None) -> None:
         """``release``: if it differs from that of the settings; for a future member of a draft, the draft's edition."""
         self._binary = binary
         self._release = release or binary.settings.release
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> model_members.Settings:
         return self._binary.settings
 
     @property
@@ -394,30 +386,32 @@ class EncodedBinary:
     def supports(self) -> Sequence[str]:
         return self._binary.supports
 
-    def initial(self) -> Memory:
+    def initial(self) -> model_members.Memory:
         return self._binary.initial()
 
-    def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
+    def subscribe(
+        self, memory: model_members.Memory, topics: tuple[str, ...], /
+    ) -> tuple[model_members.Memory, model_members.Blob]:
         after, written_info = self._binary.subscribe(memory, topics)
-        assert isinstance(written_info, SubscriptionInfo)
+        assert isinstance(written_info, model_members.SubscriptionInfo)
         return after, write_subscription(written_info, self._release)
 
     def lead(
-        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
-    ) -> tuple[Memory, Mapping[str, Share]]:
+        self, memory: model_members.Memory, topics: tuple[Topic, ...], members: tuple[model_members.Joining, ...], /
+    ) -> tuple[model_members.Memory, Mapping[str, model_members.Share]]:
         read = tuple(replace(each, data=read_subscription(_given(each.data), self._release)) for each in members)
         after, shares = self._binary.lead(memory, topics, read)
         return after, {id: replace(each, data=self._wrote(each.data)) for id, each in shares.items()}
 
-    def _wrote(self, written_info: Blob) -> bytes:
-        assert isinstance(written_info, AssignmentInfo)
+    def _wrote(self, written_info: model_members.Blob) -> bytes:
+        assert isinstance(written_info, model_members.AssignmentInfo)
         return write_assignment(written_info, self._release)
 
-    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
+    def assigned(self, memory: model_members.Memory, share: model_members.Share, /) -> model_members.AssignmentResult:
         decoded = read_assignment(_given(share.data), self._release)
         return self._binary.assigned(memory, replace(share, data=decoded))
 
 
-def _given(data: Blob) -> bytes:
+def _given(data: model_members.Blob) -> bytes:
     assert isinstance(data, bytes)
     return data

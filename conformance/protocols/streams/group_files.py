@@ -11,16 +11,7 @@ from typing import Any, Final, final
 from kipcheck.conformance.protocols.assignment import group_files
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.assignment.model.membership import Partitions
-from kipcheck.conformance.protocols.streams.model.members import (
-    Joining,
-    Memory,
-    Settings,
-    Store,
-    Subtopology,
-    TaskId,
-    Tasks,
-    Topology,
-)
+from kipcheck.conformance.protocols.streams.model import members as model_members
 from kipcheck.conformance.protocols.streams.model.tasks import order
 from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.conformance.wire.workbench import object_of
@@ -38,9 +29,9 @@ class Member:
     topics: tuple[str, ...]
     process: str
     upgrade_from: str | None
-    active: Tasks
-    standby: Tasks
-    sums: tuple[tuple[TaskId, int], ...]
+    active: model_members.Tasks
+    standby: model_members.Tasks
+    sums: tuple[tuple[model_members.TaskId, int], ...]
     end_point: str | None
     tags: tuple[tuple[str, str], ...]
     owned: Partitions
@@ -48,7 +39,7 @@ class Member:
     data: bytes | None
     """Its encoded subscription, if the file has it."""
 
-    def remembers(self, initial: Memory) -> Memory:
+    def remembers(self, initial: model_members.Memory) -> model_members.Memory:
         """Its memory: tasks and offset sums of the file, other fields from ``initial``."""
         return replace(initial, active=self.active, standby=self.standby, sums=self.sums)
 
@@ -59,17 +50,17 @@ class Application:
     """The contents of a file."""
 
     topics: tuple[Topic, ...]
-    topology: Topology
+    topology: model_members.Topology
     members: tuple[Member, ...]
 
-    def settings(self, member: Member, release: str) -> Settings:
+    def settings(self, member: Member, release: str) -> model_members.Settings:
         """Settings of a member; ``rack.aware.assignment.tags`` contains the tag keys of all members."""
         keys = sorted({key for each in self.members for key, _ in each.tags})
-        return Settings(
+        return model_members.Settings(
             release, self.topology, member.process, member.upgrade_from, member.end_point, member.tags, tuple(keys)
         )
 
-    def joining(self) -> tuple[Joining, ...]:
+    def joining(self) -> tuple[model_members.Joining, ...]:
         """All members, as their leader receives them."""
         return tuple(map(_joining, self.members))
 
@@ -81,7 +72,7 @@ def application(text: str) -> Application:
     topology = given.get("topology")
     if topology is None and not topics:
         group_files.refuse(("topics",), 'must not be empty without a topology; for example {"t": 3}')
-    read = Topology((Subtopology(0, tuple(each.name for each in topics)),))
+    read = model_members.Topology((model_members.Subtopology(0, tuple(each.name for each in topics)),))
     if topology is not None:
         read = topology_at(("topology",), topology)
     members = _object(given, "members")
@@ -90,7 +81,7 @@ def application(text: str) -> Application:
     return Application(topics, read, tuple(_member(("members", id), id, each, read) for id, each in members.items()))
 
 
-def topology_at(path: Path, given: Any) -> Topology:
+def topology_at(path: Path, given: Any) -> model_members.Topology:
     """Parses a topology at any path of a file."""
     group_files.keys_of(path, group_files.object_at(path, given), ("subtopologies", "standbys"))
     path_in = (*path, "subtopologies")
@@ -112,10 +103,10 @@ def topology_at(path: Path, given: Any) -> Topology:
                     (*path_in, n, "stores", m, "name"), f"duplicate store name {store.name!r}: use another"
                 )
             stores.add(store.name)
-    return Topology(tuple(found), group_files.number_at((*path, "standbys"), given.get("standbys", 0), 0))
+    return model_members.Topology(tuple(found), group_files.number_at((*path, "standbys"), given.get("standbys", 0), 0))
 
 
-def _subtopology(path: Path, given: Any) -> Subtopology:
+def _subtopology(path: Path, given: Any) -> model_members.Subtopology:
     group_files.keys_of(
         path, group_files.object_at(path, given), ("id", "sources", "repartition", "stores", "copartition", "topology")
     )
@@ -134,7 +125,7 @@ def _subtopology(path: Path, given: Any) -> Subtopology:
                 )
     stores = group_files.list_at((*path, "stores"), given.get("stores", []))
     named = given.get("topology")
-    return Subtopology(
+    return model_members.Subtopology(
         group_files.number_at((*path, "id"), given["id"], 0),
         tuple(sources),
         tuple(group_files.each_once((*path, "repartition"), given.get("repartition", []), _name_at)),
@@ -144,9 +135,9 @@ def _subtopology(path: Path, given: Any) -> Subtopology:
     )
 
 
-def _store(path: Path, given: Any) -> Store:
+def _store(path: Path, given: Any) -> model_members.Store:
     group_files.keys_of(path, group_files.object_at(path, given), ("name", "logged"))
-    return Store(
+    return model_members.Store(
         _name_at((*path, "name"), given.get("name")), group_files.flag_at((*path, "logged"), given.get("logged", True))
     )
 
@@ -159,7 +150,7 @@ def _topic(path: Path, name: str, given: Any) -> Topic:
     return Topic(name, group_files.number_at(path, given, 0))
 
 
-def _member(path: Path, id: str, given: Any, topology: Topology) -> Member:
+def _member(path: Path, id: str, given: Any, topology: model_members.Topology) -> Member:
     _name_at(path, id)
     group_files.keys_of(path, group_files.object_at(path, given), (
         "subscription", "upgradeFrom", "processId", "previousTasks", "standbyTasks", "offsetSums", "userEndPoint",
@@ -193,10 +184,10 @@ def _member(path: Path, id: str, given: Any, topology: Topology) -> Member:
     )  # fmt: skip
 
 
-def _joining(member: Member) -> Joining:
+def _joining(member: Member) -> model_members.Joining:
     if member.data is None:
         group_files.refuse(("members", member.id, "userData"), "is missing: add the hex output of `kipcheck subscribe`")
-    return Joining(member.id, member.topics, member.data, member.owned, member.generation)
+    return model_members.Joining(member.id, member.topics, member.data, member.owned, member.generation)
 
 
 def _object(given: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -223,13 +214,13 @@ def _end_point_at(path: Path, given: Any) -> str:
     return f"{host}:{int(port)}"
 
 
-def _tasks_at(path: Path, given: Any) -> Tasks:
+def _tasks_at(path: Path, given: Any) -> model_members.Tasks:
     return tuple(sorted(group_files.each_once(path, given, _task_at), key=order))
 
 
-def _task_at(path: Path, given: Any) -> TaskId:
+def _task_at(path: Path, given: Any) -> model_members.TaskId:
     try:
-        task = TaskId.parse(group_files.text_at(path, given))
+        task = model_members.TaskId.parse(group_files.text_at(path, given))
     except ValueError as wrong:
         group_files.refuse(path, str(wrong))
     group_files.number_at(path, max(task.subtopology, task.partition), 0)

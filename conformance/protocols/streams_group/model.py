@@ -16,16 +16,10 @@ from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Rejecte
 from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.model import ReconciledGroup, balanced, renamed, with_member
 from kipcheck.conformance.protocols.reconciled.terms import Says
-from kipcheck.conformance.protocols.streams_group import ops
+from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
 from kipcheck.conformance.protocols.streams_group.rules import CURRENT, Rules
 from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
-from kipcheck.conformance.protocols.streams_group.topology import (
-    STATEFUL,
-    WRONG,
-    internal_topics,
-    missing_sources,
-    sizes,
-)
+from kipcheck.conformance.protocols.streams_group.topology import sizes
 
 STREAMS_INVALID_TOPOLOGY: Final = "STREAMS_INVALID_TOPOLOGY"
 STREAMS_INVALID_TOPOLOGY_EPOCH: Final = "STREAMS_INVALID_TOPOLOGY_EPOCH"
@@ -142,7 +136,9 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         changed = (after.assigned, after.standby) != (before.assigned, before.standby)
         tells = epoch == 0 or changed
         statuses = self.statuses(state, after)
-        missing = () if state.created else tuple(sorted(internal_topics(state.topology or ()).items()))
+        missing = (
+            () if state.created else tuple(sorted(streams_group_topology.internal_topics(state.topology or ()).items()))
+        )
         active, spares, warm = (after.assigned, after.standby, ()) if tells else (None, None, None)
         answer = ops.Answered(beat.client, after.epoch, active, spares, warm, statuses, self.creates(missing))
         return self._answered(
@@ -204,11 +200,11 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
     def problem(self, state: State) -> str:
         """The status that says why no tasks can be assigned; empty: they can."""
         topology = state.topology or ()
-        if missing_sources(topology):
+        if streams_group_topology.missing_sources(topology):
             return MISSING_SOURCE_TOPICS
-        if WRONG in topology:
+        if streams_group_topology.WRONG in topology:
             return INCORRECTLY_PARTITIONED_TOPICS
-        return MISSING_INTERNAL_TOPICS if internal_topics(topology) and not state.created else ""
+        return MISSING_INTERNAL_TOPICS if streams_group_topology.internal_topics(topology) and not state.created else ""
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
         problem = self.problem(state)
@@ -250,7 +246,7 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         former = {(id, task) for id, tasks in state.standby_target for task in tasks}
         for id, tasks in state.target:
             for task in tasks:
-                able = [each for each in given if each != id] if task[0] == STATEFUL[0] else []
+                able = [each for each in given if each != id] if task[0] == streams_group_topology.STATEFUL[0] else []
                 able.sort(key=lambda each: ((each, task) not in former, len(given[each]), each))
                 for each in able[: self.config.standbys]:
                     given[each].append(task)

@@ -16,16 +16,10 @@ from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
-from kipcheck.conformance.protocols.streams_group import ops
+from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT, Config, owned_tasks
 from kipcheck.conformance.protocols.streams_group.state import Owned
-from kipcheck.conformance.protocols.streams_group.topology import (
-    STATEFUL,
-    WRONG,
-    internal_topics,
-    missing_sources,
-    sizes,
-)
+from kipcheck.conformance.protocols.streams_group.topology import sizes
 
 OTHER_TOPICS: Final = "topics"
 """The key in the settings of a coordinator whose topologies are not those of conversations: the number of tasks of each
@@ -74,12 +68,16 @@ class Group:
     @property
     def missing(self) -> list[str]:
         """The source topics that do not exist. Sorted."""
-        return missing_sources(self.topology) if self.is_drawn else sorted({*self.topology} - {*self.topics})
+        return (
+            streams_group_topology.missing_sources(self.topology)
+            if self.is_drawn
+            else sorted({*self.topology} - {*self.topics})
+        )
 
     @property
     def is_wrong(self) -> bool:
         """Whether an internal topic has a wrong number of partitions."""
-        return self.is_drawn and WRONG in self.topology
+        return self.is_drawn and streams_group_topology.WRONG in self.topology
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -89,11 +87,11 @@ class Group:
     @property
     def uncreated(self) -> Mapping[str, int]:
         """The internal topics that do not exist, with the numbers of partitions that they should have."""
-        owed = internal_topics(self.topology) if self.is_drawn else {}
+        owed = streams_group_topology.internal_topics(self.topology) if self.is_drawn else {}
         return {name: size for name, size in owed.items() if name not in self.created}
 
     def has_changelog(self, task: Partition) -> bool:
-        return self.is_drawn and task[0] in STATEFUL
+        return self.is_drawn and task[0] in streams_group_topology.STATEFUL
 
     @property
     def tasks(self) -> ops.Tasks:

@@ -16,14 +16,7 @@ from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.targets.error_mapping import place
 from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, ImportsByRole, Unavailable
 from kipcheck.conformance.targets.registry import adapter, omitted
-from kipcheck.conformance.targets.transport.framing import (
-    LENGTH,
-    MOST,
-    Framing,
-    Unreadable,
-    pack_message,
-    parse_message,
-)
+from kipcheck.conformance.targets.transport import framing as transport_framing
 from kipcheck.conformance.targets.transport.supervised import DUMP, Supervised
 
 SHARE: Final = 3
@@ -60,27 +53,27 @@ def serve(
     player: Adapter, executor: Executor, reader: IO[bytes], writer: IO[bytes], omits: Collection[str] = ()
 ) -> None:
     """Serves until ``bye`` or the end of the input. ``omits``: families of messages that hello does not name."""
-    framing = Framing.LINES
+    framing = transport_framing.Framing.LINES
     while text := _next(reader, framing):
         try:
-            message = parse_message(text)
+            message = transport_framing.parse_message(text)
             reply = _reply(player, executor, message, omits)
-        except (Unreadable, KeyError, TypeError) as wrong:
+        except (transport_framing.Unreadable, KeyError, TypeError) as wrong:
             message, reply = {}, {"type": "unsupported", "message": f"{type(wrong).__name__}: {wrong}"}
-        writer.write(pack_message(reply, framing))
+        writer.write(transport_framing.pack_message(reply, framing))
         writer.flush()
         if message.get("type") == "bye":
             return
         if reply.get("ok") and "framing" in message:
-            framing = Framing(message["framing"])
+            framing = transport_framing.Framing(message["framing"])
 
 
-def _next(reader: IO[bytes], framing: Framing) -> bytes:
+def _next(reader: IO[bytes], framing: transport_framing.Framing) -> bytes:
     """One message; empty at the end of the input."""
-    if framing is Framing.LINES:
-        return reader.readline(MOST + 1)
-    length = int.from_bytes(reader.read(LENGTH), "big")
-    return reader.read(length) if 0 < length <= MOST else b""
+    if framing is transport_framing.Framing.LINES:
+        return reader.readline(transport_framing.MOST + 1)
+    length = int.from_bytes(reader.read(transport_framing.LENGTH), "big")
+    return reader.read(length) if 0 < length <= transport_framing.MOST else b""
 
 
 def _reply(player: Adapter, executor: Executor, message: Mapping[str, Any], omits: Collection[str]) -> dict[str, Any]:
@@ -110,7 +103,7 @@ def _reply(player: Adapter, executor: Executor, message: Mapping[str, Any], omit
     return {"type": "unsupported", "message": f"unknown message type {message['type']!r}"}
 
 
-FRAMING: Final = (Framing.LINES, Framing.FRAMES)
+FRAMING: Final = (transport_framing.Framing.LINES, transport_framing.Framing.FRAMES)
 """The framings offered, preferred first: finding the end of a line costs nothing compared with parsing its JSON."""
 
 

@@ -126,6 +126,7 @@ def test_a_digest_is_that_of_the_answers(family: Any) -> None:
                 "classic-receive",
                 "streams-group-heartbeat",
                 "streams-group-describe",
+                "share-group-heartbeat",
             ],
         ),
         (

@@ -6,21 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from kipcheck.conformance.wire.byte_map import Role, Section
-from kipcheck.conformance.wire.constructs.scalars import (
-    MOST,
-    NUMBERS,
-    Number,
-    Part,
-    Rest,
-    Sized,
-    Truth,
-    Unique,
-    put_length,
-    put_number,
-    put_varint,
-    take_length,
-    take_number,
-)
+from kipcheck.conformance.wire.constructs import scalars
 from kipcheck.conformance.wire.constructs.tape import Tape, counted, shown
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, Limits, Slot
@@ -28,7 +14,7 @@ from kipcheck.conformance.wire.schema import Layout, Limits, Slot
 UNKNOWN: Final = "_unknownTaggedFields"
 
 
-class Fields(Part):
+class Fields(scalars.Part):
     """A struct: its fields in order, then the tagged ones in a flexible version."""
 
     def __init__(self, layout: Layout):
@@ -86,10 +72,10 @@ class Fields(Part):
             tape.steps.pop()
 
 
-class Listed(Part):
+class Listed(scalars.Part):
     """A count, then that many elements."""
 
-    def __init__(self, slot: Slot, element: Part, limits: Limits | None):
+    def __init__(self, slot: Slot, element: scalars.Part, limits: Limits | None):
         super().__init__()
         self.slot = slot
         self.element = element
@@ -99,7 +85,7 @@ class Listed(Part):
 
     def take(self, tape: Tape) -> list[Any] | None:
         start = tape.tell()
-        count = take_length(self.length, self.slot, tape)
+        count = scalars.take_length(self.length, self.slot, tape)
         least = 1 if tape.lenient else max(1, self.element.least)
         if count is not None and count * least > tape.left:
             raise _too_many(count, "element", count * least, tape, start)
@@ -121,14 +107,14 @@ class Listed(Part):
             raise tape.refused("null", "null where an array is wanted")
         if value is not None and not isinstance(value, list | tuple):
             raise tape.refused("type", f"{shown(value)} where an array is wanted")
-        put_length(self.length, None if value is None else len(value), tape)
+        scalars.put_length(self.length, None if value is None else len(value), tape)
         for index, each in enumerate(value or ()):
             tape.steps.append(index)
             self.element.put(each, tape)
             tape.steps.pop()
 
 
-class Maybe(Part):
+class Maybe(scalars.Part):
     """A byte that indicates whether a struct follows; in a tagged field, a varint."""
 
     def __init__(self, slot: Slot, struct: Fields):
@@ -140,11 +126,11 @@ class Maybe(Part):
     def take(self, tape: Tape) -> dict[str, Any] | None:
         start = tape.tell()
         if self.slot.tag is None:
-            flag: int = take_number("int8", "presence byte", tape)
+            flag: int = scalars.take_number("int8", "presence byte", tape)
             fits, present = flag in (-1, 1), flag >= 0
         else:
             flag = tape.varint()
-            fits, present = flag in (0, 1), 0 < flag <= MOST
+            fits, present = flag in (0, 1), 0 < flag <= scalars.MOST
         if not fits and not tape.lenient:
             wanted = "-1 or 1" if self.slot.tag is None else "0 or 1"
             raise tape.refused("presence", f"{flag} where {wanted} is wanted", start)
@@ -155,12 +141,12 @@ class Maybe(Part):
         return value
 
     def put(self, value: Any, tape: Tape) -> None:
-        put_number("int8", 1 if value is not None else -1 if self.slot.tag is None else 0, tape)
+        scalars.put_number("int8", 1 if value is not None else -1 if self.slot.tag is None else 0, tape)
         if value is not None:
             self.struct.put(value, tape)
 
 
-class Tags(Part):
+class Tags(scalars.Part):
     """The tagged fields at the end of a struct of a flexible version."""
 
     def __init__(self, layout: Layout):
@@ -181,7 +167,7 @@ class Tags(Part):
         for _ in range(self._take_count(tape)):
             start = tape.tell()
             tag = tape.varint()
-            if not tape.lenient and not last < tag <= MOST:
+            if not tape.lenient and not last < tag <= scalars.MOST:
                 raise tape.refused("tag", f"tag {tag} after tag {last}" if last >= 0 else f"tag {tag}", start)
             if tag in self.layout.reserved:
                 raise tape.refused("tag", f"tag {tag} belongs to a field of other versions", start)
@@ -208,7 +194,7 @@ class Tags(Part):
         start = tape.tell()
         count = tape.varint()
         limits = self.layout.limits
-        if tape.lenient and not limits and count > MOST:
+        if tape.lenient and not limits and count > scalars.MOST:
             tape.record(start, Role.TAG_COUNT, "uvarint", count)
             return 0  # Kafka reads a negative number, and its loop does not run.
         if count * 2 > tape.left:
@@ -218,7 +204,7 @@ class Tags(Part):
         tape.record(start, Role.TAG_COUNT, "uvarint", count)
         return count
 
-    def _take_known(self, part: Part, slot: Slot, tape: Tape) -> Any:
+    def _take_known(self, part: scalars.Part, slot: Slot, tape: Tape) -> Any:
         start = tape.tell()
         size = tape.varint()
         if size > tape.left and not tape.lenient:
@@ -266,14 +252,14 @@ class Tags(Part):
             payloads[tag] = data
             last = tag
             del tape.steps[-2:]
-        put_varint(len(payloads), tape)
+        scalars.put_varint(len(payloads), tape)
         for tag in sorted(payloads):
-            put_varint(tag, tape)
-            put_varint(len(payloads[tag]), tape)
+            scalars.put_varint(tag, tape)
+            scalars.put_varint(len(payloads[tag]), tape)
             tape.write(payloads[tag])
 
 
-def wire(slot: Slot, limits: Limits | None) -> Part:
+def wire(slot: Slot, limits: Limits | None) -> scalars.Part:
     """The part of a message that encodes a field."""
     if slot.array:
         element = replace(slot, array=False, nullable=False, tag=None, default=None)
@@ -282,15 +268,15 @@ def wire(slot: Slot, limits: Limits | None) -> Part:
         return Maybe(slot, Fields(slot.item)) if slot.nullable else Fields(slot.item)
     match slot.type:
         case "bool":
-            return Truth(slot)
+            return scalars.Truth(slot)
         case "uuid":
-            return Unique(slot)
+            return scalars.Unique(slot)
         case "rest":
-            return Rest(slot)
-        case kind if kind in NUMBERS:
-            return Number(slot)
+            return scalars.Rest(slot)
+        case kind if kind in scalars.NUMBERS:
+            return scalars.Number(slot)
         case _:
-            return Sized(slot)
+            return scalars.Sized(slot)
 
 
 def _too_many(count: int, what: str, least: int, tape: Tape, offset: int) -> Refused:
@@ -298,7 +284,7 @@ def _too_many(count: int, what: str, least: int, tape: Tape, offset: int) -> Ref
     return tape.refused("length", why, offset)
 
 
-def _aside(part: Part, value: Any, tape: Tape) -> bytes:
+def _aside(part: scalars.Part, value: Any, tape: Tape) -> bytes:
     """The bytes of a tagged field: its size is written before them."""
     aside = Tape(tape.layout, writing=True)
     aside.steps = tape.steps
@@ -320,8 +306,8 @@ def _unknown_tag(value: Any, tape: Tape) -> tuple[int, bytes]:
     tape.steps.append("tag")
     if not isinstance(tag, int) or isinstance(tag, bool):
         raise tape.refused("type", f"{shown(tag)} where a number is wanted")
-    if not 0 <= tag <= MOST:
-        raise tape.refused("range", f"tag {shown(tag)} is not from 0 to {MOST}")
+    if not 0 <= tag <= scalars.MOST:
+        raise tape.refused("range", f"tag {shown(tag)} is not from 0 to {scalars.MOST}")
     tape.steps[-1] = "data"
     if not isinstance(data, bytes | bytearray | memoryview):
         raise tape.refused("type", f"{shown(data)} where bytes are wanted")

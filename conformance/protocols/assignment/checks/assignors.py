@@ -13,16 +13,7 @@ from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment import invariants, strategies as groups
 from kipcheck.conformance.protocols.assignment.checks.known_hard_groups import CLAIMS
 from kipcheck.conformance.protocols.assignment.invariants.cooperation import ROUNDS
-from kipcheck.conformance.protocols.assignment.model.assignment import (
-    ASSIGNORS,
-    COOPERATIVE,
-    NO_GENERATION,
-    STICKY,
-    Group,
-    Member,
-    Partition,
-    partition_names,
-)
+from kipcheck.conformance.protocols.assignment.model import assignment
 from kipcheck.conformance.protocols.assignment.model.sticky import sticky
 from kipcheck.conformance.protocols.assignment.ops import assign, completed, shares, with_user_data
 from kipcheck.conformance.protocols.assignment.strategies import Value
@@ -45,19 +36,19 @@ class Assignor:
 
     @property
     def is_sticky(self) -> bool:
-        return self.name in (STICKY, COOPERATIVE)
+        return self.name in (assignment.STICKY, assignment.COOPERATIVE)
 
-    def assign(self, group: Group, rejoin: bool = False) -> Step:
+    def assign(self, group: assignment.Group, rejoin: bool = False) -> Step:
         return assign(self.name, group.topics, group.members, rejoin)
 
 
 def subjects(edition: str) -> Iterator[Assignor]:
-    return (Assignor(edition, name) for name in ASSIGNORS)
+    return (Assignor(edition, name) for name in assignment.ASSIGNORS)
 
 
 def subject(edition: str, name: str, version: int | None) -> Assignor:
-    if name not in ASSIGNORS:
-        raise LookupError(f"no assignor is called {name!r}; there are {', '.join(ASSIGNORS)}")
+    if name not in assignment.ASSIGNORS:
+        raise LookupError(f"no assignor is called {name!r}; there are {', '.join(assignment.ASSIGNORS)}")
     return Assignor(edition, name)
 
 
@@ -80,19 +71,19 @@ def orders(subject: Assignor, value: Value, random: Random) -> Iterator[Conversa
     group = groups.group_with_knobs(value)
     if len(group.members) < 2:
         return
-    reversed_group = Group(group.topics[::-1], tuple(_reversed(each) for each in group.members[::-1]))
-    shuffled = Group(group.topics, tuple(random.sample(group.members, len(group.members))))
+    reversed_group = assignment.Group(group.topics[::-1], tuple(_reversed(each) for each in group.members[::-1]))
+    shuffled = assignment.Group(group.topics, tuple(random.sample(group.members, len(group.members))))
     yield Conversation(tuple(subject.assign(each) for each in (group, reversed_group, shuffled)))
 
 
-def _reversed(member: Member) -> Member:
+def _reversed(member: assignment.Member) -> assignment.Member:
     return replace(member, subscription=member.subscription[::-1], owned=member.owned[::-1])
 
 
 def rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """Successive rounds of a group that changes: members join and leave, topics grow, subscriptions change."""
     stages = groups.renamed([groups.group_of(value["group"]), *groups.stages(value["group"], value["changes"])])
-    again = ROUNDS if subject.name == COOPERATIVE else 1
+    again = ROUNDS if subject.name == assignment.COOPERATIVE else 1
     steps: list[Step] = []
     for group in stages:
         if group.members:
@@ -115,8 +106,8 @@ def settled(subject: Assignor, value: Value, random: Random) -> Iterator[Convers
             yield Conversation((subject.assign(renamed),))
 
 
-def _owning(member: Member, owned: list[Partition]) -> Member:
-    return replace(member, owned=tuple(owned), generation=groups.GENERATION if owned else NO_GENERATION)
+def _owning(member: assignment.Member, owned: list[assignment.Partition]) -> assignment.Member:
+    return replace(member, owned=tuple(owned), generation=groups.GENERATION if owned else assignment.NO_GENERATION)
 
 
 def two_rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
@@ -139,7 +130,7 @@ def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conve
             "generation": each.generation,
         }
         yield Conversation((step("member", "user-data", **body),), "written")
-    if subject.name == STICKY and members:
+    if subject.name == assignment.STICKY and members:
         owning = subject.assign(replace(group, members=members))
         for version in (1, 0):
             yield Conversation((with_user_data(owning, version),), f"read, version {version}")
@@ -179,9 +170,9 @@ def _rows(op: Op, guilty: list[str]) -> Iterator[dict[str, Any]]:
     got: dict[str, str] = {}
     if isinstance(op.observation, Replied):
         with suppress(ValueError):
-            got = {member: partition_names(partitions) for member, partitions in shares(op.observation)}
+            got = {member: assignment.partition_names(partitions) for member, partitions in shares(op.observation)}
     for each in op.step["members"]:
-        owned = partition_names((topic, number) for topic, number in each["owned"])
+        owned = assignment.partition_names((topic, number) for topic, number in each["owned"])
         cells = [
             each["id"] if each["instance"] is None else f"{each['id']} ({each['instance']})",
             ", ".join(each["subscription"]) or "nothing",
@@ -276,7 +267,7 @@ def describe(operation: Operation) -> str | None:
 
 def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
     if role is Role.LEADER:
-        yield from (two_members(each, "t") for each in ASSIGNORS if each in claims.assignors)
+        yield from (two_members(each, "t") for each in assignment.ASSIGNORS if each in claims.assignors)
 
 
 LEADER: Family[Assignor] = Family(

@@ -7,15 +7,7 @@ from random import Random
 from kipcheck.conformance.core.values.case import Role, Step
 from kipcheck.conformance.core.values.edition import KIP_429, edition
 from kipcheck.conformance.protocols.assignment import invariants, strategies as groups
-from kipcheck.conformance.protocols.assignment.checks.assignors import (
-    Assignor,
-    claimed,
-    coverage,
-    digest,
-    drawn,
-    place,
-    shown,
-)
+from kipcheck.conformance.protocols.assignment.checks import assignors
 from kipcheck.conformance.protocols.assignment.model.assignment import Group
 from kipcheck.conformance.protocols.assignment.model.membership import V0, V1, Subscription
 from kipcheck.conformance.protocols.assignment.model.mixed_group import DRAFT
@@ -26,20 +18,20 @@ from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.strategies.nodes import Node, OneOf, Pick, Record, record
 
 
-def subjects(name: str) -> Iterator[Assignor]:
+def subjects(name: str) -> Iterator[assignors.Assignor]:
     """Not in a run of ``apache``: targets that are released leaders do not implement the draft."""
     if edition(name) == KIP_429:
-        yield Assignor(name, DRAFT)
+        yield assignors.Assignor(name, DRAFT)
 
 
-def subject(edition: str, name: str, version: int | None) -> Assignor:
+def subject(edition: str, name: str, version: int | None) -> assignors.Assignor:
     for each in subjects(edition):
         if each.name == name:
             return each
     raise LookupError(f"unknown leader {name!r} in edition {edition}: use {DRAFT} in {KIP_429.name}")
 
 
-def conversations(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+def conversations(subject: assignors.Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """A group; the same after a member left; and the same after all remaining members were upgraded."""
     before = groups.group_of(value["group"])
     versions = dict(zip(groups.MEMBERS, value["versions"], strict=True))
@@ -70,20 +62,20 @@ def values(group: Node) -> Record:
     return record(group=group, versions=groups.VERSIONS, leaver=Pick(("", *groups.MEMBERS)))
 
 
-MIXED: Family[Assignor] = Family(
+MIXED: Family[assignors.Assignor] = Family(
     Role.LEADER,
     subjects,
     subject,
-    claimed,
+    assignors.claimed,
     node=lambda subject: values(groups.GROUPS),
-    draw=drawn(values(OneOf((groups.EQUAL, groups.MIXED)))),
-    exhibits=shown,
+    draw=assignors.drawn(values(OneOf((groups.EQUAL, groups.MIXED)))),
+    exhibits=assignors.shown,
     complete=completed,
-    digest=digest,
-    coverage=coverage,
-    place=place,
+    digest=assignors.digest,
+    coverage=assignors.coverage,
+    place=assignors.place,
 )
-MIXED_CHECKS: tuple[Check[Assignor], ...] = (
+MIXED_CHECKS: tuple[Check[assignors.Assignor], ...] = (
     Check(
         "assign/mixed",
         "in mixed groups no member gets a partition that another one reads",

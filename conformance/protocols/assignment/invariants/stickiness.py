@@ -9,14 +9,7 @@ from collections.abc import Iterator, Mapping
 from kipcheck.conformance.core.values.case import Case, Step
 from kipcheck.conformance.core.values.history import History, Op, Replied
 from kipcheck.conformance.core.values.verdict import Grade, Violation
-from kipcheck.conformance.protocols.assignment.invariants import KEEPING, leader_invariant
-from kipcheck.conformance.protocols.assignment.invariants.rounds import (
-    STICKIES,
-    Round,
-    is_balanced,
-    of_assignors,
-    rounds,
-)
+from kipcheck.conformance.protocols.assignment.invariants import KEEPING, leader_invariant, rounds as invariants_rounds
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE,
     STICKY,
@@ -33,17 +26,17 @@ PLACE = 20
 
 
 def is_sticky(case: Case, step: Step) -> bool:
-    return of_assignors(*STICKIES)(case, step) and not _user_data(step)
+    return invariants_rounds.of_assignors(*invariants_rounds.STICKIES)(case, step) and not _user_data(step)
 
 
 def is_given_user_data(case: Case, step: Step) -> bool:
     """Does the group have user data with a generation, as members from 2.3 on write it?"""
-    return of_assignors(STICKY)(case, step) and 1 in _user_data(step) and 0 not in _user_data(step)
+    return invariants_rounds.of_assignors(STICKY)(case, step) and 1 in _user_data(step) and 0 not in _user_data(step)
 
 
 def is_given_old_user_data(case: Case, step: Step) -> bool:
     """Does the group have user data without a generation, as members up to 2.2 write it?"""
-    return of_assignors(STICKY)(case, step) and 0 in _user_data(step)
+    return invariants_rounds.of_assignors(STICKY)(case, step) and 0 in _user_data(step)
 
 
 def _user_data(step: Step) -> set[int | None]:
@@ -52,16 +45,16 @@ def _user_data(step: Step) -> set[int | None]:
     return {user_data_version(bytes.fromhex(each)) for each in given if each is not None}
 
 
-def settled(each: Round) -> Mapping[Partition, str] | None:
+def settled(each: invariants_rounds.Round) -> Mapping[Partition, str] | None:
     """The agreed owners, if every wanted partition has one and they are in balance; else None."""
     owners = agreed(each.group)
     if owners is None or owners.keys() != set(each.group.wanted):
         return None
     owned = {member: frozenset(one.owned) for member, one in each.members.items()}
-    return owners if is_balanced(each, owned) else None
+    return owners if invariants_rounds.is_balanced(each, owned) else None
 
 
-def moved(each: Round, owners: Mapping[Partition, str]) -> list[tuple[Partition, str, str]]:
+def moved(each: invariants_rounds.Round, owners: Mapping[Partition, str]) -> list[tuple[Partition, str, str]]:
     """Partitions that went from one owner to another: partition, old owner, new owner."""
     return [
         (partition, owner, each.owners[partition][0])
@@ -74,7 +67,7 @@ def moved(each: Round, owners: Mapping[Partition, str]) -> list[tuple[Partition,
 @leader_invariant("assign/stays", "grp-14", checks=(KEEPING,), applies_to=is_sticky)
 def stays(history: History) -> Iterator[Violation]:
     """If all partitions are owned, in balance, every member keeps its partitions."""
-    for each in rounds(history, *STICKIES):
+    for each in invariants_rounds.rounds(history, *invariants_rounds.STICKIES):
         if is_sticky(history.case, each.op.step):
             why = "all partitions were owned, in one generation and in balance"
             yield from _moved_owned(each, why, ("moved", "settled"))
@@ -90,7 +83,7 @@ def stays(history: History) -> Iterator[Violation]:
 @leader_invariant("assign/reads-user-data", "grp-20", checks=("assign/user-data",), applies_to=is_given_user_data)
 def reads_user_data(history: History) -> Iterator[Violation]:
     """The user data in which Kafka's StickyAssignor writes owned partitions is read."""
-    for each in rounds(history, STICKY):
+    for each in invariants_rounds.rounds(history, STICKY):
         if is_given_user_data(history.case, each.op.step) and _subscribe_alike(each):
             why = "by the user data, as Kafka writes it, all partitions are owned, in balance"
             yield from _moved_owned(each, why, ("moved", "user data"))
@@ -112,20 +105,20 @@ def reads_user_data(history: History) -> Iterator[Violation]:
 )
 def reads_old_user_data(history: History) -> Iterator[Violation]:
     """User data of StickyAssignors up to 2.2, without a generation, is read too."""
-    for each in rounds(history, STICKY):
+    for each in invariants_rounds.rounds(history, STICKY):
         if is_given_old_user_data(history.case, each.op.step) and _subscribe_alike(each):
             why = "by the user data, as Kafka up to 2.2 writes it, all partitions are owned, in balance"
             yield from _moved_owned(each, why, ("moved", "old user data"))
 
 
-def _subscribe_alike(each: Round) -> bool:
+def _subscribe_alike(each: invariants_rounds.Round) -> bool:
     """With equal subscriptions a leader that reads the claims has no reason to move a partition. With mixed ones it may
     move some towards equal shares, which ``assign/stays`` judges: a move does not show then that it read nothing.
     """
     return len({frozenset(one.subscription) for one in each.group.members}) == 1
 
 
-def _moved_owned(each: Round, because: str, shape: tuple[str, ...]) -> Iterator[Violation]:
+def _moved_owned(each: invariants_rounds.Round, because: str, shape: tuple[str, ...]) -> Iterator[Violation]:
     owners = settled(each) if each.is_whole or each.assignor == COOPERATIVE else None
     for member in sorted(each.members) if owners is not None else ():
         owned = frozenset(each.members[member].owned)
@@ -139,7 +132,7 @@ def _moved_owned(each: Round, because: str, shape: tuple[str, ...]) -> Iterator[
             return
 
 
-def _to(each: Round, moved_away: frozenset[Partition]) -> str:
+def _to(each: invariants_rounds.Round, moved_away: frozenset[Partition]) -> str:
     to = sorted({owner for partition in moved_away for owner in each.owners.get(partition, ())})
     return f" to {' and '.join(to)}" if to else ""
 
@@ -148,7 +141,7 @@ def _to(each: Round, moved_away: frozenset[Partition]) -> str:
 @leader_invariant("assign/keeps-most", "grp-14", checks=(KEEPING,), applies_to=is_sticky)
 def keeps_most(history: History) -> Iterator[Violation]:
     """Members with equal subscriptions keep as many partitions as equal shares allow."""
-    for each in rounds(history, *STICKIES):
+    for each in invariants_rounds.rounds(history, *invariants_rounds.STICKIES):
         owners = agreed(each.group)
         if not owners or not _subscribe_alike(each) or not is_sticky(history.case, each.op.step):
             continue
@@ -173,7 +166,7 @@ def keeps_most(history: History) -> Iterator[Violation]:
 @leader_invariant("assign/no-exchange", "grp-14", checks=(KEEPING,), applies_to=is_sticky)
 def no_exchange(history: History) -> Iterator[Violation]:
     """No two members that owned partitions before exchange partitions of one topic."""
-    for each in rounds(history, *STICKIES):
+    for each in invariants_rounds.rounds(history, *invariants_rounds.STICKIES):
         owners = agreed(each.group) if is_sticky(history.case, each.op.step) else None
         moves: dict[tuple[str, str, str], Partition] = {}
         for partition, old, new in moved(each, owners or {}):
@@ -193,13 +186,13 @@ def no_exchange(history: History) -> Iterator[Violation]:
 @leader_invariant("assign/no-needless-move", "grp-21", checks=(KEEPING,), grade=Grade.SHOULD, applies_to=is_sticky)
 def no_needless_move(history: History) -> Iterator[Violation]:
     """No partition moves that could stay with its owner without loss of balance."""
-    for each in rounds(history, *STICKIES):
+    for each in invariants_rounds.rounds(history, *invariants_rounds.STICKIES):
         owners = agreed(each.group) if is_sticky(history.case, each.op.step) else None
-        if not owners or not each.is_whole or not is_balanced(each, each.got):
+        if not owners or not each.is_whole or not invariants_rounds.is_balanced(each, each.got):
             continue
         for partition, old, new in moved(each, owners):
             back = {**each.got, old: each.got[old] | {partition}, new: each.got[new] - {partition}}
-            if is_balanced(each, back):
+            if invariants_rounds.is_balanced(each, back):
                 yield Violation(
                     f"{each.assignor}, {each.step}: {partition_name(partition)} goes from {old}, which then has "
                     f"{len(each.got[old])}, to {new}, which then has {len(each.got[new])}; if it stayed, the shares "
@@ -213,7 +206,7 @@ def no_needless_move(history: History) -> Iterator[Violation]:
 @leader_invariant("assign/newest-wins", "grp-24", checks=("assign/claims",), grade=Grade.SHOULD, applies_to=is_sticky)
 def newest_wins(history: History) -> Iterator[Violation]:
     """If two members claim a partition, the one with the older generation does not take it from the other."""
-    for each in rounds(history, *STICKIES):
+    for each in invariants_rounds.rounds(history, *invariants_rounds.STICKIES):
         if not each.is_whole or each.group.has_racks or not is_sticky(history.case, each.op.step):
             continue
         for partition, claiming in sorted(each.group.claims.items()):
@@ -235,7 +228,7 @@ def newest_wins(history: History) -> Iterator[Violation]:
                     break
 
 
-def _room_for(each: Round, rightful: Member, stale: Member) -> str | None:
+def _room_for(each: invariants_rounds.Round, rightful: Member, stale: Member) -> str | None:
     """Why balance does not justify taking the partition from its owner; None if it does."""
     mine, other = each.got[rightful.id], each.got[stale.id]
     if len(mine) < len(other):

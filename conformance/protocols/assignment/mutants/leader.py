@@ -10,18 +10,7 @@ from types import EllipsisType
 from typing import Any, TypeVar
 
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.protocols.assignment.model.assignment import (
-    COOPERATIVE,
-    RANGE,
-    ROUNDROBIN,
-    STICKY,
-    Assignment,
-    Group,
-    Partition,
-    frozen,
-    range_,
-    roundrobin,
-)
+from kipcheck.conformance.protocols.assignment.model import assignment
 from kipcheck.conformance.protocols.assignment.model.sticky import owners
 from kipcheck.conformance.protocols.assignment.target import ALL, Leader
 from kipcheck.conformance.protocols.declare.mutant import mutant
@@ -45,7 +34,7 @@ class Leading(Leader):
 
 
 Made = TypeVar("Made", bound=type[Leading])
-STICKIES = (STICKY, COOPERATIVE)
+STICKIES = (assignment.STICKY, assignment.COOPERATIVE)
 
 
 def leads(
@@ -61,7 +50,7 @@ def rejected(why: str) -> dict[str, Any]:
 # Answers
 
 
-@leads("one-round", "assign/answers", RANGE, "range ; a[]")
+@leads("one-round", "assign/answers", assignment.RANGE, "range ; a[]")
 class RefusesTheIdle(Leading):
     """A member without a subscription is an error."""
 
@@ -70,7 +59,7 @@ class RefusesTheIdle(Leading):
         return rejected(idle[0]) if idle else super().answer(op)
 
 
-@leads("ghosts", "assign/answers", STICKY, "sticky ; a[]=t0-0@10")
+@leads("ghosts", "assign/answers", assignment.STICKY, "sticky ; a[]=t0-0@10")
 class RefusesGhosts(Leading):
     """A claim to a deleted topic is an error."""
 
@@ -81,12 +70,12 @@ class RefusesGhosts(Leading):
         return rejected(gone[0]) if gone else super().answer(op)
 
 
-@leads("one-round", "survives", ROUNDROBIN, "roundrobin ; a[]", deadly=True)
+@leads("one-round", "survives", assignment.ROUNDROBIN, "roundrobin ; a[]", deadly=True)
 class WalksForEver(Leading):
     """Round robin loops for ever if a member has no subscription."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
-        while assignor == ROUNDROBIN and any(not each.subscription for each in group.members):
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
+        while assignor == assignment.ROUNDROBIN and any(not each.subscription for each in group.members):
             pass
         return super().assign(assignor, group)
 
@@ -104,7 +93,7 @@ class Altering(Leading):
         return shares
 
 
-@leads("one-round", "assign/everybody", RANGE, "range ; a[]")
+@leads("one-round", "assign/everybody", assignment.RANGE, "range ; a[]")
 class ForgetsTheIdle(Altering):
     """Members without partitions are omitted from the answer."""
 
@@ -112,7 +101,7 @@ class ForgetsTheIdle(Altering):
         return [each for each in shares if each["partitions"]]
 
 
-@leads("one-round", "assign/everybody", RANGE, "range ; a[]")
+@leads("one-round", "assign/everybody", assignment.RANGE, "range ; a[]")
 class AnswersStrangers(Altering):
     """The answer has a member that is not in the group."""
 
@@ -120,7 +109,7 @@ class AnswersStrangers(Altering):
         return [*shares, {"id": "leader", "partitions": [], "userData": None}]
 
 
-@leads("one-round", "assign/everybody", RANGE, "range ; a[]; b[]")
+@leads("one-round", "assign/everybody", assignment.RANGE, "range ; a[]; b[]")
 class AnswersTwice(Altering):
     """The last member is in the answer twice."""
 
@@ -128,7 +117,7 @@ class AnswersTwice(Altering):
         return [*shares, *shares[-1:]] if len(shares) > 1 else shares
 
 
-@leads("one-round", "assign/everybody", RANGE, "range ; a[]")
+@leads("one-round", "assign/everybody", assignment.RANGE, "range ; a[]")
 class AnswersInAMap(Altering):
     """The answer is a map instead of a list."""
 
@@ -139,18 +128,20 @@ class AnswersInAMap(Altering):
 # Assignments
 
 
-@leads("one-round", "assign/nothing-else", ROUNDROBIN, "roundrobin t0:2; a[t0]; b[]")
+@leads("one-round", "assign/nothing-else", assignment.ROUNDROBIN, "roundrobin t0:2; a[t0]; b[]")
 class IgnoresSubscriptions(Leading):
     """Round robin assigns to all members, without regard to subscriptions."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
-        if assignor != ROUNDROBIN:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
+        if assignor != assignment.ROUNDROBIN:
             return super().assign(assignor, group)
         everything = tuple(each.name for each in group.topics)
-        return roundrobin(replace(group, members=tuple(replace(e, subscription=everything) for e in group.members)))
+        return assignment.roundrobin(
+            replace(group, members=tuple(replace(e, subscription=everything) for e in group.members))
+        )
 
 
-@leads("one-round", "assign/nothing-else", RANGE, "range t0:1; a[t0]")
+@leads("one-round", "assign/nothing-else", assignment.RANGE, "range t0:1; a[t0]")
 class CountsFromOne(Altering):
     """Partitions are numbered from 1."""
 
@@ -158,11 +149,11 @@ class CountsFromOne(Altering):
         return [{**each, "partitions": [[t, n + 1] for t, n in each["partitions"]]} for each in shares]
 
 
-@leads("ghosts", "assign/nothing-else", STICKY, "sticky ; a[]=t0-0@10")
+@leads("ghosts", "assign/nothing-else", assignment.STICKY, "sticky ; a[]=t0-0@10")
 class KeepsGhosts(Leading):
     """A member keeps partitions that no longer exist."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         given = super().assign(assignor, group)
         if assignor not in STICKIES:
             return given
@@ -170,11 +161,11 @@ class KeepsGhosts(Leading):
         return {member: (*partitions, *ghosts[member]) for member, partitions in given.items()}
 
 
-@leads("rounds", "assign/nothing-else", STICKY, "sticky t0:1; a[t0]; b[t0] | sticky again t0:1; a[]; b[t0]")
+@leads("rounds", "assign/nothing-else", assignment.STICKY, "sticky t0:1; a[t0]; b[t0] | sticky again t0:1; a[]; b[t0]")
 class KeepsWhatItLeft(Leading):
     """A member that unsubscribes from a topic keeps its partitions."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         if assignor not in STICKIES:
             return super().assign(assignor, group)
         topics = {
@@ -186,13 +177,13 @@ class KeepsWhatItLeft(Leading):
         )
 
 
-@leads("claims", "assign/one-owner", STICKY, "sticky t0:1; a[t0]=t0-0@10; b[t0]=t0-0@10")
+@leads("claims", "assign/one-owner", assignment.STICKY, "sticky t0:1; a[t0]=t0-0@10; b[t0]=t0-0@10")
 class BelievesBoth(Leading):
     """If two members claim a partition in one generation, both keep it (KAFKA-12984)."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         given = super().assign(assignor, group)
-        if assignor != STICKY:
+        if assignor != assignment.STICKY:
             return given
         twice = {
             partition: {each.id for each in members if group.may_have(each, partition)}
@@ -205,13 +196,13 @@ class BelievesBoth(Leading):
         }
 
 
-@leads("one-round", "assign/none-idle", RANGE, "range t0:1; a[t0]; b[t0]")
+@leads("one-round", "assign/none-idle", assignment.RANGE, "range t0:1; a[t0]; b[t0]")
 class LosesTheRemainder(Leading):
     """Range does not assign the remainder."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         given = super().assign(assignor, group)
-        if assignor != RANGE:
+        if assignor != assignment.RANGE:
             return given
         quota = {name: group.sizes[name] // max(1, len(readers)) for name, readers in group.subscribers.items()}
         return {
@@ -220,15 +211,15 @@ class LosesTheRemainder(Leading):
         }
 
 
-def _by_topic(partitions: Iterable[Partition]) -> list[tuple[str, list[Partition]]]:
+def _by_topic(partitions: Iterable[assignment.Partition]) -> list[tuple[str, list[assignment.Partition]]]:
     return [(name, list(of)) for name, of in groupby(sorted(partitions), key=lambda each: each[0])]
 
 
-@leads("one-round", "assign/none-idle", ROUNDROBIN, "roundrobin t0:1; a[]; b[t0]")
+@leads("one-round", "assign/none-idle", assignment.ROUNDROBIN, "roundrobin t0:1; a[]; b[t0]")
 class KnowsItsOwnTopicsOnly(Leading):
     """Only topics that the first member subscribes to are assigned."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         first = group.members[0].subscription
         return super().assign(assignor, replace(group, topics=tuple(e for e in group.topics if e.name in first)))
 
@@ -236,15 +227,15 @@ class KnowsItsOwnTopicsOnly(Leading):
 @leads(
     "rounds",
     "assign/none-idle",
-    COOPERATIVE,
+    assignment.COOPERATIVE,
     "cooperative-sticky t1:1; a[t1] | cooperative-sticky again t0:1 t1:1; a[t0 t1]",
 )
 class WithholdsWhatIsNew(Leading):
     """A cooperative member has to wait for every partition that it did not own, even if no other member owned it."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         given = super().assign(assignor, group)
-        if assignor != COOPERATIVE:
+        if assignor != assignment.COOPERATIVE:
             return given
         owned = {each.id: {*each.owned} for each in group.members if each.owned}
         return {
@@ -256,58 +247,58 @@ class WithholdsWhatIsNew(Leading):
 # Balance, and the documented result
 
 
-@leads("one-round", "assign/balance", RANGE, "range t0:2; a[t0]; b[t0]; c[t0]")
+@leads("one-round", "assign/balance", assignment.RANGE, "range t0:2; a[t0]; b[t0]; c[t0]")
 class PilesUp(Leading):
     """Range assigns the whole remainder to the first member."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
-        if assignor != RANGE:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
+        if assignor != assignment.RANGE:
             return super().assign(assignor, group)
-        given: dict[str, list[Partition]] = {each.id: [] for each in group.members}
+        given: dict[str, list[assignment.Partition]] = {each.id: [] for each in group.members}
         for name, readers in group.subscribers.items():
             if readers:
                 quota, rest = divmod(group.sizes[name], len(readers))
                 ends = [0, *(quota * n + rest for n in range(1, len(readers) + 1))]
                 for reader, (low, high) in zip(readers, pairwise(ends), strict=True):
                     given[reader.id] += ((name, number) for number in range(low, high))
-        return frozen(given)
+        return assignment.frozen(given)
 
 
-@leads("one-round", "assign/balance", ROUNDROBIN, "roundrobin t0:1 t1:1; a[t0 t1]; b[t0 t1]")
+@leads("one-round", "assign/balance", assignment.ROUNDROBIN, "roundrobin t0:1 t1:1; a[t0 t1]; b[t0 t1]")
 class StartsAnew(Leading):
     """Round robin starts with the first member for each topic."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
-        if assignor != ROUNDROBIN:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
+        if assignor != assignment.ROUNDROBIN:
             return super().assign(assignor, group)
-        dealt = [roundrobin(replace(group, topics=(each,))) for each in group.topics]
+        dealt = [assignment.roundrobin(replace(group, topics=(each,))) for each in group.topics]
         return {each.id: tuple(p for given in dealt for p in given[each.id]) for each in group.members}
 
 
-@leads("one-round", "assign/balance", STICKY, "sticky t0:1 t1:1; a[t0 t1]=t1-0@10; b[t0 t1]")
+@leads("one-round", "assign/balance", assignment.STICKY, "sticky t0:1 t1:1; a[t0 t1]=t1-0@10; b[t0 t1]")
 class NeverTakes(Leading):
     """Sticky assigns free partitions, and never moves one."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         if assignor not in STICKIES:
             return super().assign(assignor, group)
         before = owners(group)
-        given: dict[str, list[Partition]] = {each.id: [] for each in group.members}
+        given: dict[str, list[assignment.Partition]] = {each.id: [] for each in group.members}
         for partition in group.wanted:
             readers = [each.id for each in group.subscribers[partition[0]]]
             given[before.get(partition) or min(readers, key=lambda each: len(given[each]))].append(partition)
-        return frozen(given)
+        return assignment.frozen(given)
 
 
-@leads("racks", "assign/none-idle", RANGE, "range t0:1 on r0; a[t0] on r1")
+@leads("racks", "assign/none-idle", assignment.RANGE, "range t0:1 on r0; a[t0] on r1")
 class StaysInItsRack(Leading):
     """A partition without a replica in its reader's rack is not assigned."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         near = {each.name: each.racks for each in group.topics}
         racks = {each.id: each.rack for each in group.members}
 
-        def reached(member: str, partition: Partition) -> bool:
+        def reached(member: str, partition: assignment.Partition) -> bool:
             known, rack = near[partition[0]], racks[member]
             return known is None or rack is None or rack in known[partition[1]]
 
@@ -315,26 +306,28 @@ class StaysInItsRack(Leading):
         return {member: tuple(p for p in of if reached(member, p)) for member, of in given.items()}
 
 
-@leads("other-topics", "assign/nothing-else", RANGE, "range other0:1; a[]")
+@leads("other-topics", "assign/nothing-else", assignment.RANGE, "range other0:1; a[]")
 class DealsAllThereIs(Leading):
     """Topics without subscribers are assigned to the first member."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         given = dict(super().assign(assignor, group))
         unread = [each for each in group.topics if not group.subscribers[each.name]]
         first = group.members[0].id
         return {**given, first: (*given[first], *((each.name, 0) for each in unread))}
 
 
-@leads("one-round", "assign/by-rule", RANGE, "range t0:1; a[t0]; b[t0]")
+@leads("one-round", "assign/by-rule", assignment.RANGE, "range t0:1; a[t0]; b[t0]")
 class DealsFromTheEnd(Leading):
     """Members are ordered from the last to the first."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         return super().assign(assignor, group) if assignor in STICKIES else turned(group, ALL[assignor])
 
 
-def turned(group: Group, assign: Callable[[Group], Assignment]) -> Assignment:
+def turned(
+    group: assignment.Group, assign: Callable[[assignment.Group], assignment.Assignment]
+) -> assignment.Assignment:
     """The assignment with the member ids in reverse order."""
     ids = sorted(each.id for each in group.members)
     other = dict(zip(ids, reversed(ids), strict=True))
@@ -342,54 +335,56 @@ def turned(group: Group, assign: Callable[[Group], Assignment]) -> Assignment:
     return {other[member]: partitions for member, partitions in given.items()}
 
 
-@leads("static", "assign/static-order", RANGE, "range t0:1; zh(i0)[t0]; b[t0]")
+@leads("static", "assign/static-order", assignment.RANGE, "range t0:1; zh(i0)[t0]; b[t0]")
 class SortsByMemberId(Leading):
     """Instance ids are ignored."""
 
-    def group(self, step: Step) -> Group:
+    def group(self, step: Step) -> assignment.Group:
         found = super().group(step)
         return replace(found, members=tuple(replace(each, instance=None) for each in found.members))
 
 
-@leads("one-round", "assign/range-alike", RANGE, "range t0:1 t1:1; a[t0 t1]; b[t0 t1]")
+@leads("one-round", "assign/range-alike", assignment.RANGE, "range t0:1 t1:1; a[t0 t1]; b[t0 t1]")
 class CarriesTheRemainder(Leading):
     """Range starts each topic with the member after the last one of the previous topic."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
-        if assignor != RANGE:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
+        if assignor != assignment.RANGE:
             return super().assign(assignor, group)
-        given: dict[str, list[Partition]] = {each.id: [] for each in group.members}
+        given: dict[str, list[assignment.Partition]] = {each.id: [] for each in group.members}
         last = 0
         for topic in group.topics:
             readers = group.subscribers[topic.name]
             turned = readers[last % len(readers) :] + readers[: last % len(readers)] if readers else ()
             plain = tuple(replace(each, id=f"{at:03}", instance=None) for at, each in enumerate(turned))
-            for at, partitions in range_(Group((replace(topic, racks=None),), plain)).items():
+            for at, partitions in assignment.range_(assignment.Group((replace(topic, racks=None),), plain)).items():
                 given[turned[int(at)].id] += partitions
             last += topic.partitions
-        return frozen(given)
+        return assignment.frozen(given)
 
 
-@leads("racks", "assign/range-alike", RANGE, "range t0:1 t1:1 on r0; a[t0 t1]; b[t0 t1] on r0")
+@leads("racks", "assign/range-alike", assignment.RANGE, "range t0:1 t1:1 on r0; a[t0 t1]; b[t0 t1] on r0")
 class ForgetsCoPartitioningForRacks(CarriesTheRemainder):
     """With racks, range assigns topics with equal partition counts and subscribers in different ways."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         return super().assign(assignor, group) if group.has_racks else Leading.assign(self, assignor, group)
 
 
-@leads("order", "assign/any-order", ROUNDROBIN, "roundrobin t0:1; a[t0]; b[t0] | roundrobin t0:1; b[t0]; a[t0]")
+@leads(
+    "order", "assign/any-order", assignment.ROUNDROBIN, "roundrobin t0:1; a[t0]; b[t0] | roundrobin t0:1; b[t0]; a[t0]"
+)
 class TakesThemAsTheyCome(Leading):
     """Members are not sorted."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
         if assignor in STICKIES:
             return super().assign(assignor, group)
         given = ALL[assignor](numbered(group))
         return {each.id: given[f"{at:03}"] for at, each in enumerate(group.members)}
 
 
-def numbered(group: Group) -> Group:
+def numbered(group: assignment.Group) -> assignment.Group:
     """The group with member ids replaced by their positions."""
     members = (replace(each, id=f"{at:03}", instance=None) for at, each in enumerate(group.members))
     return replace(group, members=tuple(members))
@@ -398,13 +393,15 @@ def numbered(group: Group) -> Group:
 # Static members
 
 
-@leads("static", "assign/balance", RANGE, "range t0:3; a(i0)[t0]; b[t0]; c(i1)[t0]")
+@leads("static", "assign/balance", assignment.RANGE, "range t0:3; a(i0)[t0]; b[t0]; c(i1)[t0]")
 class LosesTheInterleaved(Leading):
     """Static members that are not listed consecutively are partly lost."""
 
-    def assign(self, assignor: str, group: Group) -> Assignment:
-        if assignor != RANGE:
+    def assign(self, assignor: str, group: assignment.Group) -> assignment.Assignment:
+        if assignor != assignment.RANGE:
             return super().assign(assignor, group)
         runs = {static: list(of) for static, of in groupby(group.members, key=lambda each: each.instance is not None)}
-        given = range_(Group(group.topics, tuple(member for run in runs.values() for member in run)))
+        given = assignment.range_(
+            assignment.Group(group.topics, tuple(member for run in runs.values() for member in run))
+        )
         return {each.id: given.get(each.id, ()) for each in group.members}

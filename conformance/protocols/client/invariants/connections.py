@@ -9,15 +9,7 @@ from typing import Final, TypeAlias
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
-from kipcheck.conformance.protocols.client import premises, terms
-from kipcheck.conformance.protocols.client.events import (
-    Closed,
-    Event,
-    RecordDamaged,
-    RequestRefused,
-    RequestSeen,
-    Signalled,
-)  # fmt: skip
+from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.trace import TracedEvent, disturbance, is_answer, is_request, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
@@ -41,7 +33,7 @@ Contents: TypeAlias = tuple[str, int | str]
 def encodes_strictly(history: History) -> Iterator[Violation]:
     """Every request is written as its version says: strict decoding reads it whole."""
     for traced in trace(history):
-        if isinstance(traced.event, RequestRefused):
+        if isinstance(traced.event, events.RequestRefused):
             refused = traced.event
             name, why = f"{refused.message} v{refused.version}", refused.why
             yield breach(
@@ -58,7 +50,7 @@ def encodes_strictly(history: History) -> Iterator[Violation]:
 def embeds_strictly(history: History) -> Iterator[Violation]:
     """Subscriptions, assignments and user data of Kafka Streams have all fields of the version in front of them."""
     for traced in trace(history):
-        if isinstance(traced.event, RecordDamaged):
+        if isinstance(traced.event, events.RecordDamaged):
             damaged = traced.event
             at = "" if damaged.start is None else f" (byte {damaged.start + damaged.at} of {damaged.api})"
             of = f" of {damaged.member}" if damaged.member else ""
@@ -83,7 +75,7 @@ def asks_what_is_offered(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if is_answer(traced, "ApiVersions") and not traced.error:
             offered = True
-        why = traced.event.why if isinstance(traced.event, Closed) else ""
+        why = traced.event.why if isinstance(traced.event, events.Closed) else ""
         if why.endswith("is not served"):
             wanted = "a version that ApiVersions offered" if offered else "ApiVersions first, and a version within it"
             yield breach(traced, f"the request with {why}", wanted, why, "not offered", why)
@@ -128,7 +120,7 @@ def paces_itself(history: History) -> Iterator[Violation]:
     the requests of the group count too: what failed may be repeated with another generation, or by other requests. A
     client may read each of its partitions over a connection of its own, and such a reader repeats nothing at first.
     """
-    most: dict[str, tuple[TracedEvent[RequestSeen], int, int]] = {}
+    most: dict[str, tuple[TracedEvent[events.RequestSeen], int, int]] = {}
     for traced, number, since_ms in _crowded(history, BUSY, failed_only=True):
         if traced.event.api not in most or number > most[traced.event.api][1]:
             most[traced.event.api] = traced, number, since_ms
@@ -140,7 +132,7 @@ def paces_itself(history: History) -> Iterator[Violation]:
             yield breach(traced, why, f"at most {BUSY}", str(number), api, *cause, since_ms=since_ms)
 
 
-def _often(traced: TracedEvent[RequestSeen], number: int) -> str:
+def _often(traced: TracedEvent[events.RequestSeen], number: int) -> str:
     often = f"{number} times in a second in which nothing new was sent to the client"
     return f"the same {traced.event.api} request, {often}"
 
@@ -157,7 +149,7 @@ class _Outcomes:
     before: dict[Contents, int] = field(default_factory=dict)
     """The failures before the last request of its kind."""
 
-    def repeats_a_failure(self, request: RequestSeen) -> bool:
+    def repeats_a_failure(self, request: events.RequestSeen) -> bool:
         """Whether a request repeats one that failed; or one of its group, and another one failed since: a join that
         succeeds and is followed by a SyncGroup that fails is repeated because of that."""
         key = request.api, request.digest
@@ -165,7 +157,7 @@ class _Outcomes:
         of_group = request.api in terms.OF_GROUPS | terms.GROUP_REQUESTS
         return key in self.failed or (of_group and self.failures > before)
 
-    def read(self, traced: TracedEvent[Event]) -> None:
+    def read(self, traced: TracedEvent[events.Event]) -> None:
         connection = traced.connection
         if is_request(traced):
             self.waiting.setdefault(connection, deque()).append((traced.event.api, traced.event.digest))
@@ -176,13 +168,15 @@ class _Outcomes:
                 waiting.remove(key)
                 (self.failed.add if traced.error or traced.event.missing else self.failed.discard)(key)
             self.failures += bool(traced.error)
-        elif isinstance(traced.event, Closed):
+        elif isinstance(traced.event, events.Closed):
             unanswered = self.waiting.pop(connection, ())
             self.failed.update(unanswered)
             self.failures += len(unanswered)
 
 
-def _crowded(history: History, most: int, failed_only: bool) -> Iterator[tuple[TracedEvent[RequestSeen], int, int]]:
+def _crowded(
+    history: History, most: int, failed_only: bool
+) -> Iterator[tuple[TracedEvent[events.RequestSeen], int, int]]:
     """The requests that were sent more than ``most`` times in the second before them, how many times, and since when.
 
     Requests of one kind with other contents are other requests: a client may ask for each partition alone. New are
@@ -202,7 +196,7 @@ def _crowded(history: History, most: int, failed_only: bool) -> Iterator[tuple[T
             elif api in ("JoinGroup", "SyncGroup") and not traced.error:
                 sent = {key: times for key, times in sent.items() if key[0] in ("JoinGroup", "SyncGroup")}
             errors[api] = traced.error
-        elif isinstance(traced.event, Signalled):
+        elif isinstance(traced.event, events.Signalled):
             sent.clear()
         elif is_request(traced):
             key = traced.event.api, traced.event.digest
@@ -218,7 +212,7 @@ def _crowded(history: History, most: int, failed_only: bool) -> Iterator[tuple[T
         outcomes.read(traced)
 
 
-def _readers(traced: TracedEvent[RequestSeen], times: Iterable[tuple[int, int]]) -> int:
+def _readers(traced: TracedEvent[events.RequestSeen], times: Iterable[tuple[int, int]]) -> int:
     """How many of the like requests may each be the first one of another reader of a partition, but for one."""
     if traced.event.api in (*terms.OF_GROUPS, *terms.GROUP_REQUESTS) or traced.now is None:
         return 0

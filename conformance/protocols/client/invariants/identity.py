@@ -7,27 +7,11 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
-from kipcheck.conformance.protocols.client import premises, terms
+from kipcheck.conformance.protocols.client import premises, terms, trace as client_trace
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Event, Launched, RequestSeen, Signalled
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed
-from kipcheck.conformance.protocols.client.trace import (
-    STARTS,
-    TracedEvent,
-    generation_of,
-    is_answer,
-    is_request,
-    session_of,
-    trace,
-)
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.group.request_rules import (
-    CONSUMER,
-    PROTOCOL_SINCE,
-    Identity,
-    chosen_protocol,
-    unequal,
-    way,
-)
+from kipcheck.conformance.protocols.group import request_rules
 
 PLACE = 30
 
@@ -42,10 +26,10 @@ KEYS: Final = {"JoinGroup": "11", "SyncGroup": "14", "Heartbeat": "12", "OffsetC
 @law("client/names-itself", "grp-64", premise=(premises.JOINED, premises.AS_MEMBER))
 def names_itself(history: History) -> Iterator[Violation]:
     """Each request of a member carries the member id and the generation of its last successful JoinGroup."""
-    for traced in trace(history):
-        if not is_request(traced, *terms.GROUP_REQUESTS) or not traced.memberships:
+    for traced in client_trace.trace(history):
+        if not client_trace.is_request(traced, *terms.GROUP_REQUESTS) or not traced.memberships:
             continue
-        given = traced.event.member or "", generation_of(traced.event)
+        given = traced.event.member or "", client_trace.generation_of(traced.event)
         if given == ("", -1):
             if traced.event.api != "OffsetCommit" and traced.certain is not None:
                 yield breach(
@@ -76,19 +60,19 @@ class _Ids:
     """The last answer with which a session begins anew, as clients count it: librdkafka counts no commits."""
     session_ms: int = terms.SESSION_MS
 
-    def read(self, traced: TracedEvent[Event]) -> None:
-        if isinstance(traced.event, STARTS):
+    def read(self, traced: client_trace.TracedEvent[Event]) -> None:
+        if isinstance(traced.event, client_trace.STARTS):
             self.right = self.before = {""}
-        elif is_request(traced, "LeaveGroup"):
+        elif client_trace.is_request(traced, "LeaveGroup"):
             self._set(traced, self.right | {""}, "LeaveGroup")
-        elif is_request(traced, "JoinGroup"):
-            self.session_ms = session_of(traced.event)
-        elif is_answer(traced, *terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
+        elif client_trace.is_request(traced, "JoinGroup"):
+            self.session_ms = client_trace.session_of(traced.event)
+        elif client_trace.is_answer(traced, *terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
             if traced.event.api != "OffsetCommit" and traced.error in (0, KafkaError.REBALANCE_IN_PROGRESS):
                 self.answered_ms = traced.ms
             self._answered(traced)
 
-    def _answered(self, traced: TracedEvent[AnswerSeen]) -> None:
+    def _answered(self, traced: client_trace.TracedEvent[AnswerSeen]) -> None:
         event = traced.event
         to, generation = event.to or (event.member or "", None)
         if event.api == "LeaveGroup":
@@ -106,12 +90,12 @@ class _Ids:
         elif traced.error in terms.FATAL:
             self._set(traced, self.right | {""}, "a fatal error")
 
-    def _set(self, traced: TracedEvent[RequestSeen | AnswerSeen], right: set[str], since: str) -> None:
+    def _set(self, traced: client_trace.TracedEvent[RequestSeen | AnswerSeen], right: set[str], since: str) -> None:
         self.before, self.since = self.right, since
         self.right = right | self.right if traced.in_doubt else right
         self.changed_ms, self.changed_on = traced.ms, traced.event.connection
 
-    def allowed(self, traced: TracedEvent[RequestSeen]) -> set[str]:
+    def allowed(self, traced: client_trace.TracedEvent[RequestSeen]) -> set[str]:
         elsewhere = traced.event.connection != self.changed_on
         raced = traced.event.pipelined or (traced.ms <= self.changed_ms + terms.RACE_MS and elsewhere)
         expired = traced.ms - self.answered_ms >= self.session_ms  # as far as the client can know
@@ -126,11 +110,11 @@ class _Ids:
 def joins_with_its_id(history: History) -> Iterator[Violation]:
     """JoinGroup carries the last member id that the client was sent, and none at first or after UNKNOWN_MEMBER_ID."""
     ids = _Ids()
-    for traced in trace(history):
-        if is_request(traced, "JoinGroup"):
+    for traced in client_trace.trace(history):
+        if client_trace.is_request(traced, "JoinGroup"):
             given, allowed = traced.event.member or "", ids.allowed(traced)
             if given not in allowed:
-                kind = Identity(given).differs(Identity(max(allowed)))
+                kind = request_rules.Identity(given).differs(request_rules.Identity(max(allowed)))
                 wanted = " or ".join(sorted(id or "none" for id in allowed))
                 why = f"JoinGroup carries the member id {given or 'none'} after {ids.since}"
                 yield breach(traced, why, wanted, given or "none", kind, ids.since)
@@ -145,15 +129,17 @@ def joins_with_its_id(history: History) -> Iterator[Violation]:
 def keeps_its_id(history: History) -> Iterator[Violation]:
     """After ILLEGAL_GENERATION a client joins again with its member id."""
     id = ""
-    for traced in trace(history):
-        if isinstance(traced.event, STARTS) or is_request(traced, "LeaveGroup"):
+    for traced in client_trace.trace(history):
+        if isinstance(traced.event, client_trace.STARTS) or client_trace.is_request(traced, "LeaveGroup"):
             id = ""
-        elif is_answer(traced, *terms.GROUP_REQUESTS) and traced.error == KafkaError.ILLEGAL_GENERATION:
+        elif client_trace.is_answer(traced, *terms.GROUP_REQUESTS) and traced.error == KafkaError.ILLEGAL_GENERATION:
             to, _ = traced.event.to or ("", -1)
             id = to if traced.now is not None and to == traced.now.member else ""
-        elif is_answer(traced) and (traced.error == KafkaError.UNKNOWN_MEMBER_ID or traced.error in terms.FATAL):
+        elif client_trace.is_answer(traced) and (
+            traced.error == KafkaError.UNKNOWN_MEMBER_ID or traced.error in terms.FATAL
+        ):
             id = ""
-        elif is_request(traced, "JoinGroup"):
+        elif client_trace.is_request(traced, "JoinGroup"):
             if id and not traced.event.pipelined and not traced.event.member:
                 why = "JoinGroup carries no member id after ILLEGAL_GENERATION, which says nothing of the id"
                 yield breach(traced, why, id, "none", "no id", "ILLEGAL_GENERATION")
@@ -169,10 +155,10 @@ def names_its_instance(history: History) -> Iterator[Violation]:
     """A member whose JoinGroup has an instance id puts it into all group requests; another puts it into none."""
     static: str | None = None
     highest: Mapping[str, int] = {}
-    for traced in trace(history):
-        if is_answer(traced, "ApiVersions"):
+    for traced in client_trace.trace(history):
+        if client_trace.is_answer(traced, "ApiVersions"):
             highest = traced.event.highest or highest
-        if not is_request(traced, *INSTANCE_SINCE):
+        if not client_trace.is_request(traced, *INSTANCE_SINCE):
             continue
         given, since = traced.event.instance or "", INSTANCE_SINCE[traced.event.api]
         if traced.event.api == "JoinGroup" and (static is None or not traced.memberships):
@@ -190,7 +176,7 @@ def names_its_instance(history: History) -> Iterator[Violation]:
             continue
         why = f"{traced.event.api} carries the instance id {given or 'none'}, JoinGroup {static or 'none'}"
         words = "no instance id", "an instance id", "another instance id"
-        kind = way(given or None, static or None, *words)
+        kind = request_rules.way(given or None, static or None, *words)
         yield breach(traced, why, static or "none", given or "none", traced.event.api, kind)
 
 
@@ -202,17 +188,17 @@ def names_its_instance(history: History) -> Iterator[Violation]:
 def names_its_protocol(history: History) -> Iterator[Violation]:
     """From version 5 on SyncGroup carries the type of consumers and the protocol in the answer to JoinGroup."""
     chosen: dict[int, str | None] = {}
-    for traced in trace(history):
-        if is_answer(traced, "JoinGroup") and not traced.error:
-            chosen[generation_of(traced.event)] = traced.event.protocol
-        if is_request(traced, "SyncGroup") and traced.event.version >= PROTOCOL_SINCE:
-            wanted = chosen.get(generation_of(traced.event))
+    for traced in client_trace.trace(history):
+        if client_trace.is_answer(traced, "JoinGroup") and not traced.error:
+            chosen[client_trace.generation_of(traced.event)] = traced.event.protocol
+        if client_trace.is_request(traced, "SyncGroup") and traced.event.version >= request_rules.PROTOCOL_SINCE:
+            wanted = chosen.get(client_trace.generation_of(traced.event))
             given = {"type": traced.event.type, "protocol": traced.event.protocol}
-            wrong = next(unequal(given, chosen_protocol(wanted)), None)
+            wrong = next(request_rules.unequal(given, request_rules.chosen_protocol(wanted)), None)
             if wanted is not None and wrong is not None:
                 type, protocol = given.values()
                 why = f"SyncGroup carries the type {type or 'none'} and the protocol {protocol or 'none'}"
-                yield breach(traced, why, f"{CONSUMER}, {wanted}", f"{type}, {protocol}", wrong[0])
+                yield breach(traced, why, f"{request_rules.CONSUMER}, {wanted}", f"{type}, {protocol}", wrong[0])
 
 
 @impact(
@@ -222,15 +208,15 @@ def names_its_protocol(history: History) -> Iterator[Violation]:
 @law("client/keeps-its-settings", "grp-84", "grp-87", premise=(premises.JOINS,))
 def keeps_its_settings(history: History) -> Iterator[Violation]:
     """Each JoinGroup offers the same assignors in the same order, with the timeouts that the client was given."""
-    wanted: dict[str, Any] = {"type": CONSUMER}
+    wanted: dict[str, Any] = {"type": request_rules.CONSUMER}
     started: dict[str, Any] = {}
-    for traced in trace(history):
+    for traced in client_trace.trace(history):
         event = traced.event
         if isinstance(event, Launched):
             started = _settings(event, [*(event.assignors or ())])
             started = {name: value for name, value in started.items() if value}
             wanted |= started
-        if not is_request(traced, "JoinGroup"):
+        if not client_trace.is_request(traced, "JoinGroup"):
             continue
         offered = [*traced.event.assignors]
         given = {"type": traced.event.type, **_settings(traced.event, offered)}
@@ -262,13 +248,13 @@ def names_its_topics(history: History) -> Iterator[Violation]:
     """
     given: frozenset[str] | None = None
     undescribed = frozenset[str]()
-    for traced in trace(history):
-        if isinstance(traced.event, STARTS):
+    for traced in client_trace.trace(history):
+        if isinstance(traced.event, client_trace.STARTS):
             topics = traced.event.topics if isinstance(traced.event, Launched) else None
             given, undescribed = frozenset(topics or ()) or None, frozenset()
         elif isinstance(traced.event, Signalled):
             given = None
-        elif is_answer(traced, "Metadata") and given is not None:
+        elif client_trace.is_answer(traced, "Metadata") and given is not None:
             undescribed = given.difference(traced.event.sizes or ()) if traced.error else frozenset()
         if given is None:
             continue
@@ -280,10 +266,14 @@ def names_its_topics(history: History) -> Iterator[Violation]:
                 break
 
 
-def _named(traced: TracedEvent[Event]) -> Iterator[tuple[str, frozenset[str]]]:
+def _named(traced: client_trace.TracedEvent[Event]) -> Iterator[tuple[str, frozenset[str]]]:
     """The API and the topics of each subscription of a request that can be read."""
-    if is_request(traced, "JoinGroup"):
+    if client_trace.is_request(traced, "JoinGroup"):
         subscriptions = filter(None, traced.event.subscriptions or ())
         yield from (("JoinGroup", frozenset(subscription.topics)) for subscription in subscriptions)
-    elif is_request(traced, terms.HEARTBEAT) and generation_of(traced.event) >= 0 and traced.event.topics is not None:
+    elif (
+        client_trace.is_request(traced, terms.HEARTBEAT)
+        and client_trace.generation_of(traced.event) >= 0
+        and traced.event.topics is not None
+    ):
         yield terms.HEARTBEAT, frozenset(traced.event.topics)

@@ -10,17 +10,8 @@ from kipcheck.conformance.core.values.history import History, Op, Replied
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment.invariants import assignments, cooperation
 from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS, COOPERATIVE, NO_GENERATION
-from kipcheck.conformance.protocols.client import events, premises, terms
+from kipcheck.conformance.protocols.client import events, premises, terms, trace as client_trace
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, breach, law
-from kipcheck.conformance.protocols.client.trace import (
-    OVER,
-    STARTS,
-    TracedEvent,
-    is_answer,
-    is_request,
-    trace,
-    was_late,
-)
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group.request_rules import shares
 
@@ -37,7 +28,7 @@ class Led:
     """A SyncGroup of a client that leads, and the answer to its JoinGroup."""
 
     joined: events.AnswerSeen
-    synced: TracedEvent[events.RequestSeen]
+    synced: client_trace.TracedEvent[events.RequestSeen]
     sizes: Mapping[str, int]
     """Topic -> partitions, as the client was sent them last in Metadata."""
     lasted_ms: int = 0
@@ -107,32 +98,32 @@ def _pairs(names: Iterable[str]) -> list[list[Any]]:
 @cached_on_history
 def led(history: History) -> tuple[Led, ...]:
     joined: events.AnswerSeen | None = None
-    answers: list[TracedEvent[events.AnswerSeen]] = []
+    answers: list[client_trace.TracedEvent[events.AnswerSeen]] = []
     found: list[Led] = []
     rests = False
-    late = was_late(history)
-    for traced in trace(history):
+    late = client_trace.was_late(history)
+    for traced in client_trace.trace(history):
         if found and rests:
             found[-1] = replace(found[-1], lasted_ms=traced.ms - found[-1].synced.ms)
-        if isinstance(traced.event, STARTS):
+        if isinstance(traced.event, client_trace.STARTS):
             answers, joined, rests = [], None, False
-        elif is_answer(traced, "Metadata"):
+        elif client_trace.is_answer(traced, "Metadata"):
             answers.append(traced)
-        elif is_answer(traced, "JoinGroup"):
+        elif client_trace.is_answer(traced, "JoinGroup"):
             joined = traced.event if traced.event.members is not None else None
-        elif is_request(traced, "SyncGroup") and joined is not None:
+        elif client_trace.is_request(traced, "SyncGroup") and joined is not None:
             if traced.event.carried == (joined.member, joined.generation):
                 found.append(Led(joined, traced, _known_sizes(answers, traced.ms)))
                 rests = not late
             joined = None
-        elif found and is_request(traced, "JoinGroup"):
+        elif found and client_trace.is_request(traced, "JoinGroup"):
             rests, found[-1] = False, replace(found[-1], is_last=False)
         elif isinstance(traced.event, events.Signalled):
             rests = False
     return tuple(found)
 
 
-def _known_sizes(answers: list[TracedEvent[events.AnswerSeen]], ms: int) -> dict[str, int]:
+def _known_sizes(answers: list[client_trace.TracedEvent[events.AnswerSeen]], ms: int) -> dict[str, int]:
     """Topic -> partitions, as a client certainly has them at this time.
 
     An answer just before may not have been read. One that lacks topics may have been: a client may forget them all.
@@ -174,10 +165,10 @@ def _judged(history: History, *searches: Search) -> Iterator[Violation]:
 def assigns_to_everybody(history: History) -> Iterator[Violation]:
     """A leader's SyncGroup has an assignment for each member and no other; that of a follower has none."""
     leads: bool | None = None
-    for traced in trace(history):
-        if is_answer(traced, "JoinGroup") and not traced.error:
+    for traced in client_trace.trace(history):
+        if client_trace.is_answer(traced, "JoinGroup") and not traced.error:
             leads = traced.event.leads
-        elif is_request(traced, "SyncGroup") and not traced.event.pipelined and leads is False:
+        elif client_trace.is_request(traced, "SyncGroup") and not traced.event.pipelined and leads is False:
             number = len(traced.event.assignments or ())
             if number:
                 yield breach(traced, "a follower sends assignments", "none", str(number), "follower")
@@ -234,7 +225,10 @@ def _others(event: events.AnswerSeen) -> list[events.ListedMember]:
 
 
 def _leads_others(history: History) -> bool:
-    return any(is_answer(traced, "JoinGroup") and _shows_others(traced.event) for traced in trace(history))
+    return any(
+        client_trace.is_answer(traced, "JoinGroup") and _shows_others(traced.event)
+        for traced in client_trace.trace(history)
+    )
 
 
 @impact(
@@ -250,21 +244,21 @@ def leads_other_clients(history: History) -> Iterator[Violation]:
     """
     shown: events.AnswerSeen | None = None
     leads, has_assigned, turns = False, False, 0
-    for traced in trace(history):
-        if isinstance(traced.event, OVER):
+    for traced in client_trace.trace(history):
+        if isinstance(traced.event, client_trace.OVER):
             shown, leads, has_assigned, turns = None, False, False, 0
-        elif is_answer(traced, "JoinGroup") and not traced.error:
+        elif client_trace.is_answer(traced, "JoinGroup") and not traced.error:
             leads = traced.event.members is not None
             shown = traced.event if has_assigned and _shows_others(traced.event) else None
             turns = turns if shown is not None else 0
-        elif is_request(traced, "SyncGroup"):
+        elif client_trace.is_request(traced, "SyncGroup"):
             shown, has_assigned, turns = None, has_assigned or leads, 0
         elif shown is not None and (
-            (is_answer(traced) and (traced.error or traced.event.missing))
+            (client_trace.is_answer(traced) and (traced.error or traced.event.missing))
             or (isinstance(traced.event, events.Closed) and traced.event.why)
         ):
             shown, turns = None, 0
-        elif shown is not None and is_request(traced, "JoinGroup", "LeaveGroup"):
+        elif shown is not None and client_trace.is_request(traced, "JoinGroup", "LeaveGroup"):
             turns += 1
             if turns >= TURNS:
                 others = [member.subscription for member in _others(shown)]

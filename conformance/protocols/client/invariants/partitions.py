@@ -7,17 +7,9 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError, error_name
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION
-from kipcheck.conformance.protocols.client import premises, terms
+from kipcheck.conformance.protocols.client import premises, terms, trace as client_trace
 from kipcheck.conformance.protocols.client.events import Closed, Event, RequestSeen, Subscribed
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
-from kipcheck.conformance.protocols.client.trace import (
-    Membership,
-    TracedEvent,
-    generation_of,
-    is_answer,
-    is_request,
-    trace,
-)
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 60
@@ -31,10 +23,10 @@ LOOKED_UP: Final = "offset looked up"
 def reads_its_own(history: History) -> Iterator[Violation]:
     """A client fetches only partitions that it is assigned, or was until a second ago."""
     looked_up: set[str] = set()
-    for traced in trace(history):
-        if is_request(traced, "ListOffsets") and traced.memberships:
+    for traced in client_trace.trace(history):
+        if client_trace.is_request(traced, "ListOffsets") and traced.memberships:
             looked_up |= {*(traced.event.partitions or ())} - traced.memberships[-1].partitions
-        if not is_request(traced, "Fetch"):
+        if not client_trace.is_request(traced, "Fetch"):
             continue
         mine = _all(membership for membership in traced.memberships if membership.is_current(traced.ms))
         strange = {*(traced.event.partitions or ())} - mine
@@ -47,10 +39,10 @@ def reads_its_own(history: History) -> Iterator[Violation]:
 @timed("client/commits-its-own", "grp-61", "grp-88", premise=(premises.ASSIGNED, premises.COMMITS_AS_MEMBER))
 def commits_its_own(history: History) -> Iterator[Violation]:
     """A client commits only partitions that it was assigned in the generation of its OffsetCommit."""
-    for traced in trace(history):
-        if not is_request(traced, "OffsetCommit") or not traced.event.member:
+    for traced in client_trace.trace(history):
+        if not client_trace.is_request(traced, "OffsetCommit") or not traced.event.member:
             continue
-        given = traced.event.member, generation_of(traced.event)
+        given = traced.event.member, client_trace.generation_of(traced.event)
         allowed = _all(
             membership for membership in traced.memberships
             if membership.carried == given and (membership.synced_ms is not None or membership.is_current(traced.ms))
@@ -66,26 +58,31 @@ def commits_its_own(history: History) -> Iterator[Violation]:
             yield _strange(traced, "commits", strange, allowed, _all(iter(traced.memberships)))
 
 
-def _all(memberships: Iterator[Membership]) -> frozenset[str]:
+def _all(memberships: Iterator[client_trace.Membership]) -> frozenset[str]:
     return frozenset[str]().union(*(membership.partitions for membership in memberships))
 
 
-def _is_new(traced: TracedEvent[Event]) -> bool:
+def _is_new(traced: client_trace.TracedEvent[Event]) -> bool:
     """Whether there was no assignment yet."""
     return not any(membership.synced_ms is not None for membership in traced.memberships)
 
 
-def _is_known(traced: TracedEvent[Event]) -> bool:
+def _is_known(traced: client_trace.TracedEvent[Event]) -> bool:
     """Whether there was an assignment, and all could be read."""
     return not _is_new(traced) and not _has_unread(traced)
 
 
-def _has_unread(traced: TracedEvent[Event]) -> bool:
+def _has_unread(traced: client_trace.TracedEvent[Event]) -> bool:
     return any(membership.unread for membership in traced.memberships)
 
 
 def _strange(
-    traced: TracedEvent[Event], does: str, strange: set[str], mine: frozenset[str], ever: frozenset[str], *more: str
+    traced: client_trace.TracedEvent[Event],
+    does: str,
+    strange: set[str],
+    mine: frozenset[str],
+    ever: frozenset[str],
+    *more: str,
 ) -> Violation:
     how = "taken away" if ever.issuperset(strange) else "never assigned"
     last = traced.memberships[-1]
@@ -110,8 +107,8 @@ def _strange(
 @law("client/owns-nothing-when-eager", "grp-60", premise=(premises.ASSIGNED, premises.OFFERS_EAGER))
 def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
     """A member that offers an eager assignor owns nothing when it joins."""
-    for traced in trace(history):
-        if not is_request(traced, "JoinGroup") or premises.EAGER.isdisjoint(traced.event.assignors):
+    for traced in client_trace.trace(history):
+        if not client_trace.is_request(traced, "JoinGroup") or premises.EAGER.isdisjoint(traced.event.assignors):
             continue
         for name, found in zip(traced.event.assignors, traced.event.subscriptions or (), strict=True):
             if found is not None and found.owned:
@@ -128,16 +125,16 @@ def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
 def claims_what_it_owns(history: History) -> Iterator[Violation]:
     """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""
     unseen, unanswered, lost_ms = False, set[int](), terms.NEVER
-    for traced in trace(history):
-        if is_request(traced, *terms.OF_GROUPS) and traced.answered is None:
+    for traced in client_trace.trace(history):
+        if client_trace.is_request(traced, *terms.OF_GROUPS) and traced.answered is None:
             unanswered.add(traced.event.connection)
         elif isinstance(traced.event, Closed) and traced.event.connection in unanswered:
             lost_ms = min(lost_ms, traced.ms)
-        elif is_answer(traced, "SyncGroup") or (
-            is_request(traced, "Fetch") and traced.earliest_ms > lost_ms + terms.RACE_MS
+        elif client_trace.is_answer(traced, "SyncGroup") or (
+            client_trace.is_request(traced, "Fetch") and traced.earliest_ms > lost_ms + terms.RACE_MS
         ):
             lost_ms = terms.NEVER
-        if not is_request(traced, "JoinGroup") or traced.event.pipelined:
+        if not client_trace.is_request(traced, "JoinGroup") or traced.event.pipelined:
             continue
         unseen |= traced.event.member is None
         # A history that begins amid a membership does not say what the member had before, and a client that raised an
@@ -152,7 +149,7 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
             yield from _claims(traced, found, {*found.owned})
 
 
-def _claims(traced: TracedEvent[RequestSeen], found: Subscribed, claimed: set[str]) -> Iterator[Violation]:
+def _claims(traced: client_trace.TracedEvent[RequestSeen], found: Subscribed, claimed: set[str]) -> Iterator[Violation]:
     right = [{each for each in owned if each.rpartition("-")[0] in found.topics} for owned in _owned(traced)]
     if claimed not in right:
         more = claimed - set().union(*right)
@@ -165,14 +162,14 @@ def _claims(traced: TracedEvent[RequestSeen], found: Subscribed, claimed: set[st
         yield breach(traced, why, f"generation {now.generation}", str(generation), "generation")
 
 
-def _generations(traced: TracedEvent[Event], now: Membership) -> set[int]:
+def _generations(traced: client_trace.TracedEvent[Event], now: client_trace.Membership) -> set[int]:
     """That of the member, or of its last assignment: a SyncGroup that fails gives it a generation without one."""
     last = next((membership for membership in reversed(traced.memberships) if membership.synced_ms is not None), None)
     known = {now.generation, *(() if last is None else (last.generation,))}
     return known if last is not None and not last.error else known | {NO_GENERATION}
 
 
-def _owned(traced: TracedEvent[Event]) -> list[frozenset[str]]:
+def _owned(traced: client_trace.TracedEvent[Event]) -> list[frozenset[str]]:
     """What the member may own, the likeliest first."""
     nothing = frozenset[str]()
     if traced.now is None:

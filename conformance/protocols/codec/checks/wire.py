@@ -9,15 +9,10 @@ from typing import Any
 from kipcheck.conformance.core.values.case import step
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.core.values.verdict import Disagreement
+from kipcheck.conformance.protocols.codec.checks import other_versions
 from kipcheck.conformance.protocols.codec.checks.example_values import emptied, extreme, inhabited, tagged
 from kipcheck.conformance.protocols.codec.checks.family import Subject, Value, codec_check, drawn
 from kipcheck.conformance.protocols.codec.checks.large_values import each_large, large, sizes
-from kipcheck.conformance.protocols.codec.checks.other_versions import (
-    answer_in_v0,
-    lacking,
-    of_the_future,
-    with_foreign_fields,
-)
 from kipcheck.conformance.protocols.codec.checks.partial_values import partial
 from kipcheck.conformance.protocols.codec.checks.version_pairs import version_pairs
 from kipcheck.conformance.protocols.codec.invariants.defaults import NOT_DEFINED
@@ -165,7 +160,7 @@ DAMAGED_AGAIN = 64
 
 def foreign_fields(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
     """A value with a field of another version, after the same value without it."""
-    for each in with_foreign_fields(subject.layout, value):
+    for each in other_versions.with_foreign_fields(subject.layout, value):
         plain = without_foreign_fields(subject.layout, each)
         yield Conversation((subject.step("encode", value=plain), subject.step("encode", value=each)))
 
@@ -196,13 +191,13 @@ def _beside(subject: Subject, small: Value, found: Value, size: int) -> Iterator
 
 
 def future_versions(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    for version, data in of_the_future(subject.layout, random):
+    for version, data in other_versions.of_the_future(subject.layout, random):
         body = {"message": subject.layout.message, "version": version, "hex": data.hex()}
         yield Conversation((step("codec", "decode", **body),))
 
 
 def answers_in_v0(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    yield Conversation((subject.decode(answer_in_v0(subject.layout, random)),))
+    yield Conversation((subject.decode(other_versions.answer_in_v0(subject.layout, random)),))
 
 
 def claims(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
@@ -271,7 +266,7 @@ def may_be_answered_in_v0(layout: Layout) -> bool:
 
 
 def lacks_fields(layout: Layout) -> bool:
-    return any(True for _ in lacking(layout))
+    return any(True for _ in other_versions.lacking(layout))
 
 
 def has_definition(layout: Layout) -> bool:

@@ -6,15 +6,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.case import Case, Step
 from kipcheck.conformance.core.values.history import History, Op, Refused as Refusal, Replied
 from kipcheck.conformance.core.values.verdict import Grade, Violation
-from kipcheck.conformance.protocols.codec.invariants import codec_invariant
-from kipcheck.conformance.protocols.codec.invariants.wire import (
-    answered,
-    decoded,
-    is_answer_in_v0,
-    misread,
-    refused,
-    well_read,
-)
+from kipcheck.conformance.protocols.codec.invariants import codec_invariant, wire
 from kipcheck.conformance.protocols.codec.two_decoders import (
     TAGS,
     DecodedBytes,
@@ -38,7 +30,7 @@ def is_tagged(verb: str) -> AppliesTo:
     """Steps with legal bytes that contain unknown tagged fields."""
 
     def applies_to(case: Case, step: Step) -> bool:
-        return step.verb == verb and not is_answer_in_v0(step) and decoded(case, step).unknown_tags
+        return step.verb == verb and not wire.is_answer_in_v0(step) and wire.decoded(case, step).unknown_tags
 
     return applies_to
 
@@ -66,9 +58,9 @@ decode_tagged, recode_tagged = is_tagged("decode"), is_tagged("recode")
 )
 def skips(history: History) -> Iterator[Violation]:
     """Unknown tagged fields are skipped, and the rest is read as without them."""
-    for op in answered(history, decode_tagged):
-        found = decoded(history.case, op.step)
-        if not well_read(history, without_tags(found.value)):
+    for op in wire.answered(history, decode_tagged):
+        found = wire.decoded(history.case, op.step)
+        if not wire.well_read(history, without_tags(found.value)):
             continue
         path = next(tags_in(found.value))
         where = f"an unknown tag in {path or 'the message'}"
@@ -76,10 +68,10 @@ def skips(history: History) -> Iterator[Violation]:
         if isinstance(op.observation, Refusal):
             if most_tags(found.value) > MOST_TAGS:
                 continue
-            violation = refused(op, found.layout, f"a message with {where}")
+            violation = wire.refused(op, found.layout, f"a message with {where}")
         elif isinstance(op.observation, Replied):
             got = without_tags(op.observation["value"])
-            violation = misread(op, found.layout, without_tags(found.value), got, f"beside {where}")
+            violation = wire.misread(op, found.layout, without_tags(found.value), got, f"beside {where}")
         if violation is not None:
             yield Violation(
                 violation.why, violation.at, violation.expected, violation.observed, violation.path or path,
@@ -147,11 +139,11 @@ def writes_readably(history: History) -> Iterator[Violation]:
 
 def recoded(history: History) -> Iterator[tuple[Op, DecodedBytes, DecodedBytes]]:
     """Steps with the bytes that were given and those that were written, if the target reads unknown tags correctly."""
-    for op in answered(history, recode_tagged):
+    for op in wire.answered(history, recode_tagged):
         if isinstance(op.observation, Refusal) or not well_skipped(history):
             continue
         assert isinstance(op.observation, Replied)
-        found = decoded(history.case, op.step)
+        found = wire.decoded(history.case, op.step)
         yield op, found, read(found.layout, bytes.fromhex(op.observation["hex"]))
 
 
@@ -180,7 +172,7 @@ def from_a_later_version(case: Case, step: Step) -> bool:
     """Is it consumer protocol data of a version above the newest, to be read as the newest?"""
     if step.verb != "decode" or not step["message"].startswith("ConsumerProtocol"):
         return False
-    found = decoded(case, step)
+    found = wire.decoded(case, step)
     newer = found.layout.newest and int.from_bytes(found.data[:2], "big", signed=True) > found.layout.version
     return newer and found.refused is not None and found.lenient_refused is None
 
@@ -197,11 +189,13 @@ def from_a_later_version(case: Case, step: Step) -> bool:
 )
 def reads_later(history: History) -> Iterator[Violation]:
     """Of consumer protocol data of a later version, which only adds fields at the end, the known fields are read."""
-    for op in answered(history, from_a_later_version):
-        found = decoded(history.case, op.step)
+    for op in wire.answered(history, from_a_later_version):
+        found = wire.decoded(history.case, op.step)
         if isinstance(op.observation, Refusal):
-            yield refused(op, found.layout, "data of a later version")
+            yield wire.refused(op, found.layout, "data of a later version")
         elif isinstance(op.observation, Replied):
-            violation = misread(op, found.layout, found.lenient, op.observation["value"], "in data of a later version")
+            violation = wire.misread(
+                op, found.layout, found.lenient, op.observation["value"], "in data of a later version"
+            )
             if violation is not None:
                 yield violation

@@ -12,17 +12,7 @@ from kipcheck.conformance.core.values.case import Case, Step
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.core.values.history import History, Refused as Refusal, Replied
 from kipcheck.conformance.core.values.verdict import Grade, Violation
-from kipcheck.conformance.protocols.codec.invariants import codec_invariant
-from kipcheck.conformance.protocols.codec.invariants.wire import (
-    answered,
-    canonical,
-    decoded,
-    is_answer_in_v0,
-    misread,
-    refused,
-    rewritten,
-    well_written,
-)
+from kipcheck.conformance.protocols.codec.invariants import codec_invariant, wire
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of, tags_in
 from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact
 from kipcheck.conformance.wire import Layout
@@ -158,7 +148,7 @@ def refuses_other_forms(history: History) -> Iterator[Violation]:
 
 
 def _omitted(history: History, applies_to: AppliesTo) -> Iterator[Violation]:
-    for op in answered(history, applies_to):
+    for op in wire.answered(history, applies_to):
         found = absent_field(history.case, op.step)
         assert found is not None
         if isinstance(op.observation, Replied):
@@ -195,16 +185,18 @@ def _foreign(layout: Layout, value: object) -> bool:
 )  # fmt: skip
 def leaves_out(history: History) -> Iterator[Violation]:
     """An ignorable field that the version lacks is omitted, and the rest is written as without it."""
-    for op in answered(history, has_ignorable_field):
+    for op in wire.answered(history, has_ignorable_field):
         layout = layout_at(history.case, op.step)
-        wanted = canonical(layout, op.step)
+        wanted = wire.canonical(layout, op.step)
         assert wanted is not None
         if not _plainly_written(history, op.index, wanted):
             continue
         if isinstance(op.observation, Refusal):
-            yield refused(op, layout, "a value with a field that may be ignored in this version")
+            yield wire.refused(op, layout, "a value with a field that may be ignored in this version")
         elif isinstance(op.observation, Replied):
-            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "a value with a field to omit")
+            found = wire.rewritten(
+                op, layout, wanted, bytes.fromhex(op.observation["hex"]), "a value with a field to omit"
+            )
             if found is not None:
                 yield found
 
@@ -212,7 +204,7 @@ def leaves_out(history: History) -> Iterator[Violation]:
 def _plainly_written(history: History, index: int, data: bytes) -> bool:
     """Was the value without the field written correctly before? If not, another invariant reports it."""
     before = History(history.case, history.target, history.ops[:index])
-    return well_written(before, data)
+    return wire.well_written(before, data)
 
 
 def is_of_later_version(case: Case, step: Step) -> bool:
@@ -234,14 +226,14 @@ def is_of_later_version(case: Case, step: Step) -> bool:
 )
 def reads_future(history: History) -> Iterator[Violation]:
     """The used and the supported version of Streams metadata of a later version are read, whatever follows."""
-    for op in answered(history, is_of_later_version):
-        found = decoded(history.case, op.step)
+    for op in wire.answered(history, is_of_later_version):
+        found = wire.decoded(history.case, op.step)
         if isinstance(op.observation, Refusal):
-            yield refused(op, found.layout, "metadata of a later version")
+            yield wire.refused(op, found.layout, "metadata of a later version")
         elif isinstance(op.observation, Replied):
             got = {name: op.observation["value"].get(name) for name in VERSIONS}
             wanted = {name: found.value[name] for name in VERSIONS}
-            violation = misread(op, found.layout, wanted, got, "in metadata of a later version")
+            violation = wire.misread(op, found.layout, wanted, got, "in metadata of a later version")
             if violation is not None:
                 yield violation
 
@@ -250,7 +242,7 @@ def is_of_no_known_version(case: Case, step: Step) -> bool:
     """Does the Streams metadata start with a version that has no layout, or is not the requested one?"""
     if step.verb != "decode" or step["message"] not in ("SubscriptionInfo", "AssignmentInfo"):
         return False
-    found = decoded(case, step)
+    found = wire.decoded(case, step)
     return found.refused is not None and found.refused.kind == "version" and found.lenient_refused is not None
 
 
@@ -264,9 +256,9 @@ def is_of_no_known_version(case: Case, step: Step) -> bool:
 @codec_invariant("wire/refuses-unknown-versions", "268-07", checks=("wire/damage",), applies_to=is_of_no_known_version)
 def refuses_unknown(history: History) -> Iterator[Violation]:
     """Streams metadata is read only in the layout of the version that it starts with."""
-    for op in answered(history, is_of_no_known_version):
+    for op in wire.answered(history, is_of_no_known_version):
         if isinstance(op.observation, Replied):
-            found = decoded(history.case, op.step)
+            found = wire.decoded(history.case, op.step)
             assert found.refused is not None
             yield Violation(
                 f"{found.refused}; it was accepted", (op.index,), f"refused: {found.refused.why}", "accepted",
@@ -279,13 +271,13 @@ VERSIONS = ("version", "latestSupportedVersion")
 
 def is_given_in_v0(case: Case, step: Step) -> bool:
     """Is it the legal v0 answer with which a broker refuses the requested version?"""
-    if step.verb != "decode" or not is_answer_in_v0(step):
+    if step.verb != "decode" or not wire.is_answer_in_v0(step):
         return False
-    return not decoded(case, step).legal and _in_v0(case, step) is not None
+    return not wire.decoded(case, step).legal and _in_v0(case, step) is not None
 
 
 def _in_v0(case: Case, step: Step) -> dict[str, object] | None:
-    found = decoded(case, Step(step.actor, step.verb, {**step.body, "version": 0}))
+    found = wire.decoded(case, Step(step.actor, step.verb, {**step.body, "version": 0}))
     return found.value if found.legal else None
 
 
@@ -303,7 +295,7 @@ def reads_answer(history: History) -> Iterator[Violation]:
 
     A target may also refuse it: the generated class of a release does, and its client falls back to v0.
     """
-    for op in answered(history, is_given_in_v0):
+    for op in wire.answered(history, is_given_in_v0):
         wanted = _in_v0(history.case, op.step)
         assert wanted is not None
         if isinstance(op.observation, Replied):
@@ -341,6 +333,6 @@ def _as_far_as(layout: Layout, value: Any) -> dict[str, Any]:
 )
 def falls_back(history: History) -> Iterator[Violation]:
     """The v0 answer to an unsupported version is read although a later version was requested."""
-    for op in answered(history, is_given_in_v0):
+    for op in wire.answered(history, is_given_in_v0):
         if isinstance(op.observation, Refusal):
-            yield refused(op, layout_at(history.case, op.step), "the answer in v0 to an unsupported version")
+            yield wire.refused(op, layout_at(history.case, op.step), "the answer in v0 to an unsupported version")

@@ -6,14 +6,7 @@ from typing import Any, Final
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, State
 from kipcheck.conformance.protocols.features.model.ranges import unsupported
-from kipcheck.conformance.protocols.features.ops.cluster import (
-    Elect,
-    Event,
-    HandleRegistration,
-    LoseUpdate,
-    UpdateFeatures,
-    Watch,
-)
+from kipcheck.conformance.protocols.features.ops import cluster
 
 
 def _within(views: tuple[State]) -> str | None:
@@ -35,7 +28,7 @@ def _whole(index: int, state: State) -> Hashable:
 WITHIN: Final[Law[State]] = Law("feature-cluster/within-brokers", _whole, _within)
 
 
-def _forward(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
+def _forward(index: int, before: State, event: cluster.Event, did: Did[State, Any]) -> str | None:
     """The epoch never falls, and stays with the contents."""
     old, new = before.node, did.part.node
     if old is None:
@@ -45,34 +38,34 @@ def _forward(index: int, before: State, event: Event, did: Did[State, Any]) -> s
     return "the contents change under one epoch" if new.epoch == old.epoch and new != old else None
 
 
-FORWARD: Final[StepLaw[State, Event, Any]] = StepLaw("feature-cluster/epoch-never-falls", _forward)
+FORWARD: Final[StepLaw[State, cluster.Event, Any]] = StepLaw("feature-cluster/epoch-never-falls", _forward)
 
 
-def _stops(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
+def _stops(index: int, before: State, event: cluster.Event, did: Did[State, Any]) -> str | None:
     """A broker that reads the node stays only if it supports what is finalized."""
     after = did.part
-    broker = after.broker(event.broker) if isinstance(event, Watch) else None
+    broker = after.broker(event.broker) if isinstance(event, cluster.Watch) else None
     if broker is None or broker.before_migration or after.node is None or not after.node.enabled:
         return None
     wrong = next(unsupported(after.node.features, broker.declared), None)
     return f"broker {broker.number} does not support {wrong}, and stays" if wrong else None
 
 
-STOPS: Final[StepLaw[State, Event, Any]] = StepLaw("feature-cluster/incompatible-broker-stops", _stops)
+STOPS: Final[StepLaw[State, cluster.Event, Any]] = StepLaw("feature-cluster/incompatible-broker-stops", _stops)
 
 
-def _minimum(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
+def _minimum(index: int, before: State, event: cluster.Event, did: Did[State, Any]) -> str | None:
     """One write of a request moves no minimum. With a write that was in flight, a feature may be deleted and added."""
     if before.node is None or did.part.node is None or did.part.node.epoch != before.node.epoch + 1:
         return None
-    if isinstance(event, Elect | HandleRegistration):
+    if isinstance(event, cluster.Elect | cluster.HandleRegistration):
         return None
     old, new = dict(before.node.features), dict(did.part.node.features)
     moved = [name for name in old.keys() & new.keys() if new[name].low != old[name].low]
     return f"the minimum of {moved[0]} moves" if moved else None
 
 
-MINIMUM: Final[StepLaw[State, Event, Any]] = StepLaw("feature-cluster/minimum-stays", _minimum)
+MINIMUM: Final[StepLaw[State, cluster.Event, Any]] = StepLaw("feature-cluster/minimum-stays", _minimum)
 
 
 def _caches(views: tuple[State]) -> str | None:
@@ -89,14 +82,16 @@ def _caches(views: tuple[State]) -> str | None:
 CACHES: Final[Law[State]] = Law("feature-cluster/answers-what-it-read", _whole, _caches)
 
 
-def repeats(machine: FeatureCluster) -> StepLaw[State, Event, Any]:
+def repeats(machine: FeatureCluster) -> StepLaw[State, cluster.Event, Any]:
     """The law of repeated requests, of a machine: it is a law about two steps."""
 
-    def again(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
+    def again(index: int, before: State, event: cluster.Event, did: Did[State, Any]) -> str | None:
         """A request, its answer lost or not, changes nothing when it is repeated."""
-        if not isinstance(event, UpdateFeatures | LoseUpdate) or (isinstance(event, LoseUpdate) and not event.arrives):
+        if not isinstance(event, cluster.UpdateFeatures | cluster.LoseUpdate) or (
+            isinstance(event, cluster.LoseUpdate) and not event.arrives
+        ):
             return None
-        after = machine.step(did.part, UpdateFeatures(event.updates)).state
+        after = machine.step(did.part, cluster.UpdateFeatures(event.updates)).state
         return None if after.node == did.part.node else f"a repeat changes {did.part.node} to {after.node}"
 
     return StepLaw("feature-cluster/repeat-changes-nothing", again)

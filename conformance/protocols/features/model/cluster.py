@@ -16,13 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.features.model.draft_rules import (
-    FEATURE_UPDATE_FAILED,
-    INVALID_REQUEST,
-    NONE,
-    FeatureUpdate,
-    refusal,
-)
+from kipcheck.conformance.protocols.features.model import draft_rules
+from kipcheck.conformance.protocols.features.model.draft_rules import refusal
 from kipcheck.conformance.protocols.features.model.ranges import (
     Range,
     Ranges,
@@ -279,7 +274,7 @@ class FeatureCluster:
         if state.controller is None or state.node is None:
             return Transition(state, (ops.TopLevel(ops.NOT_CONTROLLER),))
         results = tuple(ops.Outcome(each.feature, self.judged(state, each, updates)) for each in updates)
-        good = [each for each, result in zip(updates, results, strict=True) if result.error == NONE]
+        good = [each for each, result in zip(updates, results, strict=True) if result.error == draft_rules.NONE]
         if not good:
             return Transition(state, (ops.Answered(results),))
         features = self.applied(state, good)
@@ -288,15 +283,15 @@ class FeatureCluster:
 
     def judged(self, state: State, requested: ops.Requested, updates: tuple[ops.Requested, ...]) -> str:
         """The error of one update of a request, or ``NONE``."""
-        update = FeatureUpdate(requested.feature, requested.level, requested.allow_downgrade)
+        update = draft_rules.FeatureUpdate(requested.feature, requested.level, requested.allow_downgrade)
         if sum(each.feature == requested.feature for each in updates) > 1:
-            return INVALID_REQUEST  # the feature is a map key of request and response
+            return draft_rules.INVALID_REQUEST  # the feature is a map key of request and response
         if state.node is None or not state.node.enabled:
-            return FEATURE_UPDATE_FAILED
+            return draft_rules.FEATURE_UPDATE_FAILED
         return self.refusal(update, state.finalized().get(update.feature), state.supported())
 
     def refusal(
-        self, update: FeatureUpdate, finalized: Range | None, supported: tuple[Mapping[str, Range], ...]
+        self, update: draft_rules.FeatureUpdate, finalized: Range | None, supported: tuple[Mapping[str, Range], ...]
     ) -> str:
         return refusal(update, finalized, supported)
 

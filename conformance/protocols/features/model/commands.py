@@ -12,18 +12,7 @@ from kipcheck.conformance.core.files.releases_table import table
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.kraft import NONE, WITHOUT_RESULTS, KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
-from kipcheck.conformance.protocols.features.ops import commands as ops
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    SAFE_DOWNGRADE,
-    UNSAFE_DOWNGRADE,
-    UPGRADE,
-    Declared,
-    Failed,
-    KraftUpdate,
-    Level,
-    Results,
-    TypedUpdate,
-)
+from kipcheck.conformance.protocols.features.ops import commands as ops, kraft
 
 DISABLE: Final = "disable"
 BOOTSTRAPS_KRAFT: Final = 21
@@ -69,8 +58,10 @@ class FeatureCommands:
 
     def shown(self, state: State) -> ops.ClusterLevels:
         declared = () if self.rules is None else self.rules.declares()
-        levels = tuple(Level(name, level) for name, level in state.shown())
-        return ops.ClusterLevels(state.epoch, levels, tuple(Declared(name, *span) for name, span in sorted(declared)))
+        levels = tuple(kraft.Level(name, level) for name, level in state.shown())
+        return ops.ClusterLevels(
+            state.epoch, levels, tuple(kraft.Declared(name, *span) for name, span in sorted(declared))
+        )
 
     def before_kraft(self, event: ops.Event) -> ops.Action:
         """No feature is defined: there is nothing to show, to raise or to lower."""
@@ -109,7 +100,7 @@ class FeatureCommands:
         failed = sum(not each.done for each in lines)
         return Transition(after, (ops.CommandLines(lines, failed or None, (), self.exit(failed)),))
 
-    def lowered(self, state: State, updates: list[TypedUpdate]) -> list[TypedUpdate]:
+    def lowered(self, state: State, updates: list[kraft.TypedUpdate]) -> list[kraft.TypedUpdate]:
         """What is above the levels of a release, or at them. Released tools name the features below them, too, so that
         the controller refuses all.
         """
@@ -118,7 +109,7 @@ class FeatureCommands:
     def exit(self, failed: int) -> int:
         return 1 if failed else 0
 
-    def updates(self, rules: Rules, event: ops.CommandChange | ops.CommandDisable) -> list[TypedUpdate]:
+    def updates(self, rules: Rules, event: ops.CommandChange | ops.CommandDisable) -> list[kraft.TypedUpdate]:
         """What the tool asks for. Errors: ValueError if it refuses its options."""
         if isinstance(event, ops.CommandDisable):
             asked = [(name, 0) for name in event.features]
@@ -133,9 +124,9 @@ class FeatureCommands:
                 raise ValueError("upgrade has no --unsafe")
             if any(level < 1 for _, level in asked):
                 raise ValueError("a level below 1 needs downgrade")
-            return [TypedUpdate(*each, UPGRADE) for each in asked]
-        kind = UNSAFE_DOWNGRADE if event.unsafe else SAFE_DOWNGRADE
-        return [TypedUpdate(*each, kind) for each in asked]
+            return [kraft.TypedUpdate(*each, kraft.UPGRADE) for each in asked]
+        kind = kraft.UNSAFE_DOWNGRADE if event.unsafe else kraft.SAFE_DOWNGRADE
+        return [kraft.TypedUpdate(*each, kind) for each in asked]
 
     def asked(self, rules: Rules, event: ops.CommandChange) -> list[tuple[str, int]]:
         """Errors: ValueError."""
@@ -157,15 +148,15 @@ class FeatureCommands:
         return rules.newest
 
     def sent(
-        self, rules: Rules, state: State, updates: Sequence[TypedUpdate], dry_run: bool
+        self, rules: Rules, state: State, updates: Sequence[kraft.TypedUpdate], dry_run: bool
     ) -> tuple[State, dict[str, str]]:
         """After the request, and the error of each feature."""
         assert self.controller is not None
         version = WITHOUT_RESULTS if rules.all_or_nothing else 1
-        after, (answer,) = self.controller.step(state, KraftUpdate(version, tuple(updates), dry_run))
-        if isinstance(answer, Failed):
+        after, (answer,) = self.controller.step(state, kraft.KraftUpdate(version, tuple(updates), dry_run))
+        if isinstance(answer, kraft.Failed):
             return after, dict.fromkeys((each.feature for each in updates), answer.error)
-        assert isinstance(answer, Results)
+        assert isinstance(answer, kraft.Results)
         errors = {each.feature: each.error for each in answer.results}
         return after, {each.feature: errors.get(each.feature, NONE) for each in updates}
 
@@ -188,9 +179,9 @@ class FeatureCommands:
             levels = self.mapping(rules, rules.newest if release is None else release)
         except ValueError as why:
             return ops.CommandMisused(str(why))
-        return ops.CommandMapping(tuple(Level(*each) for each in sorted(levels.items())), (), 0)
+        return ops.CommandMapping(tuple(kraft.Level(*each) for each in sorted(levels.items())), (), 0)
 
-    def depends(self, rules: Rules, features: Sequence[Level]) -> ops.CommandNeeds | ops.CommandMisused:
+    def depends(self, rules: Rules, features: Sequence[kraft.Level]) -> ops.CommandNeeds | ops.CommandMisused:
         if not rules.all_or_nothing:
             return ops.CommandMisused("there is no such command")
         rows = []
@@ -200,5 +191,7 @@ class FeatureCommands:
             if not low <= each.level <= high:
                 return ops.CommandMisused(f"unknown level {each.level} of {each.feature}")
             needed = rules.needs.get((each.feature, each.level))
-            rows.append(ops.Dependency(each.feature, each.level, () if needed is None else (Level(METADATA, needed),)))
+            rows.append(
+                ops.Dependency(each.feature, each.level, () if needed is None else (kraft.Level(METADATA, needed),))
+            )
         return ops.CommandNeeds(tuple(sorted(rows, key=lambda row: row.feature)), (), 0)

@@ -8,15 +8,8 @@ from kipcheck.conformance.protocols.features.model.kraft import KraftController,
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ranges import ranges
 from kipcheck.conformance.protocols.features.model.tool import FeatureTool, State
+from kipcheck.conformance.protocols.features.ops import kraft
 from kipcheck.conformance.protocols.features.ops.cluster import Requested
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    SAFE_DOWNGRADE,
-    UPGRADE,
-    Failed,
-    KraftUpdate,
-    Results,
-    TypedUpdate,
-)
 
 
 class ReleasedTool(FeatureTool):
@@ -33,16 +26,16 @@ class ReleasedTool(FeatureTool):
         """From 4.0 on one refused update fails all of a request."""
         if not requests:
             return state, []
-        kinds = [(each, SAFE_DOWNGRADE if each.allow_downgrade else UPGRADE) for each in requests]
-        updates = tuple(TypedUpdate(each.feature, each.level, kind) for each, kind in kinds)
+        kinds = [(each, kraft.SAFE_DOWNGRADE if each.allow_downgrade else kraft.UPGRADE) for each in requests]
+        updates = tuple(kraft.TypedUpdate(each.feature, each.level, kind) for each, kind in kinds)
         levels = tuple((name, span.high) for name, span in sorted(state.finalized().items()))
         epoch = state.node.epoch if state.node is not None else 0
         before = KraftState(levels, epoch, brokers=tuple(enumerate(state.brokers)))
-        after, (answer,) = KraftController(self.rules).step(before, KraftUpdate(1, updates))
-        if isinstance(answer, Failed):
+        after, (answer,) = KraftController(self.rules).step(before, kraft.KraftUpdate(1, updates))
+        if isinstance(answer, kraft.Failed):
             errors = dict.fromkeys((each.feature for each in requests), answer.error)
         else:
-            assert isinstance(answer, Results)
+            assert isinstance(answer, kraft.Results)
             errors = {each.feature: each.error for each in answer.results}
         found = ranges({name: (level, level) for name, level in after.levels})
         node = Node(after.epoch, True, found)

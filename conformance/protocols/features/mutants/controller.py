@@ -5,19 +5,13 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
-from kipcheck.conformance.protocols.features.model.controller import (
-    FEATURE_UPDATE_FAILED,
-    INVALID_REQUEST,
-    Broker,
-    FeatureController,
-    State,
-)
+from kipcheck.conformance.protocols.features.model import controller
 from kipcheck.conformance.protocols.features.ops import controller as ops
 
 PLACE = 10
 
 
-class MutantController(MachineMutant, FeatureController):
+class MutantController(MachineMutant, controller.FeatureController):
     """The reference machine as an adapter, with overridable decisions."""
 
     operations = ops.OPERATIONS
@@ -33,7 +27,7 @@ brokers = mutants_of("features/brokers", ops.OPERATIONS.machine)
 class StuckEpoch(MutantController):
     """Updates are applied, and the epoch is not raised after the first."""
 
-    def applied(self, state: State, update: ops.Update) -> State:
+    def applied(self, state: controller.State, update: ops.Update) -> controller.State:
         return replace(super().applied(state, update), epoch=1)
 
 
@@ -41,7 +35,7 @@ class StuckEpoch(MutantController):
 class LeapingEpoch(MutantController):
     """Every update raises the epoch by two."""
 
-    def applied(self, state: State, update: ops.Update) -> State:
+    def applied(self, state: controller.State, update: ops.Update) -> controller.State:
         return replace(super().applied(state, update), epoch=state.epoch + 2)
 
 
@@ -49,7 +43,7 @@ class LeapingEpoch(MutantController):
 class DeletesTheNode(MutantController):
     """A deletion of the feature deletes the whole node, and its versions start again."""
 
-    def applied(self, state: State, update: ops.Update) -> State:
+    def applied(self, state: controller.State, update: ops.Update) -> controller.State:
         after = super().applied(state, update)
         return after if after.level else replace(after, epoch=0)
 
@@ -58,7 +52,7 @@ class DeletesTheNode(MutantController):
 class CountsRefusals(MutantController):
     """A refused update raises the epoch."""
 
-    def update(self, state: State, update: ops.Update) -> Transition[State, ops.Action]:
+    def update(self, state: controller.State, update: ops.Update) -> Transition[controller.State, ops.Action]:
         after, actions = super().update(state, update)
         refused = any(isinstance(action, ops.Rejected) for action in actions)
         return Transition(replace(after, epoch=after.epoch + 1) if refused else after, actions)
@@ -68,7 +62,7 @@ class CountsRefusals(MutantController):
 class AppliesWhatItRefuses(MutantController):
     """A downgrade without the flag is refused, and lowers the level nevertheless."""
 
-    def update(self, state: State, update: ops.Update) -> Transition[State, ops.Action]:
+    def update(self, state: controller.State, update: ops.Update) -> Transition[controller.State, ops.Action]:
         after, actions = super().update(state, update)
         return Transition(replace(after, level=update.level) if 1 <= update.level < after.level else after, actions)
 
@@ -77,7 +71,7 @@ class AppliesWhatItRefuses(MutantController):
 class FinalizesByItself(MutantController):
     """The first broker that registers finalizes its highest level."""
 
-    def step(self, state: State, event: ops.Event, /) -> Transition[State, ops.Action]:
+    def step(self, state: controller.State, event: ops.Event, /) -> Transition[controller.State, ops.Action]:
         after, actions = super().step(state, event)
         if isinstance(event, ops.BrokerUp) and event.high is not None and not after.level:
             after = replace(after, level=event.high)
@@ -88,8 +82,8 @@ class FinalizesByItself(MutantController):
 class ForgetsAtRestart(MutantController):
     """Finalized features are lost when the controllers restart."""
 
-    def restarted(self, state: State) -> State:
-        return State(brokers=state.brokers)
+    def restarted(self, state: controller.State) -> controller.State:
+        return controller.State(brokers=state.brokers)
 
 
 @epochs("epoch-names-contents", "up 0 1-2; update 1; describe")
@@ -100,11 +94,11 @@ class TellsTheLevelBefore(MutantController):
         super().__init__()
         self._before: dict[int, int] = {}
 
-    def applied(self, state: State, update: ops.Update) -> State:
+    def applied(self, state: controller.State, update: ops.Update) -> controller.State:
         self._before[state.epoch + 1] = state.level
         return super().applied(state, update)
 
-    def described(self, state: State) -> ops.Told:
+    def described(self, state: controller.State) -> ops.Told:
         return ops.Told(self._before.get(state.epoch, 0), state.epoch)
 
 
@@ -115,7 +109,7 @@ class TellsTheLevelBefore(MutantController):
 class ForgetsGate(MutantController):
     """A downgrade without the flag is finalized."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         falls = 1 <= update.level < state.level
         return super().faults(state, replace(update, allow_downgrade=True) if falls else update)
 
@@ -124,7 +118,7 @@ class ForgetsGate(MutantController):
 class DeletesUnasked(MutantController):
     """A feature is deleted without the flag."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         return super().faults(state, replace(update, allow_downgrade=True) if update.level < 1 else update)
 
 
@@ -132,7 +126,7 @@ class DeletesUnasked(MutantController):
 class DeletesNothing(MutantController):
     """A feature that is not finalized is deleted."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         return iter(()) if update.level < 1 and update.allow_downgrade else super().faults(state, update)
 
 
@@ -140,7 +134,7 @@ class DeletesNothing(MutantController):
 class RisesWithTheFlag(MutantController):
     """An upgrade with the downgrade flag is applied."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         rises = update.level > state.level > 0
         return super().faults(state, replace(update, allow_downgrade=False) if rises else update)
 
@@ -149,17 +143,17 @@ class RisesWithTheFlag(MutantController):
 class AcceptsTheSame(MutantController):
     """An update to the finalized level is accepted."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         return iter(()) if update.level == state.level > 0 else super().faults(state, update)
 
 
 class _LooksElsewhere(MutantController):
     """Checks only some of the brokers."""
 
-    def counts(self, broker: Broker, level: int) -> bool:
+    def counts(self, broker: controller.Broker, level: int) -> bool:
         raise NotImplementedError
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         counted = tuple(each for each in state.brokers if self.counts(each, update.level))
         return super().faults(replace(state, brokers=counted), update)
 
@@ -168,7 +162,7 @@ class _LooksElsewhere(MutantController):
 class LooksAtTheHighest(_LooksElsewhere):
     """The lowest level of a broker is not checked."""
 
-    def counts(self, broker: Broker, level: int) -> bool:
+    def counts(self, broker: controller.Broker, level: int) -> bool:
         return broker.low is None or level >= broker.low
 
 
@@ -176,7 +170,7 @@ class LooksAtTheHighest(_LooksElsewhere):
 class ForgetsTheUnknowing(_LooksElsewhere):
     """A broker that does not know the feature does not forbid an update."""
 
-    def counts(self, broker: Broker, level: int) -> bool:
+    def counts(self, broker: controller.Broker, level: int) -> bool:
         return broker.knows
 
 
@@ -184,7 +178,7 @@ class ForgetsTheUnknowing(_LooksElsewhere):
 class AsksNobody(MutantController):
     """Without live brokers every level is accepted."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         alone = not state.brokers and update.level > state.level and not update.allow_downgrade
         return iter(()) if alone else super().faults(state, update)
 
@@ -196,46 +190,46 @@ class AsksNobody(MutantController):
 class StopsShort(MutantController):
     """The highest level that a broker supports counts as out of range."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         yield from super().faults(state, update)
         if update.level > state.level and any(each.high == update.level for each in state.brokers):
-            yield FEATURE_UPDATE_FAILED
+            yield controller.FEATURE_UPDATE_FAILED
 
 
 @gating("downgrades", "up 0 1-2; update 2; update 1!")
 class NeverGoesDown(MutantController):
     """Every downgrade is refused, even with the flag."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         yield from super().faults(state, update)
         if 1 <= update.level < state.level:
-            yield FEATURE_UPDATE_FAILED
+            yield controller.FEATURE_UPDATE_FAILED
 
 
 @gating("deletion-is-free", "up 0 1-2; update 1; update 0!")
 class GuardsDeletion(MutantController):
     """A feature is not deleted while a broker knows it."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
         yield from super().faults(state, update)
         if update.level < 1 and any(each.knows for each in state.brokers):
-            yield FEATURE_UPDATE_FAILED
+            yield controller.FEATURE_UPDATE_FAILED
 
 
 @gating("names-the-fault", "update 0")
 class BlamesBrokers(MutantController):
     """Every refusal has the error FEATURE_UPDATE_FAILED."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
-        return (FEATURE_UPDATE_FAILED for _ in super().faults(state, update))
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
+        return (controller.FEATURE_UPDATE_FAILED for _ in super().faults(state, update))
 
 
 @gating("names-the-fault", "up 0 1-2; update 3")
 class BlamesTheOperator(MutantController):
     """Every refusal has the error INVALID_REQUEST."""
 
-    def faults(self, state: State, update: ops.Update) -> Iterator[str]:
-        return (INVALID_REQUEST for _ in super().faults(state, update))
+    def faults(self, state: controller.State, update: ops.Update) -> Iterator[str]:
+        return (controller.INVALID_REQUEST for _ in super().faults(state, update))
 
 
 # Brokers
@@ -245,7 +239,7 @@ class BlamesTheOperator(MutantController):
 class AdmitsAnyone(MutantController):
     """A broker can register whatever it supports."""
 
-    def admits(self, state: State, broker: Broker) -> bool:
+    def admits(self, state: controller.State, broker: controller.Broker) -> bool:
         return True
 
 
@@ -253,7 +247,7 @@ class AdmitsAnyone(MutantController):
 class AdmitsTheUnknowing(MutantController):
     """A broker that does not know the finalized feature can register."""
 
-    def admits(self, state: State, broker: Broker) -> bool:
+    def admits(self, state: controller.State, broker: controller.Broker) -> bool:
         return not broker.knows or super().admits(state, broker)
 
 
@@ -261,5 +255,5 @@ class AdmitsTheUnknowing(MutantController):
 class WantsTheNewest(MutantController):
     """A broker can register only if the finalized level is its highest."""
 
-    def admits(self, state: State, broker: Broker) -> bool:
+    def admits(self, state: controller.State, broker: controller.Broker) -> bool:
         return not state.level or (broker.supports(state.level) and broker.high == state.level)

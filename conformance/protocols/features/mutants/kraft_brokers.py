@@ -10,14 +10,8 @@ from kipcheck.conformance.protocols.features.invariants.kraft_brokers import BRO
 from kipcheck.conformance.protocols.features.model.kraft import State
 from kipcheck.conformance.protocols.features.model.kraft_brokers import SHOWS_ZERO, KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
+from kipcheck.conformance.protocols.features.ops import kraft_brokers
 from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Supported
-from kipcheck.conformance.protocols.features.ops.kraft_brokers import (
-    OPERATIONS,
-    Action,
-    NotRegistered,
-    Register,
-    Registered,
-)
 
 PLACE = 70
 RELEASE: Final = named("last-before-4")
@@ -26,7 +20,7 @@ RELEASE: Final = named("last-before-4")
 class Brokers(MachineMutant, KraftBrokers):
     """The reference machine as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = kraft_brokers.OPERATIONS
     release = RELEASE
 
     def __init__(self) -> None:
@@ -34,24 +28,28 @@ class Brokers(MachineMutant, KraftBrokers):
         MachineMutant.__init__(self)
 
 
-_mutant = mutants_of(BROKERS, OPERATIONS.machine, edition=f"apache@{RELEASE}")
+_mutant = mutants_of(BROKERS, kraft_brokers.OPERATIONS.machine, edition=f"apache@{RELEASE}")
 
 
 @_mutant("refuses-incompatible", "register 1 metadata.version:1-20")
 class RegistersEveryone(Brokers):
     """A broker is registered without a look at its levels."""
 
-    def registered(self, state: State, event: Register) -> Transition[State, Action]:
-        return Transition(state, (Registered(),))
+    def registered(self, state: State, event: kraft_brokers.Register) -> Transition[State, kraft_brokers.Action]:
+        return Transition(state, (kraft_brokers.Registered(),))
 
 
 @_mutant("admits-compatible", "format 20; register 1 metadata.version:1-21")
 class WantsTheSameRelease(Brokers):
     """A broker is registered only if its highest metadata.version is the finalized one."""
 
-    def registered(self, state: State, event: Register) -> Transition[State, Action]:
+    def registered(self, state: State, event: kraft_brokers.Register) -> Transition[State, kraft_brokers.Action]:
         same = all(each.high == state.level(METADATA) for each in event.supported if each.feature == METADATA)
-        return super().registered(state, event) if same else Transition(state, (NotRegistered(event.broker),))
+        return (
+            super().registered(state, event)
+            if same
+            else Transition(state, (kraft_brokers.NotRegistered(event.broker),))
+        )
 
 
 @_mutant("finalized-as-they-are", "api-versions v3")
@@ -74,8 +72,8 @@ class ShowsMinimum0(Brokers):
 class RegistersNoBroker(Brokers):
     """No broker is ever registered."""
 
-    def registered(self, state: State, event: Register) -> Transition[State, Action]:
-        return Transition(state, (NotRegistered(event.broker),))
+    def registered(self, state: State, event: kraft_brokers.Register) -> Transition[State, kraft_brokers.Action]:
+        return Transition(state, (kraft_brokers.NotRegistered(event.broker),))
 
 
 @_mutant("answers-clients", "api-versions v3")
@@ -90,15 +88,15 @@ class SupportsNothing(Brokers):
 class TakesMaximaForMinima(Brokers):
     """A broker is registered if its lowest level is not above what is finalized."""
 
-    def registered(self, state: State, event: Register) -> Transition[State, Action]:
+    def registered(self, state: State, event: kraft_brokers.Register) -> Transition[State, kraft_brokers.Action]:
         lowest = all(each.low <= state.level(each.feature) for each in event.supported)
-        return Transition(state, (Registered() if lowest else NotRegistered(event.broker),))
+        return Transition(state, (kraft_brokers.Registered() if lowest else kraft_brokers.NotRegistered(event.broker),))
 
 
 @mutant(
     BROKERS,
     "kraft-brokers/refuses-incompatible",
-    OPERATIONS.machine,
+    kraft_brokers.OPERATIONS.machine,
     None,
     "format 30 group.version:1; register 1 metadata.version:7-30",
     edition="apache@4.3.1",
@@ -108,7 +106,7 @@ class LooksAtMetadataAlone(Brokers):
 
     release = named("mutants-of-controllers")
 
-    def registered(self, state: State, event: Register) -> Transition[State, Action]:
+    def registered(self, state: State, event: kraft_brokers.Register) -> Transition[State, kraft_brokers.Action]:
         metadata = tuple((name, level) for name, level in state.levels if name == METADATA)
         after, actions = super().registered(replace(state, levels=metadata, kraft=0), event)
         return Transition(replace(state, brokers=after.brokers), actions)

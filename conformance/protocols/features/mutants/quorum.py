@@ -7,15 +7,8 @@ from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants
 from kipcheck.conformance.protocols.features.invariants.quorum import QUORUM
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.quorum import MAJORITY, KraftQuorum, State
+from kipcheck.conformance.protocols.features.ops import quorum
 from kipcheck.conformance.protocols.features.ops.kraft import KraftUpdate, Level
-from kipcheck.conformance.protocols.features.ops.quorum import (
-    APPLIED,
-    LOST,
-    OPERATIONS,
-    Action,
-    QuorumRefused,
-    QuorumSent,
-)
 
 PLACE = 100
 
@@ -23,14 +16,14 @@ PLACE = 100
 class Quorum(MachineMutant, KraftQuorum):
     """The reference machine of edition ``apache`` as an adapter, with overridable decisions."""
 
-    operations = OPERATIONS
+    operations = quorum.OPERATIONS
 
     def __init__(self) -> None:
         KraftQuorum.__init__(self, Rules.owed())
         MachineMutant.__init__(self)
 
 
-_mutant = mutants_of(QUORUM, OPERATIONS.machine)
+_mutant = mutants_of(QUORUM, quorum.OPERATIONS.machine)
 
 
 def _only_metadata(state: State) -> State:
@@ -73,10 +66,10 @@ class AppliesTheFirstHalf(Quorum):
 class AnswersWithAnErrorAndApplies(Quorum):
     """A leader that was without followers answers with NOT_CONTROLLER, and applies the update when they are back."""
 
-    def awaited(self, state: State) -> Transition[State, Action]:
+    def awaited(self, state: State) -> Transition[State, quorum.Action]:
         after, actions = super().awaited(state)
-        if any(isinstance(each, QuorumSent) and each.outcome == APPLIED for each in actions):
-            return Transition(after, (QuorumRefused("NOT_CONTROLLER"),))
+        if any(isinstance(each, quorum.QuorumSent) and each.outcome == quorum.APPLIED for each in actions):
+            return Transition(after, (quorum.QuorumRefused("NOT_CONTROLLER"),))
         return Transition(after, actions)
 
 
@@ -101,10 +94,10 @@ class CountsAgain(Quorum):
 class AcknowledgesAlone(Quorum):
     """The leader answers as soon as it has an update in its own log."""
 
-    def sent(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def sent(self, state: State, request: KraftUpdate) -> Transition[State, quorum.Action]:
         after, actions = super().sent(state, request)
         if after.logged:
-            return Transition(after, (QuorumSent(APPLIED, True),))
+            return Transition(after, (quorum.QuorumSent(quorum.APPLIED, True),))
         return Transition(after, actions)
 
 
@@ -125,17 +118,19 @@ class ShowsWhatIsNotCommitted(Quorum):
 class RefusesEverythingInAQuorum(Quorum):
     """Every update is refused."""
 
-    def sent(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
-        return Transition(state, (QuorumRefused("INVALID_UPDATE_VERSION"),))
+    def sent(self, state: State, request: KraftUpdate) -> Transition[State, quorum.Action]:
+        return Transition(state, (quorum.QuorumRefused("INVALID_UPDATE_VERSION"),))
 
 
 @_mutant("applies-legal-updates", "views; kill leader; send group.version:1")
 class WantsEveryNode(Quorum):
     """An update is applied when all three nodes run."""
 
-    def sent(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def sent(self, state: State, request: KraftUpdate) -> Transition[State, quorum.Action]:
         if MAJORITY <= len(state.active) < 3:
-            return Transition(replace(state, pending=request, outcome=LOST), (QuorumSent(LOST, False),))
+            return Transition(
+                replace(state, pending=request, outcome=quorum.LOST), (quorum.QuorumSent(quorum.LOST, False),)
+            )
         return super().sent(state, request)
 
 
@@ -143,7 +138,7 @@ class WantsEveryNode(Quorum):
 class AsksNoOtherController(Quorum):
     """The leader compares a level with what it supports itself."""
 
-    def sent(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+    def sent(self, state: State, request: KraftUpdate) -> Transition[State, quorum.Action]:
         alone = replace(state.cluster, controllers=(), brokers=(), quorum=(0,))
         after, actions = super().sent(replace(state, cluster=alone), request)
         cluster = replace(state.cluster, levels=after.cluster.levels, epoch=after.cluster.epoch)

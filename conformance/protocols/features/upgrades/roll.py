@@ -13,25 +13,9 @@ from kipcheck.conformance.core.files.releases_table import named, span, table
 from kipcheck.conformance.core.values.edition import KIP_384
 from kipcheck.conformance.core.values.release import Release, known_release, releases
 from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST, KRAFT, METADATA, Rules
-from kipcheck.conformance.protocols.features.upgrades import upgrade_plan
-from kipcheck.conformance.protocols.features.upgrades.ways_back import (
-    BINARIES,
-    INTER_BROKER,
-    PINNED,
-    By,
-    MetadataLog,
-    Played,
-    as_run,
-    runs,
-)
-from kipcheck.conformance.wire.stored_records import (
-    InterBroker,
-    log_files,
-    messages,
-    newest_readable,
-    thresholds,
-    written,
-)
+from kipcheck.conformance.protocols.features.upgrades import upgrade_plan, ways_back
+from kipcheck.conformance.protocols.features.upgrades.ways_back import runs
+from kipcheck.conformance.wire import stored_records
 
 Mode: TypeAlias = Literal["zookeeper", "kraft"]
 MODES: Final[tuple[Mode, ...]] = ("zookeeper", "kraft")
@@ -62,11 +46,11 @@ class Step:
     writes: Mapping[str, int]
     """Every format, and the version that is written after the step."""
     changes: tuple[Change, ...]
-    by: By = By.RESTART
+    by: ways_back.By = ways_back.By.RESTART
     """How the old release comes back after this step, if those after it were undone."""
     raised: upgrade_plan.Step | None = None
     """The feature that rises in this step."""
-    runs: tuple[Played, ...] = ()
+    runs: tuple[ways_back.Played, ...] = ()
     """That showed it, or the contrary."""
 
     @property
@@ -104,7 +88,7 @@ class Roll:
         after = self.last_undone + 1
         raised = [each.raised for each in self.steps[:after] if each.raised is not None]
         unshown = not upgrade_plan.run_together(self.old, self.new, raised)
-        return unshown or any(each.by is By.NOT_RUN for each in self.steps[after : after + 1])
+        return unshown or any(each.by is ways_back.By.NOT_RUN for each in self.steps[after : after + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +96,15 @@ class _Settings:
     """What selects the formats."""
 
     release: Release
-    inter_broker: InterBroker
-    message_format: InterBroker
-    persistent: InterBroker
+    inter_broker: stored_records.InterBroker
+    message_format: stored_records.InterBroker
+    persistent: stored_records.InterBroker
     transactions: int
 
     def writes(self, old: Release, gated: bool) -> dict[str, int]:
         """``gated``: the draft holds back what the old release does not read."""
         found = {}
-        for format in (*messages(), *log_files()):
+        for format in (*stored_records.messages(), *stored_records.log_files()):
             version = self._version(format, self.inter_broker)
             if gated and version is not None and _read_by(old, format, version) == FAILS:
                 version = self._version(format, self.persistent)
@@ -128,15 +112,15 @@ class _Settings:
                 found[format] = version
         return found
 
-    def _version(self, format: str, selected_by: InterBroker) -> int | None:
-        return written(
+    def _version(self, format: str, selected_by: stored_records.InterBroker) -> int | None:
+        return stored_records.written(
             format, self.release, selected_by, transactions=self.transactions, message_format=self.message_format
         )
 
 
 def _read_by(old: Release, format: str, version: int) -> str:
     """A release from before a format looks for no such file, and has no coordinator that loads such records."""
-    newest = newest_readable(format, old)
+    newest = stored_records.newest_readable(format, old)
     if newest is None:
         return IGNORES
     return READS if version <= newest else FAILS
@@ -192,11 +176,11 @@ def _mode(first: Release, last: Release, wanted: str | None) -> Mode:
 
 def _with_zookeeper(first: Release, last: Release, edition: str) -> Roll:
     draft = edition == KIP_384.name
-    at, to = InterBroker.of(first), InterBroker.of(last)
+    at, to = stored_records.InterBroker.of(first), stored_records.InterBroker.of(last)
     now = _Settings(first, at, at, at, 0)
     before = now.writes(first, draft)
-    steps = [Step(f"before: every broker runs {first}", {INTER_BROKER: str(at)}, before, ())]
-    pinned = {INTER_BROKER: str(at)}
+    steps = [Step(f"before: every broker runs {first}", {ways_back.INTER_BROKER: str(at)}, before, ())]
+    pinned = {ways_back.INTER_BROKER: str(at)}
     if draft:
         pinned[PERSISTENT] = str(at)
     late, full = _Settings(last, to, at, to, 0), _Settings(last, to, to, to, 0)
@@ -205,7 +189,7 @@ def _with_zookeeper(first: Release, last: Release, edition: str) -> Roll:
         pinned[FORMAT] = str(at)
     plan: list[tuple[str, Mapping[str, str], _Settings]] = [
         (f"restart every broker with {last}, one by one", pinned, _Settings(last, at, at, at, 0)),
-        (f"raise {INTER_BROKER} from {at} to {to}, and restart", {INTER_BROKER: str(to)},
+        (f"raise {ways_back.INTER_BROKER} from {at} to {to}, and restart", {ways_back.INTER_BROKER: str(to)},
          _Settings(last, to, at, at if draft else to, 0)),
     ]  # fmt: skip
     if draft:
@@ -221,8 +205,8 @@ def _with_zookeeper(first: Release, last: Release, edition: str) -> Roll:
         after = selected.writes(first, draft)
         changes = _changes(first, before, after)
         # The message format rises with the inter-broker version, or after it: no run raises it alone.
-        played = "" if draft or number > 1 else INTER_BROKER if number else PINNED
-        by = By.RESTART if draft else as_run(By.RESTART, str(first), str(last), played)
+        played = "" if draft or number > 1 else ways_back.INTER_BROKER if number else ways_back.PINNED
+        by = ways_back.By.RESTART if draft else ways_back.as_run(ways_back.By.RESTART, str(first), str(last), played)
         shown = runs(str(first), str(last), played)
         steps.append(Step(does, settings, after, changes, _by(changes, by), runs=shown))
         before = after
@@ -230,17 +214,17 @@ def _with_zookeeper(first: Release, last: Release, edition: str) -> Roll:
     return Roll(str(first), str(last), "zookeeper", edition, tuple(steps), keeps, "", "")
 
 
-def _by(changes: Iterable[Change], by: By) -> By:
+def _by(changes: Iterable[Change], by: ways_back.By) -> ways_back.By:
     """What a step writes can take the way back, too."""
-    return By.IMPOSSIBLE if any(each.old_release == FAILS for each in changes) else by
+    return ways_back.By.IMPOSSIBLE if any(each.old_release == FAILS for each in changes) else by
 
 
-def _keeps(old: Release, at: InterBroker, to: InterBroker) -> str:
+def _keeps(old: Release, at: stored_records.InterBroker, to: stored_records.InterBroker) -> str:
     """The inter-broker version before the first one that writes what the old release cannot read."""
     lost = [
         since
-        for format in (*messages(), *log_files())
-        for since, version in thresholds(format, at, to).items()
+        for format in (*stored_records.messages(), *stored_records.log_files())
+        for since, version in stored_records.thresholds(format, at, to).items()
         if _read_by(old, format, version) == FAILS
     ]
     return f"below {min(lost)}" if lost else str(to)
@@ -270,18 +254,18 @@ def restarted(first: Release, last: Release) -> Step:
     old, new = str(first), str(last)
     levels = upgrade_plan.levels(old)
     before, after = (_kraft(each, levels).writes(first, False) for each in (first, last))
-    changes, by = _changes(first, before, after), as_run(By.RESTART, old, new, BINARIES)
+    changes, by = _changes(first, before, after), ways_back.as_run(ways_back.By.RESTART, old, new, ways_back.BINARIES)
     does = f"restart every broker and controller with {new}, one by one"
-    return Step(does, {}, after, changes, _by(changes, by), runs=runs(old, new, BINARIES))
+    return Step(does, {}, after, changes, _by(changes, by), runs=runs(old, new, ways_back.BINARIES))
 
 
 def _fails(step: upgrade_plan.Step, old: str) -> bool:
     """Whether the old release ends at a record of the level."""
-    return bool(MetadataLog.of({step.feature: step.after}).unread_by(Rules.of(old)))
+    return bool(ways_back.MetadataLog.of({step.feature: step.after}).unread_by(Rules.of(old)))
 
 
 def _kraft(release: Release, levels: Mapping[str, int]) -> _Settings:
-    at = InterBroker.of(release)
+    at = stored_records.InterBroker.of(release)
     return _Settings(release, at, at, at, levels.get(TRANSACTIONS, 0))
 
 

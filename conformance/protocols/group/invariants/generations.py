@@ -9,15 +9,8 @@ from functools import partial
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
-from kipcheck.conformance.protocols.group.invariants import group_invariant
+from kipcheck.conformance.protocols.group.invariants import group_invariant, view as group_view
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, metadata_of
-from kipcheck.conformance.protocols.group.invariants.view import (
-    GroupTrace,
-    JoinResult,
-    Location,
-    SyncResult,
-    group_trace,
-)
 from kipcheck.conformance.protocols.group.model.messages import EMPTY, Blob, Commit, Error, Heartbeat, Join, Sync
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
 
@@ -38,8 +31,8 @@ of_generations = partial(group_invariant, checks=("group/generations",))
 @of_generations("group/generation-grows", "grp-01", needs=steps_of("join"), after=("join",))
 def generation_grows(history: History) -> Iterator[Violation]:
     """The generation rises by one with each join phase that ends, and never falls."""
-    group = group_trace(history)
-    before: JoinResult | None = None
+    group = group_view.group_trace(history)
+    before: group_view.JoinResult | None = None
     for result in group.join_results:
         if before is not None and group.incarnation(before.by) != group.incarnation(result.by):
             before = None
@@ -50,7 +43,9 @@ def generation_grows(history: History) -> Iterator[Violation]:
             before = result
 
 
-def _falls(group: GroupTrace, result: JoinResult, before: JoinResult | None) -> Iterator[Violation]:
+def _falls(
+    group: group_view.GroupTrace, result: group_view.JoinResult, before: group_view.JoinResult | None
+) -> Iterator[Violation]:
     """The generation is below the newest one since the last memory loss, or below the one in the log."""
     low, since = (before.generation, before.by) if before is not None else group.logged_generation(result.by)
     if result.generation >= low or since is None:
@@ -70,7 +65,7 @@ def _falls(group: GroupTrace, result: JoinResult, before: JoinResult | None) -> 
     yield breach(why, steps, f"generation {low} or later", f"generation {result.generation}", "generation", "falls")
 
 
-def _leaps(group: GroupTrace, result: JoinResult) -> Iterator[Violation]:
+def _leaps(group: group_view.GroupTrace, result: group_view.JoinResult) -> Iterator[Violation]:
     """The generation exceeds the newest known one by more than the join phases that may have ended without members."""
     deleted = max((each for each in group.deletions if each <= result.by), default=-1)
     earlier = [each for each in group.join_results if deleted < each.by < result.by]
@@ -88,7 +83,7 @@ def _leaps(group: GroupTrace, result: JoinResult) -> Iterator[Violation]:
         yield breach(why, steps, f"generation {high + 1}", f"generation {result.generation}", "generation", "leaps")
 
 
-def _stays(group: GroupTrace, result: JoinResult) -> Iterator[Violation]:
+def _stays(group: group_view.GroupTrace, result: group_view.JoinResult) -> Iterator[Violation]:
     """A JoinGroup is answered with a generation that ended before.
 
     The JoinGroup waited for the end of a join phase, or the leader of a stable group started one with it.
@@ -114,7 +109,7 @@ def _stays(group: GroupTrace, result: JoinResult) -> Iterator[Violation]:
                  "generation", "stays")  # fmt: skip
 
 
-def _member_name(result: JoinResult) -> str:
+def _member_name(result: group_view.JoinResult) -> str:
     return result.answer.member or f"client {result.exchange.actor}"
 
 
@@ -125,8 +120,8 @@ def _member_name(result: JoinResult) -> str:
 @of_generations("group/one-leader", "grp-02", needs=steps_of("join"), after=("join",))
 def one_leader(history: History) -> Iterator[Violation]:
     """All members of a generation get the same leader."""
-    group = group_trace(history)
-    first: dict[tuple[int, int], JoinResult] = {}
+    group = group_view.group_trace(history)
+    first: dict[tuple[int, int], group_view.JoinResult] = {}
     for result in group.join_results:
         before = first.setdefault((group.incarnation(result.by), result.generation), result)
         if group.identity(before.answer.leader) != group.identity(result.answer.leader):
@@ -144,7 +139,7 @@ def one_leader(history: History) -> Iterator[Violation]:
 @of_generations("group/list-only-to-leader", "grp-31", needs=steps_of("join"), after=("join",))
 def list_only_to_leader(history: History) -> Iterator[Violation]:
     """The leader gets the list of members, and no other member gets it."""
-    for result in group_trace(history).join_results:
+    for result in group_view.group_trace(history).join_results:
         leads = result.answer.leader == result.answer.member
         if leads and not result.answer.members:
             why = (
@@ -168,7 +163,7 @@ def list_only_to_leader(history: History) -> Iterator[Violation]:
 @of_generations("group/leader-hears-all", "grp-02", "grp-31", needs=steps_of("join"), after=("join",))
 def leader_lists_all(history: History) -> Iterator[Violation]:
     """The leader's list has every member of the generation once, as it joined, and no other member."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for result in group.join_results:
         if not result.answer.members:
             continue
@@ -190,7 +185,7 @@ def leader_lists_all(history: History) -> Iterator[Violation]:
         yield from _as_they_joined(group, result)
 
 
-def _as_they_joined(group: GroupTrace, result: JoinResult) -> Iterator[Violation]:
+def _as_they_joined(group: group_view.GroupTrace, result: group_view.JoinResult) -> Iterator[Violation]:
     for id, instance, metadata in result.answer.members:
         join = group.joined(id, result.by)
         if join is None:
@@ -210,7 +205,7 @@ def _as_they_joined(group: GroupTrace, result: JoinResult) -> Iterator[Violation
                 yield breach(why, (result.by,), f"metadata {sent!r}", f"{metadata!r}", "list", "metadata")
 
 
-def _lacks_instances(result: JoinResult) -> bool:
+def _lacks_instances(result: group_view.JoinResult) -> bool:
     """Is the answer of a version without instance ids?"""
     return isinstance(result.exchange.request, Join) and result.exchange.request.version < INSTANCE_SINCE[Join]
 
@@ -219,7 +214,7 @@ def _lacks_instances(result: JoinResult) -> bool:
 @of_generations("group/common-protocol", "grp-32", needs=steps_of("join"), after=("join",))
 def common_protocol(history: History) -> Iterator[Violation]:
     """The protocol of a generation is one that all its members listed."""
-    for result, lists, _ in _choices(group_trace(history)):
+    for result, lists, _ in _choices(group_view.group_trace(history)):
         chosen = result.answer.protocol or ""
         without = next((id for id, names in lists.items() if chosen not in names), None)
         if without is not None:
@@ -232,7 +227,7 @@ def common_protocol(history: History) -> Iterator[Violation]:
 @of_generations("group/most-votes", "grp-54", grade=Grade.SHOULD, needs=steps_of("join"), after=("join",))
 def most_votes(history: History) -> Iterator[Violation]:
     """No protocol that all members listed has more votes than the protocol of the generation."""
-    for result, lists, complete in _choices(group_trace(history)):
+    for result, lists, complete in _choices(group_view.group_trace(history)):
         chosen, votes = result.answer.protocol or "", _votes(lists)
         common = all(chosen in names for names in lists.values())
         if complete and common and votes and votes.get(chosen, 0) < max(votes.values()):
@@ -245,7 +240,7 @@ def most_votes(history: History) -> Iterator[Violation]:
             yield breach(why, steps, f"protocol {' or '.join(best)}", chosen, "protocol", "outvoted")
 
 
-def _choices(group: GroupTrace) -> Iterator[tuple[JoinResult, dict[str, list[str]], bool]]:
+def _choices(group: group_view.GroupTrace) -> Iterator[tuple[group_view.JoinResult, dict[str, list[str]], bool]]:
     """Choices of a protocol, with the protocols that each member listed, and whether these lists are all known."""
     for result in group.join_results:
         if not result.answer.members:
@@ -262,7 +257,7 @@ def _choices(group: GroupTrace) -> Iterator[tuple[JoinResult, dict[str, list[str
         yield result, lists, complete
 
 
-def _across_a_break(group: GroupTrace, result: JoinResult) -> bool:
+def _across_a_break(group: group_view.GroupTrace, result: group_view.JoinResult) -> bool:
     """Did a member join before the last break? Of the protocols it listed, the log keeps only the chosen one."""
     joins = (group.joining(id, result.by) for id, _, _ in result.answer.members)
     return any(each is not None and group.incarnation(each.index) != group.incarnation(result.by) for each in joins)
@@ -292,8 +287,8 @@ def _votes(lists: Mapping[str, list[str]]) -> dict[str, int]:
 @of_generations("group/assignment-from-leader", "grp-02", needs=steps_of("sync"), after=("sync",))
 def assignment_from_leader(history: History) -> Iterator[Violation]:
     """Only the leader's SyncGroup sets the assignment of a generation, and each member gets its own part of it."""
-    group = group_trace(history)
-    meant: dict[int, SyncResult] = {}
+    group = group_view.group_trace(history)
+    meant: dict[int, group_view.SyncResult] = {}
     for given in group.sync_results:
         generation, member = given.request.generation, given.request.member
         if generation not in meant or group.started_again(meant[generation], given):
@@ -313,7 +308,7 @@ def assignment_from_leader(history: History) -> Iterator[Violation]:
         yield from _wrong_assignment(group, meant[generation], given)
 
 
-def _leader_sync(group: GroupTrace, given: SyncResult) -> SyncResult | None:
+def _leader_sync(group: group_view.GroupTrace, given: group_view.SyncResult) -> group_view.SyncResult | None:
     """The leader's SyncGroup that set the assignment: the one that was answered in the same step."""
     leader = group.leader(given.request.generation, given.by)
     if leader is None:
@@ -328,7 +323,9 @@ def _leader_sync(group: GroupTrace, given: SyncResult) -> SyncResult | None:
     )  # fmt: skip
 
 
-def _wrong_assignment(group: GroupTrace, leader_sync: SyncResult, given: SyncResult) -> Iterator[Violation]:
+def _wrong_assignment(
+    group: group_view.GroupTrace, leader_sync: group_view.SyncResult, given: group_view.SyncResult
+) -> Iterator[Violation]:
     member, got = given.request.member, given.answer.assignment
     allowed = _meant_for(group, leader_sync, member)
     if got not in allowed:
@@ -346,7 +343,7 @@ def _wrong_assignment(group: GroupTrace, leader_sync: SyncResult, given: SyncRes
         )
 
 
-def _meant_for(group: GroupTrace, leader_sync: SyncResult, member: str) -> set[Blob]:
+def _meant_for(group: group_view.GroupTrace, leader_sync: group_view.SyncResult, member: str) -> set[Blob]:
     """The leader's assignments for the member, by its id or the id that it replaced since; empty if there are none."""
     result = [each for each in group.join_results if group.identity(each.answer.member) == group.identity(member)]
     if all(each.by > leader_sync.by for each in result if each.answer.member == member):
@@ -371,14 +368,14 @@ def _meant_for(group: GroupTrace, leader_sync: SyncResult, member: str) -> set[B
 )
 def stale_never_wins(history: History) -> Iterator[Violation]:
     """Heartbeat, SyncGroup and OffsetCommit of a member succeed only in the current generation."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for exchange in group.served_requests:
         request = exchange.request
         if not isinstance(request, Heartbeat | Sync | Commit) or not request.member or request.generation < 0:
             continue
         if exchange.answer is None or exchange.by is None or exchange.answer.error != Error.NONE:
             continue
-        if group.locations[exchange.by] is not Location.HERE:
+        if group.locations[exchange.by] is not group_view.Location.HERE:
             continue
         current, since = group.current(exchange.by)
         emptied = group.emptying_steps(-1 if since is None else since, exchange.by)

@@ -9,16 +9,10 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.protocols.group.invariants import view as group_view
 from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, UNKNOWN, KnownGroup, Member
 from kipcheck.conformance.protocols.group.invariants.requests import error_of, named
 from kipcheck.conformance.protocols.group.invariants.required_errors import owed
-from kipcheck.conformance.protocols.group.invariants.view import (
-    GroupTrace,
-    JoinResult,
-    Location,
-    group_trace,
-    superseded_by,
-)
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, FailWrite
@@ -28,7 +22,7 @@ from kipcheck.conformance.protocols.group.trace import TracedRequest, TracedStep
 class Observer:
     """Follows a trace step by step."""
 
-    def __init__(self, group: GroupTrace) -> None:
+    def __init__(self, group: group_view.GroupTrace) -> None:
         self.group = group
         self.now = KnownGroup()
         self.before: dict[int, KnownGroup] = {}
@@ -38,7 +32,7 @@ class Observer:
         """Requests that were parked before this step may never be answered."""
         self.index = -1
         self.superseding = {
-            each.index: superseded_by(group, each)
+            each.index: group_view.superseded_by(group, each)
             for each in group.served_requests
             if each.parked and isinstance(each.request, messages.Join | messages.Sync)
         }
@@ -87,7 +81,7 @@ class Observer:
     def step(self, step: TracedStep) -> None:
         if isinstance(step.event, FailWrite):
             self.now = replace(self.now, failing=True)
-        if self.group.locations[step.index] is not Location.HERE:
+        if self.group.locations[step.index] is not group_view.Location.HERE:
             self.forget()
             return
         match step.event:
@@ -202,7 +196,7 @@ class Observer:
         """The ids of earlier members with this instance id are not valid any more."""
         self.drop(id for id, person in self.group.identities.items() if person == f"instance {instance}")
 
-    def joined(self, results: list[JoinResult], step: TracedStep) -> None:
+    def joined(self, results: list[group_view.JoinResult], step: TracedStep) -> None:
         """Members got a generation."""
         newest = {each.generation for each in results}
         ids = {each.answer.member for each in results}
@@ -230,18 +224,18 @@ class Observer:
         """Members that left in this step: a LeaveGroup of several may end the join phase before the last one leaves."""
         return self.now.gone - self.before[step.index].gone
 
-    def was_formed(self, result: JoinResult) -> bool:
+    def was_formed(self, result: group_view.JoinResult) -> bool:
         """Was the generation given before?"""
         first = self.group.first_join_result(result.generation, self.group.incarnation(result.by))
         return result.generation == self.now.generation or (first is not None and first.by < result.by)
 
-    def was_given_before_a_move(self, result: JoinResult) -> bool:
+    def was_given_before_a_move(self, result: group_view.JoinResult) -> bool:
         """Is it open whether the generation is the one of the log, or a new one with the same number?"""
         return self.now.generation is None and any(
             each.generation == result.generation and each.by < result.by for each in self.group.join_results
         )
 
-    def next_generation(self, results: list[JoinResult], before: KnownGroup, step: TracedStep) -> None:
+    def next_generation(self, results: list[group_view.JoinResult], before: KnownGroup, step: TracedStep) -> None:
         first = results[0]
         listed = next((each.answer.members for each in results if each.answer.members), ())
         former = dict(before.members)
@@ -265,7 +259,7 @@ class Observer:
             failing=before.failing,
         )
 
-    def admit(self, result: JoinResult, step: TracedStep, fresh: bool) -> None:
+    def admit(self, result: group_view.JoinResult, step: TracedStep, fresh: bool) -> None:
         join = result.exchange.request
         assert isinstance(join, messages.Join)
         id = result.answer.member
@@ -418,7 +412,7 @@ class Observer:
 @cached_on_history
 def known_before(history: History) -> Mapping[int, KnownGroup]:
     """By the index of each step: what clients could know when it began."""
-    return Observer(group_trace(history)).follow()
+    return Observer(group_view.group_trace(history)).follow()
 
 
 def longest_wait_ms(history: History, first: int, last: int) -> int:
@@ -426,7 +420,7 @@ def longest_wait_ms(history: History, first: int, last: int) -> int:
 
     Of the members that are known; if they are not all known, of all that ever joined.
     """
-    group, known = group_trace(history), known_before(history)
+    group, known = group_view.group_trace(history), known_before(history)
     indexes = sorted(index for index in known if index <= last)
     while (
         first in indexes

@@ -9,15 +9,9 @@ from typing import NamedTuple
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.protocols.group.invariants import requests
 from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS
-from kipcheck.conformance.protocols.group.invariants.requests import (
-    REFUSED,
-    error_of,
-    granted,
-    instances,
-    named,
-    passes_time,
-)
+from kipcheck.conformance.protocols.group.invariants.requests import granted
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
@@ -117,7 +111,7 @@ class GroupTrace:
             each.by
             for each in self.trace.asked
             if isinstance(each.request, messages.Delete)
-            and error_of(each) == Error.NONE
+            and requests.error_of(each) == Error.NONE
             and each.by is not None
             and not each.nameless
         )
@@ -130,9 +124,9 @@ class GroupTrace:
                 continue
             match each.request:
                 case messages.Commit(offsets=offsets) if found is not True:
-                    granted = error_of(each) == Error.NONE
-                    found = True if granted and offsets else found if error_of(each) in OWN_FAULTS else None
-                case messages.Delete() if error_of(each) == Error.NONE:
+                    granted = requests.error_of(each) == Error.NONE
+                    found = True if granted and offsets else found if requests.error_of(each) in OWN_FAULTS else None
+                case messages.Delete() if requests.error_of(each) == Error.NONE:
                     found = False
         return found
 
@@ -203,15 +197,15 @@ class GroupTrace:
 
     def names_own_instance(self, exchange: TracedRequest) -> bool:
         """Does the request name no instance id other than the member's own?"""
-        own = {self.identity(id) for id in named(exchange)}
-        return all(f"instance {each}" in own for each in instances(exchange))
+        own = {self.identity(id) for id in requests.named(exchange)}
+        return all(f"instance {each}" in own for each in requests.instances(exchange))
 
     def failed_to_join(self, id: str, until: int) -> bool:
         """Was a JoinGroup of this member or instance refused? The coordinator may have kept its contents anyway."""
         return any(
             isinstance(each.request, messages.Join)
             and each.index <= until
-            and error_of(each) not in (None, Error.NONE)
+            and requests.error_of(each) not in (None, Error.NONE)
             and (each.request.member == id or f"instance {each.request.instance}" == self.identity(id))
             for each in self.trace.asked
         )
@@ -239,14 +233,17 @@ class GroupTrace:
     def was_removed(self, id: str, since: int, until: int) -> bool:
         """Was the member removed because the group was full? The other members get no response about that."""
         return any(
-            since < each.index <= until and id in named(each) and error_of(each) == Error.GROUP_MAX_SIZE_REACHED
+            since < each.index <= until
+            and id in requests.named(each)
+            and requests.error_of(each) == Error.GROUP_MAX_SIZE_REACHED
             for each in self.served_requests
         )
 
     def emptying_steps(self, since: int, until: int) -> int:
         """The number of steps that may have removed the last member, which ends a join phase without a response."""
         return sum(
-            passes_time(each) or (isinstance(each.event, By) and isinstance(each.event.request, messages.Leave))
+            requests.passes_time(each)
+            or (isinstance(each.event, By) and isinstance(each.event.request, messages.Leave))
             for each in self.between(since - 1, until + 1)
         )
 
@@ -289,7 +286,7 @@ class GroupTrace:
     def has_parked_request(self, id: str, until: int) -> bool:
         """Does the member have a parked request? Then it counts as alive."""
         return any(
-            id in named(each) and each.index < until and (each.by is None or each.by >= until)
+            id in requests.named(each) and each.index < until and (each.by is None or each.by >= until)
             for each in self.served_requests
         )
 
@@ -310,18 +307,18 @@ class GroupTrace:
         for each in self.served_requests:
             if not parked.index < each.index <= until:
                 continue
-            same = bool(named(each) & named(parked))
+            same = bool(requests.named(each) & requests.named(parked))
             if isinstance(each.request, messages.Leave) and granted(each):
-                if same or instances(each) & self.instances_of(parked):
+                if same or requests.instances(each) & self.instances_of(parked):
                     return True
-            elif same and error_of(each) == Error.GROUP_MAX_SIZE_REACHED:
+            elif same and requests.error_of(each) == Error.GROUP_MAX_SIZE_REACHED:
                 return True
         return False
 
     def instances_of(self, exchange: TracedRequest) -> frozenset[str]:
         """The instance ids in the request, and those of the members in it."""
-        persons = (self.identity(id) for id in named(exchange))
-        return instances(exchange) | {
+        persons = (self.identity(id) for id in requests.named(exchange))
+        return requests.instances(exchange) | {
             each.removeprefix("instance ") for each in persons if each.startswith("instance ")
         }
 
@@ -341,7 +338,7 @@ class GroupTrace:
             if not given or each.index >= until or each.by is None or not min(given) <= each.by < until:
                 continue
             request = each.request
-            if not isinstance(request, messages.Heartbeat | messages.Sync) or error_of(each) != Error.NONE:
+            if not isinstance(request, messages.Heartbeat | messages.Sync) or requests.error_of(each) != Error.NONE:
                 continue
             if (request.member, request.generation) == (member, generation):
                 return each
@@ -364,7 +361,7 @@ class GroupTrace:
         """
         signs = [0]
         for each in self.served_requests:
-            if each.index < until and id in named(each) and error_of(each) not in REFUSED:
+            if each.index < until and id in requests.named(each) and requests.error_of(each) not in requests.REFUSED:
                 signs.append(each.at_ms)
                 if each.by is not None and each.by < until and each.to_ms is not None:
                     signs.append(each.to_ms)
@@ -416,9 +413,9 @@ def superseded_by(group: GroupTrace, parked: TracedRequest) -> TracedRequest | N
         if (
             each.index > parked.index
             and type(each.request) is type(parked.request)
-            and named(each) & named(parked)
+            and requests.named(each) & requests.named(parked)
             and (parked.by is None or each.index <= parked.by)
-            and (each.parked or error_of(each) == Error.NONE)
+            and (each.parked or requests.error_of(each) == Error.NONE)
         ):
             return each
     return None

@@ -6,7 +6,7 @@ from functools import partial
 from kipcheck.conformance.core.values.history import History, Refused, Replied, Unsupported
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
-from kipcheck.conformance.protocols.group.invariants import REBALANCES, REMOVALS, group_invariant
+from kipcheck.conformance.protocols.group.invariants import REBALANCES, REMOVALS, group_invariant, view as group_view
 from kipcheck.conformance.protocols.group.invariants.observer import longest_wait_ms
 from kipcheck.conformance.protocols.group.invariants.requests import (
     at,
@@ -16,13 +16,6 @@ from kipcheck.conformance.protocols.group.invariants.requests import (
     in_force,
     instances,
     named,
-)
-from kipcheck.conformance.protocols.group.invariants.view import (
-    GroupTrace,
-    JoinResult,
-    Location,
-    group_trace,
-    superseded_by,
 )
 from kipcheck.conformance.protocols.group.model.messages import Error, Heartbeat, Join, Leave, ListGroups, Sync
 from kipcheck.conformance.protocols.group.ops import ANSWERS
@@ -46,7 +39,7 @@ NOT_LET_IN = (
 @of_parked("group/answered-once", "grp-50")
 def answered_once(history: History) -> Iterator[Violation]:
     """Every request gets at most one answer, of its own kind, and every answer belongs to a request."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     exchange = {each.index: each for each in group.trace.asked}
     other_kind = False
     for by, reply in group.trace.strays:
@@ -74,7 +67,7 @@ def answered_once(history: History) -> Iterator[Violation]:
 @of_parked("group/answers-at-once", "grp-56", grade=Grade.SHOULD)
 def answers_at_once(history: History) -> Iterator[Violation]:
     """Only JoinGroup and SyncGroup are parked; every other request is answered at once."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for each in group.trace.asked:
         if each.parked and not isinstance(each.request, Join | Sync):
             kind = type(each.request).__name__
@@ -88,9 +81,9 @@ def answers_at_once(history: History) -> Iterator[Violation]:
 @of_parked("group/parked-answered", "grp-07", "grp-41", needs=steps_of("join", "sync"))
 def parked_answered(history: History) -> Iterator[Violation]:
     """A parked JoinGroup is answered within the join phase, a parked SyncGroup before its leader's session ends."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for each in group.served_requests:
-        if not each.parked or superseded_by(group, each) is not None:
+        if not each.parked or group_view.superseded_by(group, each) is not None:
             continue
         if isinstance(each.request, Join):
             yield from _too_late(history, each, each.at_ms, "the join phase")
@@ -108,9 +101,9 @@ def parked_answered(history: History) -> Iterator[Violation]:
 @of_parked("group/assignments-in-time", "grp-44", grade=Grade.SHOULD, needs=steps_of("sync"), after=("join",))
 def assignments_in_time(history: History) -> Iterator[Violation]:
     """A parked SyncGroup is answered within the largest rebalance timeout, also if the leader only sends heartbeats."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for each in group.served_requests:
-        if not each.parked or not isinstance(each.request, Sync) or superseded_by(group, each) is not None:
+        if not each.parked or not isinstance(each.request, Sync) or group_view.superseded_by(group, each) is not None:
             continue
         later = (step.index for step in group.trace.steps if step.index >= each.index)
         if not any(group.dropped(each, index) for index in later):
@@ -123,7 +116,7 @@ def assignments_in_time(history: History) -> Iterator[Violation]:
 
 def _never_synced(history: History) -> Iterator[Violation]:
     """Granted requests of members that should have been removed, since they have sent no SyncGroup in time."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     synced: set[tuple[str, int]] = set()
     for each in group.served_requests:
         request = each.request
@@ -148,16 +141,16 @@ def _never_synced(history: History) -> Iterator[Violation]:
             synced.add(person)
 
 
-def _was_in(group: GroupTrace, formed: JoinResult, member: str) -> bool:
+def _was_in(group: group_view.GroupTrace, formed: group_view.JoinResult, member: str) -> bool:
     """Whether the end of the join phase gave the member the generation."""
     return any(each.by == formed.by and each.answer.member == member for each in group.join_results)
 
 
 def _too_late(history: History, parked: TracedRequest, since: int, what: str) -> Iterator[Violation]:
-    for step in group_trace(history).trace.steps:
+    for step in group_view.group_trace(history).trace.steps:
         if step.index <= parked.index or (parked.by is not None and step.index >= parked.by):
             continue
-        if group_trace(history).dropped(parked, step.index):
+        if group_view.group_trace(history).dropped(parked, step.index):
             return  # ``group/removed-let-go`` judges it
         most, waited = longest_wait_ms(history, parked.index, step.index), step.to_ms - since
         if waited >= most:
@@ -169,10 +162,10 @@ def _too_late(history: History, parked: TracedRequest, since: int, what: str) ->
 @of_removals("group/removed-let-go", "grp-07", needs=steps_of("join", "sync"), after=("join",))
 def removed_let_go(history: History) -> Iterator[Violation]:
     """A parked JoinGroup or SyncGroup of a member that leaves is answered: it is no longer waited for."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for each in group.served_requests:
         asked = isinstance(each.request, Join | Sync)
-        if not each.parked or not asked or superseded_by(group, each) is not None:
+        if not each.parked or not asked or group_view.superseded_by(group, each) is not None:
             continue
         for step in group.trace.steps:
             late = step.index > each.index and (each.by is None or step.index < each.by)
@@ -182,7 +175,7 @@ def removed_let_go(history: History) -> Iterator[Violation]:
                 break
 
 
-def _waits_for_leader(group: GroupTrace, parked: TracedRequest) -> Iterator[Violation]:
+def _waits_for_leader(group: group_view.GroupTrace, parked: TracedRequest) -> Iterator[Violation]:
     """A leader that falls silent is removed when its session ends, and its members have to join again."""
     assert isinstance(parked.request, Sync)
     leader = group.leader(parked.request.generation, parked.index)
@@ -217,9 +210,9 @@ def _unanswered(parked: TracedRequest, index: int, waited: int, bound: str, caus
 @of_removals("group/superseded-let-go", "grp-07", needs=steps_of("join", "sync"))
 def superseded_let_go(history: History) -> Iterator[Violation]:
     """A parked request that a newer one of its member replaces is answered, with NOT_COORDINATOR."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for each in group.served_requests:
-        newer = superseded_by(group, each) if each.parked and isinstance(each.request, Join | Sync) else None
+        newer = group_view.superseded_by(group, each) if each.parked and isinstance(each.request, Join | Sync) else None
         if newer is None:
             continue
         kind, member = type(each.request).__name__, ", ".join(named(each))
@@ -246,13 +239,13 @@ def superseded_let_go(history: History) -> Iterator[Violation]:
 @of_removals("group/unload-answers-all", "grp-47", "grp-07")
 def unload_answers_all(history: History) -> Iterator[Violation]:
     """When the group moves away parked requests get NOT_COORDINATOR, and no request is granted until it is loaded."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for step in group.trace.steps:
         if step.index not in group.moves:
             continue
         for each in group.served_requests:
             if each.index < step.index and (each.by is None or each.by >= step.index):
-                if superseded_by(group, each) is not None or not isinstance(each.request, Join | Sync):
+                if group_view.superseded_by(group, each) is not None or not isinstance(each.request, Join | Sync):
                     continue
                 if isinstance(each.request, Sync) and group.dropped(each, step.index):
                     continue
@@ -266,11 +259,11 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
                     yield breach(why, (each.index, step.index), "NOT_COORDINATOR", observed, kind, "at the move")
     for each in group.trace.asked:
         where = group.locations[each.index]
-        if where is Location.HERE or not granted(each) or each.by != each.index:
+        if where is group_view.Location.HERE or not granted(each) or each.by != each.index:
             continue
         if each.nameless or isinstance(each.request, ListGroups):
             continue
-        if where is Location.LOADING and isinstance(each.request, Heartbeat):
+        if where is group_view.Location.LOADING and isinstance(each.request, Heartbeat):
             continue
         kind = type(each.request).__name__
         why = f"the group is {where.value} at {at(each.index)}, and the {kind} is granted nevertheless"
@@ -284,7 +277,7 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
 @group_invariant("group/join-phase-ends", "grp-41", checks=(REBALANCES,), needs=steps_of("join"))
 def join_phase_ends(history: History) -> Iterator[Violation]:
     """A join phase ends within the largest rebalance timeout, and removes dynamic members that did not join in it."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     yield from _absent(group)
     since: dict[tuple[str, int, int], TracedRequest] = {}
     for each in group.served_requests:
@@ -306,7 +299,7 @@ def join_phase_ends(history: History) -> Iterator[Violation]:
                          "REBALANCE_IN_PROGRESS", "join phase", "goes on")  # fmt: skip
 
 
-def _absent(group: GroupTrace) -> Iterator[Violation]:
+def _absent(group: group_view.GroupTrace) -> Iterator[Violation]:
     """Dynamic members in a list that have not joined since the previous generation was answered."""
     for result in group.join_results:
         before = [each for each in group.join_results if each.by < result.by and each.generation < result.generation]
@@ -332,7 +325,7 @@ def _absent(group: GroupTrace) -> Iterator[Violation]:
 )
 def initial_delay(history: History) -> Iterator[Violation]:
     """The first join phase of a group waits for more members."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     results = [each for each in group.join_results if not each.exchange.nameless]
     if not in_force("grp-42", group.edition) or not results:
         return
@@ -361,7 +354,7 @@ def initial_delay(history: History) -> Iterator[Violation]:
 @of_removals("group/sessions-end", "grp-40", "grp-49", needs=steps_of("join", "heartbeat"), after=("join",))
 def sessions_end(history: History) -> Iterator[Violation]:
     """A member without an accepted request for its session timeout is removed."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for each in group.served_requests:
         request = each.request
         if not isinstance(request, Heartbeat | Sync) or not request.member or each.by is None:
@@ -385,7 +378,7 @@ def sessions_end(history: History) -> Iterator[Violation]:
 @of_removals("group/sessions-kept", "grp-40", "grp-41", needs=steps_of("heartbeat"), after=("join",))
 def sessions_kept(history: History) -> Iterator[Violation]:
     """A member of a stable group that heartbeats within its session timeout stays a member."""
-    group = group_trace(history)
+    group = group_view.group_trace(history)
     for each in group.served_requests:
         request = each.request
         if not isinstance(request, Heartbeat) or error_of(each) != Error.UNKNOWN_MEMBER_ID:
@@ -409,7 +402,7 @@ def sessions_kept(history: History) -> Iterator[Violation]:
                          "session", "too short")  # fmt: skip
 
 
-def _may_be_removed(group: GroupTrace, member: str, last: TracedRequest, now: TracedRequest) -> bool:
+def _may_be_removed(group: group_view.GroupTrace, member: str, last: TracedRequest, now: TracedRequest) -> bool:
     """May the member have left, been replaced or been lost in a move since then?"""
     if group.incarnation(last.index) != group.incarnation(now.index):
         return True

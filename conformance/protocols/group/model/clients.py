@@ -10,23 +10,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Law, Sent, StepLaw
-from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model import coordinator_node, messages
 from kipcheck.conformance.protocols.group.model.answers import SYNC_TYPE_SINCE, Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
-from kipcheck.conformance.protocols.group.model.coordinator_node import (
-    NUMBERS,
-    Aged,
-    Answer,
-    Ask,
-    CoordinatorComponent,
-    CoordinatorNode,
-    Fire,
-    Message,
-    Move,
-    Store,
-    describe,
-    number,
-)
+from kipcheck.conformance.protocols.group.model.coordinator_node import describe
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
@@ -48,7 +35,7 @@ class Client(NamedTuple):
     """True: it was fenced, because another process has its instance id."""
 
     def after_giving_up(self) -> "Client":
-        return self._replace(serial=(self.serial + 1) % NUMBERS)
+        return self._replace(serial=(self.serial + 1) % coordinator_node.NUMBERS)
 
 
 class Does(NamedTuple):
@@ -59,8 +46,8 @@ class Does(NamedTuple):
     """True: the answer is lost."""
 
 
-Part: TypeAlias = CoordinatorNode | Client
-ClientMove: TypeAlias = Does | Move
+Part: TypeAlias = coordinator_node.CoordinatorNode | Client
+ClientMove: TypeAlias = Does | coordinator_node.Move
 TIMEOUT_MS: Final = 6000
 CONFIG: Final = Config(initial_delay_ms=TIMEOUT_MS)
 """The initial rebalance delay takes one round: more rounds would only repeat it."""
@@ -87,7 +74,7 @@ class Clients:
         self,
         coordinator: Coordinator,
         scope: Scope,
-        laws: "tuple[Law[Part] | StepLaw[Part, ClientMove, Message], ...]" = (),
+        laws: "tuple[Law[Part] | StepLaw[Part, ClientMove, coordinator_node.Message], ...]" = (),
     ) -> None:
         """``coordinator``: configured with ``CONFIG``. Errors: LookupError if it does not support static members."""
         rules = coordinator.rules
@@ -102,7 +89,7 @@ class Clients:
         static[1:2] = static[:1] if scope.twins else static[1:2]
         self.instances = (None, *static, *[None] * scope.dynamic)
         self.lossy = scope.losses > 0
-        self.hub = CoordinatorComponent(
+        self.hub = coordinator_node.CoordinatorComponent(
             coordinator,
             rules.sync_deadline,
             count,
@@ -114,7 +101,7 @@ class Clients:
         return (self.hub.initial(), *(Client() for _ in self.names[1:]))
 
     def moves(self, index: int, part: Part, /) -> Iterator[ClientMove]:
-        if isinstance(part, CoordinatorNode):
+        if isinstance(part, coordinator_node.CoordinatorNode):
             yield from self.hub.moves(part)
             return
         if not part.out:
@@ -134,22 +121,22 @@ class Clients:
         if client.id and self.instances[index] is None:
             yield "leave"
 
-    def act(self, index: int, part: Part, move: ClientMove, /) -> Did[Part, Message]:
-        if isinstance(part, CoordinatorNode):
-            assert isinstance(move, Fire | Store)
+    def act(self, index: int, part: Part, move: ClientMove, /) -> Did[Part, coordinator_node.Message]:
+        if isinstance(part, coordinator_node.CoordinatorNode):
+            assert isinstance(move, coordinator_node.Fire | coordinator_node.Store)
             return widened(self.hub.act(part, move))
         assert isinstance(move, Does)
         after = part.after_giving_up() if move.lost else part._replace(waits=True)
         if move.verb == "restart":
             restarted = Client(serial=(part.after_giving_up() if part.waits else part).serial)
-            return Did(restarted, (Sent(COORDINATOR_INDEX, Ask(None, (), "crashes")),))
+            return Did(restarted, (Sent(COORDINATOR_INDEX, coordinator_node.Ask(None, (), "crashes")),))
         pool = tuple(each for each in pools(self.names[index]) if each != part.id)
         cost = "losses" if move.lost else ""
-        ask = Ask(self.request(index, part, move.verb), pool, cost)
+        ask = coordinator_node.Ask(self.request(index, part, move.verb), pool, cost)
         return Did(after, (Sent(COORDINATOR_INDEX, ask),))
 
     def request(self, index: int, client: Client, verb: str) -> messages.Request:
-        instance, version, asked = self.instances[index], self.versions, number(index, client.serial)
+        instance, version, asked = self.instances[index], self.versions, coordinator_node.number(index, client.serial)
         match verb:
             case "join":
                 # In the draft the last client has a higher protocol version than the others.
@@ -174,19 +161,21 @@ class Clients:
             (id, (known[index], known[leader])) for index, name in enumerate(self.names) if index for id in pools(name)
         )
 
-    def take(self, index: int, part: Part, message: Message, /) -> Did[Part, Message] | None:
-        if isinstance(part, CoordinatorNode):
-            assert isinstance(message, Ask)
+    def take(
+        self, index: int, part: Part, message: coordinator_node.Message, /
+    ) -> Did[Part, coordinator_node.Message] | None:
+        if isinstance(part, coordinator_node.CoordinatorNode):
+            assert isinstance(message, coordinator_node.Ask)
             found = self.hub.take(part, message)
             return None if found is None else widened(found)
-        if isinstance(message, Aged):
+        if isinstance(message, coordinator_node.Aged):
             return Did(part._replace(generation=older(part.generation, message.by)))
-        assert isinstance(message, Answer)
+        assert isinstance(message, coordinator_node.Answer)
         if message.serial != part.serial or not part.waits:
             return Did(part)
         return Did(self.after_answer(index, part._replace(waits=False), message))
 
-    def after_answer(self, index: int, client: Client, answer: Answer) -> Client:
+    def after_answer(self, index: int, client: Client, answer: coordinator_node.Answer) -> Client:
         reply = answer.reply
         if reply.error is Error.FENCED_INSTANCE_ID:
             return Client(serial=client.serial, out=True)
@@ -203,13 +192,13 @@ class Clients:
                 return Client(serial=client.serial)
         return client
 
-    def describe(self, value: ClientMove | Message, /) -> str:
+    def describe(self, value: ClientMove | coordinator_node.Message, /) -> str:
         match value:
             case Does("restart"):
                 return "restarts, and forgets what it was told"
             case Does(verb, lost):
                 return f"{verb}s, and gives up at once" if lost else ""
-            case Answer(messages.Synced(error=Error.NONE, assignment=(whose, by))):
+            case coordinator_node.Answer(messages.Synced(error=Error.NONE, assignment=(whose, by))):
                 return f"assignment by {by} for {whose}"
             case _:
                 return describe(value)
@@ -225,5 +214,7 @@ def pools(name: str) -> Iterator[str]:
     return (f"{name}{each}" for each in range(1, IDS + 1))
 
 
-def widened(did: Did[CoordinatorNode, Message]) -> Did[Part, Message]:
+def widened(
+    did: Did[coordinator_node.CoordinatorNode, coordinator_node.Message],
+) -> Did[Part, coordinator_node.Message]:
     return Did(did.part, did.sends)

@@ -17,26 +17,12 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model import messages, state as group_state
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.environment_moves import CLIENTS, Client, environment_events
 from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.rules import Rules
-from kipcheck.conformance.protocols.group.model.state import (
-    Assigning,
-    Committing,
-    Deleting,
-    Emptying,
-    Member,
-    Offsets,
-    Parked,
-    State,
-    arm_session,
-    disarm_session,
-    lacks_protocol,
-    pending,
-)
 from kipcheck.conformance.protocols.group.model.storage import Storage
 
 
@@ -46,10 +32,12 @@ class Coordinator(Storage):
         super().__init__(rules, config)
         self.clients = clients
 
-    def initial(self) -> State:
-        return State()
+    def initial(self) -> group_state.State:
+        return group_state.State()
 
-    def step(self, state: State, event: messages.Event, /) -> Transition[State, messages.Action]:
+    def step(
+        self, state: group_state.State, event: messages.Event, /
+    ) -> Transition[group_state.State, messages.Action]:
         out: Out = []
         match event:
             case (
@@ -72,7 +60,7 @@ class Coordinator(Storage):
 
     def handle_event(
         self,
-        state: State,
+        state: group_state.State,
         event: messages.Fired
         | messages.Written
         | messages.WriteFailed
@@ -80,7 +68,7 @@ class Coordinator(Storage):
         | messages.Load
         | messages.Loaded,
         out: Out,
-    ) -> State:
+    ) -> group_state.State:
         match event:
             case messages.Fired(timer):
                 return self.on_fired(state, timer, out)
@@ -97,7 +85,7 @@ class Coordinator(Storage):
             case _:
                 assert_never(event)
 
-    def handle_request(self, state: State, request: messages.Request, out: Out) -> State:
+    def handle_request(self, state: group_state.State, request: messages.Request, out: Out) -> group_state.State:
         fault = self.fault(state, request)
         if fault is not None:
             return self.refuse(state, request, fault, out)
@@ -124,13 +112,13 @@ class Coordinator(Storage):
                 assert_never(request)
         return state
 
-    def nameless(self, state: State, asked: messages.Request, out: Out) -> State:
+    def nameless(self, state: group_state.State, asked: messages.Request, out: Out) -> group_state.State:
         """A request to the group with the empty name."""
         fault = self.nameless_fault(state, asked)
         if fault is not None:
             out.append(self.refusal(asked, fault))
             return state
-        unnamed = state.unnamed or State()
+        unnamed = state.unnamed or group_state.State()
         match asked:
             case messages.Commit():
                 return state._replace(unnamed=self.commit(unnamed, asked, out))
@@ -150,14 +138,16 @@ class Coordinator(Storage):
 
     # Requests
 
-    def refuse(self, state: State, request: messages.Request, error: Error, out: Out) -> State:
+    def refuse(self, state: group_state.State, request: messages.Request, error: Error, out: Out) -> group_state.State:
         """Answers a request with an error. A rejected first join may still create the group."""
         out.append(self.refusal(request, error))
         if isinstance(request, messages.Join):
             return self.after_refused_join(state, request, error, out)
         return state
 
-    def after_refused_join(self, state: State, join: messages.Join, error: Error, out: Out) -> State:
+    def after_refused_join(
+        self, state: group_state.State, join: messages.Join, error: Error, out: Out
+    ) -> group_state.State:
         if error is Error.GROUP_MAX_SIZE_REACHED:
             if join.instance is not None and not self.rules.size_by_waiting and state.static(join.instance) is not None:
                 state = state._replace(failed=True)  # 2.3 to 2.5 forget who has the instance id: removeStaticMember
@@ -166,7 +156,7 @@ class Coordinator(Storage):
             return self.founded(state, out)
         return state
 
-    def evicted(self, state: State, id: str, out: Out) -> State:
+    def evicted(self, state: group_state.State, id: str, out: Out) -> group_state.State:
         """Removes a member, or a pending id, that exceeds the maximum size of the group."""
         member = state.member(id)
         if member is not None:
@@ -175,14 +165,14 @@ class Coordinator(Storage):
             state = self.without_pending(state, id, out)
         return self.complete_if_all_joined(state, out) if self.rules.refusals_end_join_phase else state
 
-    def join(self, state: State, join: messages.Join, out: Out) -> State:
+    def join(self, state: group_state.State, join: messages.Join, out: Out) -> group_state.State:
         if join.member:
             return self.join_with_id(state, join, out)
         if state.phase is messages.Phase.DEAD:
             state = self.founded(state, out)
         return self.join_without_id(state, join, out)
 
-    def join_without_id(self, state: State, join: messages.Join, out: Out) -> State:
+    def join_without_id(self, state: group_state.State, join: messages.Join, out: Out) -> group_state.State:
         if join.instance is not None:
             holder = state.static(join.instance)
             if holder is None:
@@ -192,74 +182,78 @@ class Coordinator(Storage):
             return self.give_id(state, join, out)
         return self.add_member(state, join, join.fresh, out)
 
-    def give_id(self, state: State, join: messages.Join, out: Out) -> State:
+    def give_id(self, state: group_state.State, join: messages.Join, out: Out) -> group_state.State:
         """Assigns a member id; the client must join with it within its session timeout."""
-        out.append(messages.Arm(pending(join.fresh), join.session_ms))
+        out.append(messages.Arm(group_state.pending(join.fresh), join.session_ms))
         out.append(self.join_refusal(join.request, Error.MEMBER_ID_REQUIRED, join.fresh))
         return state._replace(pending=(*state.pending, join.fresh))
 
-    def join_with_id(self, state: State, join: messages.Join, out: Out) -> State:
+    def join_with_id(self, state: group_state.State, join: messages.Join, out: Out) -> group_state.State:
         member = state.member(join.member)
         if member is None:
             return self.add_member(state, join, join.member, out)
         if self.answered_at_once(state, member, join):
-            asked = Parked(join.request, join.version)
+            asked = group_state.Parked(join.request, join.version)
             as_leader = state.phase is messages.Phase.COMPLETING and member.id == state.leader
             out.append(self.joined(state, member, asked, state.leader, as_leader))
             return state._replace(failed=True) if as_leader and self.cannot_list(state, join.version) else state
         return self.rejoin(state, member, join, out)
 
-    def sync(self, state: State, sync: messages.Sync, out: Out) -> State:
+    def sync(self, state: group_state.State, sync: messages.Sync, out: Out) -> group_state.State:
         member = state.known(sync.member)
         if member.id in state.owing:
             state = self.not_owing(state, member.id, out)
         if state.phase is messages.Phase.COMPLETING:
             return self.park_sync(state, member, sync, out)
-        out.append(self.synced(state, member, Parked(sync.request, sync.version), Error.NONE))
+        out.append(self.synced(state, member, group_state.Parked(sync.request, sync.version), Error.NONE))
         return self.refreshed(state, member, out) if self.refreshed_by_sync(member) else state
 
-    def refreshed(self, state: State, member: Member, out: Out) -> State:
+    def refreshed(self, state: group_state.State, member: group_state.Member, out: Out) -> group_state.State:
         """The session of a member begins anew."""
         if member.new and not self.rules.new_sessions_end:
-            out.append(disarm_session(member.id))
+            out.append(group_state.disarm_session(member.id))
             return state.placed(member._replace(new=False))
-        out.append(arm_session(member.id, member.session_ms))
+        out.append(group_state.arm_session(member.id, member.session_ms))
         return state
 
-    def refreshed_by_sync(self, member: Member) -> bool:
+    def refreshed_by_sync(self, member: group_state.Member) -> bool:
         """Whether a SyncGroup that is answered at once restarts the session; not in Java."""
         return not self.rules.java and not member.waits
 
-    def park_sync(self, state: State, member: Member, sync: messages.Sync, out: Out) -> State:
+    def park_sync(
+        self, state: group_state.State, member: group_state.Member, sync: messages.Sync, out: Out
+    ) -> group_state.State:
         if member.sync is not None:
             self.supersede_sync(state, member, member.sync, out)
         elif not member.waits:
             self.rest(member, out)
-        state = state.placed(member._replace(sync=Parked(sync.request, sync.version)))
+        state = state.placed(member._replace(sync=group_state.Parked(sync.request, sync.version)))
         return self.lead(state, sync, out) if self.assigns(state, member) else state
 
-    def supersede_sync(self, state: State, member: Member, former: Parked, out: Out) -> None:
+    def supersede_sync(
+        self, state: group_state.State, member: group_state.Member, former: group_state.Parked, out: Out
+    ) -> None:
         """A newer SyncGroup of the same member replaces the parked one."""
         if self.rules.superseded_answered:
             out.append(self.synced(state, member, former, Error.NOT_COORDINATOR))
 
-    def lead(self, state: State, sync: messages.Sync, out: Out) -> State:
+    def lead(self, state: group_state.State, sync: messages.Sync, out: Out) -> group_state.State:
         """Appends the leader's assignments: members it omits get none, unknown ids are ignored.
 
         A static member that was replaced without the chosen protocol has no metadata for the record: writing it fails.
         """
-        if lacks_protocol(state):
+        if group_state.lacks_protocol(state):
             state = state._replace(failed=True)
-        return self.append(state, Assigning(self.group_record(state, dict(sync.assignments))), out)
+        return self.append(state, group_state.Assigning(self.group_record(state, dict(sync.assignments))), out)
 
-    def heartbeat(self, state: State, beat: messages.Heartbeat, out: Out) -> State:
+    def heartbeat(self, state: group_state.State, beat: messages.Heartbeat, out: Out) -> group_state.State:
         member = state.known(beat.member)
         if self.refreshed_by_heartbeat(state, member):
             state = self.refreshed(state, member, out)
         out.append(messages.Beat(beat.request, Error.REBALANCE_IN_PROGRESS if self.must_rejoin(state) else Error.NONE))
         return state
 
-    def leave(self, state: State, leave: messages.Leave, out: Out) -> State:
+    def leave(self, state: group_state.State, leave: messages.Leave, out: Out) -> group_state.State:
         """Scala rebalances after each removed member, Java once, at the end. An internal error ends the batch."""
         results = []
         for id, instance in leave.members:
@@ -272,11 +266,13 @@ class Coordinator(Storage):
         if self.rules.java and any(error is Error.NONE for _, _, error in results):
             before, state = state.writes, self.after_removal(state, out)
             if state.writes != before:  # the group is empty, which must be written before the answer
-                return state._replace(writes=(*before, Emptying(self.group_record(state), reply)))
+                return state._replace(writes=(*before, group_state.Emptying(self.group_record(state), reply)))
         out.append(reply)
         return state
 
-    def leave_one(self, state: State, id: str, instance: str | None, out: Out) -> tuple[State, Error]:
+    def leave_one(
+        self, state: group_state.State, id: str, instance: str | None, out: Out
+    ) -> tuple[group_state.State, Error]:
         if id in state.pending:
             fault = self.pending_leave_fault(state, instance)
             if fault is not None:
@@ -290,26 +286,26 @@ class Coordinator(Storage):
         state = self.dismissed(state, holder or state.known(id), out)
         return state if self.rules.java else self.after_removal(state, out), Error.NONE
 
-    def commit(self, state: State, commit: messages.Commit, out: Out) -> State:
+    def commit(self, state: group_state.State, commit: messages.Commit, out: Out) -> group_state.State:
         if state.phase is messages.Phase.DEAD and self.rules.keeps_empty_groups:
             state = self.without_all_pending(state, out)._replace(phase=messages.Phase.EMPTY)
         member = state.member(commit.member)
         if member is not None and not member.waits:
             state = self.refreshed(state, member, out)
         records = tuple([messages.OffsetRecord(*each) for each in commit.offsets])
-        return self.append(state, Committing(messages.OffsetBatch(records), commit.request), out)
+        return self.append(state, group_state.Committing(messages.OffsetBatch(records), commit.request), out)
 
-    def fetched(self, state: State) -> Offsets:
+    def fetched(self, state: group_state.State) -> group_state.Offsets:
         return state.offsets
 
-    def delete(self, state: State, delete: messages.Delete, out: Out) -> State:
+    def delete(self, state: group_state.State, delete: messages.Delete, out: Out) -> group_state.State:
         """Removes the group at once. Since 4.0 the answer waits for the write, and the group returns if that fails."""
-        write = Deleting(messages.Tombstone(), delete.request, state.generation, state.protocol_type)
+        write = group_state.Deleting(messages.Tombstone(), delete.request, state.generation, state.protocol_type)
         if self.rules.deletes_unwritten:
             out.append(messages.Deleted(delete.request, Error.NONE))
             state = self.without_all_pending(self.without_lapsing(state, out), out)
         return self.append(self.forgotten(state)._replace(pending=state.pending), write, out)
 
-    def enabled(self, state: State, /) -> Iterable[messages.Event]:
+    def enabled(self, state: group_state.State, /) -> Iterable[messages.Event]:
         """The events that it accepts: requests of ``clients``, timers, results of appends, moves of the partition."""
         return (event for event in environment_events(state, self.rules, self.clients) if self.accepts(state, event))

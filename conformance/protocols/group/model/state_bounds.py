@@ -4,19 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from kipcheck.conformance.protocols.group.model import state as group_state
 from kipcheck.conformance.protocols.group.model.messages import Blob, GroupRecord
-from kipcheck.conformance.protocols.group.model.state import (
-    Assigning,
-    Committing,
-    Deleting,
-    Emptying,
-    Founding,
-    Log,
-    Member,
-    Replacing,
-    State,
-    Write,
-)
 
 
 def older(generation: int, by: int) -> int:
@@ -24,10 +13,10 @@ def older(generation: int, by: int) -> int:
     return generation if generation < 1 else max(generation - by, 1)
 
 
-def aged(state: State, by: int, blob: Callable[[Blob, int], Blob]) -> State:
+def aged(state: group_state.State, by: int, blob: Callable[[Blob, int], Blob]) -> group_state.State:
     """The state with all generations lowered by ``by``. ``blob`` lowers those in metadata and assignments."""
 
-    def member(each: Member) -> Member:
+    def member(each: group_state.Member) -> group_state.Member:
         protocols = tuple([(name, blob(data, by)) for name, data in each.protocols])
         return each._replace(protocols=protocols, assignment=blob(each.assignment, by))
 
@@ -35,15 +24,15 @@ def aged(state: State, by: int, blob: Callable[[Blob, int], Blob]) -> State:
         members = [(*each[:4], blob(each[4], by), blob(each[5], by)) for each in found.members]
         return replace(found, generation=older(found.generation, by), members=tuple(members))
 
-    def write(each: Write) -> Write:
+    def write(each: group_state.Write) -> group_state.Write:
         match each:
-            case Replacing(before=before):
+            case group_state.Replacing(before=before):
                 return replace(each, record=record(each.record), before=member(before))
-            case Assigning() | Emptying() | Founding():
+            case group_state.Assigning() | group_state.Emptying() | group_state.Founding():
                 return replace(each, record=record(each.record))
-            case Deleting(generation=generation):
+            case group_state.Deleting(generation=generation):
                 return replace(each, generation=older(generation, by))
-            case Committing():
+            case group_state.Committing():
                 return each
             case _:
                 assert_never(each)
@@ -52,11 +41,11 @@ def aged(state: State, by: int, blob: Callable[[Blob, int], Blob]) -> State:
         generation=older(state.generation, by),
         members=tuple(map(member, state.members)),
         writes=tuple(map(write, state.writes)),
-        log=Log(record(state.log.group), state.log.offsets) if state.log.group else state.log,
+        log=group_state.Log(record(state.log.group), state.log.offsets) if state.log.group else state.log,
     )
 
 
-def ids(state: State) -> Iterator[str]:
+def ids(state: group_state.State) -> Iterator[str]:
     """All member ids in the state, including those of former members."""
     yield from (each.id for each in state.members)
     yield from state.pending
@@ -67,5 +56,5 @@ def ids(state: State) -> Iterator[str]:
         if isinstance(record, GroupRecord):
             yield from (each[0] for each in record.members)
     for each in state.writes:
-        if isinstance(each, Replacing):
+        if isinstance(each, group_state.Replacing):
             yield each.before.id

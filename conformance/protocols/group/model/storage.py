@@ -3,92 +3,76 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model import messages, state as group_state
 from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rounds import Out
-from kipcheck.conformance.protocols.group.model.state import (
-    Assigning,
-    Committing,
-    Deleting,
-    Emptying,
-    Founding,
-    Log,
-    Member,
-    Replacing,
-    Standing,
-    State,
-    Write,
-    arm_session,
-    armed,
-    merged,
-)
 from kipcheck.conformance.protocols.group.model.static import StaticMembers
 
 
 class Storage(StaticMembers):
-    def founded(self, state: State, out: Out) -> State:
+    def founded(self, state: group_state.State, out: Out) -> group_state.State:
         """Creates the group. Java appends a first record."""
         state = self.without_all_pending(state, out)._replace(phase=messages.Phase.EMPTY)
-        return self.append(state, Founding(self.group_record(state)), out) if self.rules.java else state
+        return self.append(state, group_state.Founding(self.group_record(state)), out) if self.rules.java else state
 
     # Results of appends
 
-    def written(self, state: State, out: Out) -> State:
+    def written(self, state: group_state.State, out: Out) -> group_state.State:
         if state.unnamed is not None and state.unnamed.writes:
             return state._replace(unnamed=self.written(state.unnamed, out))
         write, *rest = state.writes
         state = state._replace(writes=tuple(rest), log=state.log.with_(write.record))
         return self.kept(state, write, out)
 
-    def kept(self, state: State, write: Write, out: Out) -> State:
+    def kept(self, state: group_state.State, write: group_state.Write, out: Out) -> group_state.State:
         match write:
-            case Assigning(record):
+            case group_state.Assigning(record):
                 return self.assigned(state, record, out) if self.still_awaited(state, record) else state
-            case Replacing(before=before, after=id, leader=leader):
+            case group_state.Replacing(before=before, after=id, leader=leader):
                 return self.answer_replacement(state, id, leader, before.session_ms, out)
-            case Committing(batch, to, counts):
+            case group_state.Committing(batch, to, counts):
                 out.append(messages.Committed(to, Error.NONE))
                 return self.committed(state, batch) if counts else state
-            case Deleting(to=to):
+            case group_state.Deleting(to=to):
                 if self.rules.deletes_unwritten:
                     return state
                 out.append(messages.Deleted(to, Error.NONE))
                 return self.without_all_pending(state, out) if self.is_deleted(state) else state
-            case Emptying(_, reply):
+            case group_state.Emptying(_, reply):
                 out += [] if reply is None else [reply]
                 return state
-            case Founding():
+            case group_state.Founding():
                 return state
             case _:
                 assert_never(write)
 
-    def write_failed(self, state: State, error: Error, out: Out) -> State:
+    def write_failed(self, state: group_state.State, error: Error, out: Out) -> group_state.State:
         if state.unnamed is not None and state.unnamed.writes:
             return state._replace(unnamed=self.write_failed(state.unnamed, error, out))
         write, *rest = state.writes
         state = state._replace(writes=tuple(rest))
         match write:
-            case Assigning(record):
+            case group_state.Assigning(record):
                 return self.assignment_failed(state, error, out) if self.still_awaited(state, record) else state
-            case Replacing():
+            case group_state.Replacing():
                 return self.replacement_failed(state, write, error, out)
-            case Committing(to=to):
+            case group_state.Committing(to=to):
                 out.append(messages.Committed(to, self.commit_error(error)))
                 return self.unfounded(state, out) if self.never_written(state) else state
-            case Deleting(to=to):
+            case group_state.Deleting(to=to):
                 if self.rules.deletes_unwritten:
                     return state
                 out.append(messages.Deleted(to, self.write_error(error)))
                 return self.undeleted(state, write) if self.is_deleted(state) else state
-            case Founding():
+            case group_state.Founding():
                 return self.founding_failed(state, error, out)
-            case Emptying(_, reply):
+            case group_state.Emptying(_, reply):
                 out += [] if reply is None else [messages.Left(reply.to, self.write_error(error))]
                 return state
             case _:
                 assert_never(write)
 
-    def undeleted(self, state: State, write: Deleting) -> State:
+    def undeleted(self, state: group_state.State, write: group_state.Deleting) -> group_state.State:
         """The group before the deletion, with offsets committed since."""
         return state._replace(
             phase=messages.Phase.EMPTY,
@@ -97,84 +81,91 @@ class Storage(StaticMembers):
             offsets=state.log.offsets,
         )
 
-    def is_deleted(self, state: State) -> bool:
+    def is_deleted(self, state: group_state.State) -> bool:
         """Whether the deleted group has not been created again. Java restores it if the write fails."""
-        return state.phase is messages.Phase.DEAD and state.standing is Standing.OURS
+        return state.phase is messages.Phase.DEAD and state.standing is group_state.Standing.OURS
 
-    def committed(self, state: State, batch: messages.OffsetBatch) -> State:
+    def committed(self, state: group_state.State, batch: messages.OffsetBatch) -> group_state.State:
         unknown = state.phase is messages.Phase.DEAD and self.rules.keeps_empty_groups
-        offsets = merged(state.offsets, batch.records)
+        offsets = group_state.merged(state.offsets, batch.records)
         return state._replace(phase=messages.Phase.EMPTY if unknown else state.phase, offsets=offsets)
 
-    def still_awaited(self, state: State, record: messages.GroupRecord) -> bool:
+    def still_awaited(self, state: group_state.State, record: messages.GroupRecord) -> bool:
         """Whether the assignment is still for the current generation."""
         return state.phase is messages.Phase.COMPLETING and state.generation == record.generation
 
-    def never_written(self, state: State) -> bool:
+    def never_written(self, state: group_state.State) -> bool:
         """Whether the failed offsets would have created the group. Java then removes it."""
-        return self.rules.java and state.phase is messages.Phase.EMPTY and not state.writes and state.log == Log()
+        return (
+            self.rules.java
+            and state.phase is messages.Phase.EMPTY
+            and not state.writes
+            and state.log == group_state.Log()
+        )
 
-    def founding_failed(self, state: State, error: Error, out: Out) -> State:
+    def founding_failed(self, state: group_state.State, error: Error, out: Out) -> group_state.State:
         """Removes the group, and answers the parked joins with an error."""
         for each in state.members:
             if each.join is not None:
                 out.append(self.join_refusal(each.join.to, self.write_error(error), ""))
         return self.unfounded(state, out)
 
-    def gone(self, state: State, out: Out) -> State:
+    def gone(self, state: group_state.State, out: Out) -> group_state.State:
         """Removes the group, and disarms all its timers."""
-        out += map(messages.Disarm, armed(state, self.rules.sync_deadline))
+        out += map(messages.Disarm, group_state.armed(state, self.rules.sync_deadline))
         return self.forgotten(state)
 
-    def unfounded(self, state: State, out: Out) -> State:
+    def unfounded(self, state: group_state.State, out: Out) -> group_state.State:
         """Removes the group. Pending offsets that are written later create it again."""
-        commits = {place: write for place, write in enumerate(state.writes) if isinstance(write, Committing)}
+        commits = {
+            place: write for place, write in enumerate(state.writes) if isinstance(write, group_state.Committing)
+        }
         state = self.gone(state, out)
         return state._replace(writes=tuple([commits.get(place, each) for place, each in enumerate(state.writes)]))
 
     # The partition moves
 
-    def unload(self, state: State, out: Out) -> State:
+    def unload(self, state: group_state.State, out: Out) -> group_state.State:
         """Answers all parked requests with NOT_COORDINATOR, and drops the group."""
         for each in state.members:
             if each.join is not None:
                 out.append(self.join_refusal(each.join.to, Error.NOT_COORDINATOR, each.id))
             if each.sync is not None:
                 out.append(messages.Synced(each.sync.to, Error.NOT_COORDINATOR))
-        return self.gone(state, out)._replace(standing=Standing.AWAY)
+        return self.gone(state, out)._replace(standing=group_state.Standing.AWAY)
 
-    def load(self, state: State) -> State:
-        return state._replace(standing=Standing.LOADING)
+    def load(self, state: group_state.State) -> group_state.State:
+        return state._replace(standing=group_state.Standing.LOADING)
 
-    def loaded(self, state: State, out: Out) -> State:
+    def loaded(self, state: group_state.State, out: Out) -> group_state.State:
         """Restores the group from its records. A group that exceeds the maximum size rebalances."""
         state = self.recall(state, out)
         if self.rules.size_limit and len(state.members) > self.config.max_size:
             return self.prepare(state, out)
         return state
 
-    def recall(self, state: State, out: Out) -> State:
+    def recall(self, state: group_state.State, out: Out) -> group_state.State:
         """Restores the group from the log, and starts the sessions of its members."""
         state = self.recalled(state.log)._replace(writes=state.writes, unnamed=state.unnamed)
-        out += [arm_session(each.id, each.session_ms) for each in state.members]
+        out += [group_state.arm_session(each.id, each.session_ms) for each in state.members]
         return state
 
-    def replayed(self, records: Iterable[messages.Record]) -> State:
+    def replayed(self, records: Iterable[messages.Record]) -> group_state.State:
         """The state of a coordinator that has read these records, oldest first."""
-        log = Log()
+        log = group_state.Log()
         for each in records:
             log = log.with_(each)
         return self.recalled(log)
 
-    def recalled(self, log: Log) -> State:
+    def recalled(self, log: group_state.Log) -> group_state.State:
         record = log.group
         if not self.rules.keeps_empty_groups and (record is None or not record.members):
-            return State(offsets=log.offsets, log=log)
+            return group_state.State(offsets=log.offsets, log=log)
         if record is None:
-            return State(
+            return group_state.State(
                 phase=messages.Phase.EMPTY if log.offsets else messages.Phase.DEAD, offsets=log.offsets, log=log
             )
-        return State(
+        return group_state.State(
             phase=messages.Phase.STABLE if record.members else messages.Phase.EMPTY,
             generation=record.generation,
             protocol_type=record.protocol_type or None,
@@ -187,7 +178,9 @@ class Storage(StaticMembers):
 
     def recalled_member(
         self, record: messages.GroupRecord, member: tuple[str, str | None, int, int, object, object]
-    ) -> Member:
+    ) -> group_state.Member:
         """A member with the chosen protocol; the log does not contain its other protocols."""
         id, instance, session_ms, rebalance_ms, metadata, assignment = member
-        return Member(id, instance, session_ms, rebalance_ms, ((record.protocol or "", metadata),), assignment)
+        return group_state.Member(
+            id, instance, session_ms, rebalance_ms, ((record.protocol or "", metadata),), assignment
+        )

@@ -10,16 +10,8 @@ from typing import Final, assert_never
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.replacing import replace
+from kipcheck.conformance.protocols.assignment.model import membership
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY
-from kipcheck.conformance.protocols.assignment.model.membership import (
-    COOPERATIVE,
-    EAGER,
-    V0,
-    V1,
-    Assigned,
-    Partitions,
-    Subscription,
-)
 from kipcheck.conformance.protocols.group.model import messages as group
 from kipcheck.conformance.protocols.member import ops
 from kipcheck.conformance.protocols.member.model import messages
@@ -116,8 +108,8 @@ class Consumer(Liveness):
         if self.rules.draft:
             return self.config.rebalance_protocol
         if not self.rules.incremental:
-            return EAGER
-        for protocol in (COOPERATIVE, EAGER):
+            return membership.EAGER
+        for protocol in (membership.COOPERATIVE, membership.EAGER):
             if all(protocol in each.supports for each in self.config.assignors):
                 return protocol
         names = ", ".join(each.name for each in self.config.assignors)
@@ -162,7 +154,7 @@ class Consumer(Liveness):
         """Whether the topics of the group changed since the assignment; only the leader watches them."""
         return state.watched is not None and state.watched != self.counted(state, (name for name, _ in state.watched))
 
-    def readable(self, state: State) -> Partitions:
+    def readable(self, state: State) -> membership.Partitions:
         return state.owned
 
     # Before a join
@@ -171,7 +163,7 @@ class Consumer(Liveness):
         """Calls the callbacks before a join, and updates the owned partitions."""
         if self.is_out(state) and self.rules.incremental:
             return self.lose(state) if state.owned else Transition(state)
-        if self.protocol == EAGER:
+        if self.protocol == membership.EAGER:
             return Transition(replace(state, owned=()), (ops.Revoked(state.owned),))
         dropped = tuple(each for each in state.owned if each[0] not in state.topics)
         if not dropped:
@@ -204,12 +196,12 @@ class Consumer(Liveness):
     @property
     def subscription_version(self) -> int:
         if self.rules.draft:
-            return V0 if self.protocol == EAGER else V1
+            return membership.V0 if self.protocol == membership.EAGER else membership.V1
         return self.rules.subscription
 
-    def subscription(self, state: State, assignor: str) -> Subscription:
+    def subscription(self, state: State, assignor: str) -> membership.Subscription:
         version = self.subscription_version
-        return Subscription(
+        return membership.Subscription(
             state.topics,
             version,
             state.owned if version >= 1 else (),
@@ -317,7 +309,7 @@ class Consumer(Liveness):
         """Applies the assignment, and calls the callbacks."""
         if state.phase is not Phase.STABLE:  # It lost its membership before the user polled.
             return Transition(replace(self.reset(state, keeps_id=False), result=None))
-        if blob == group.EMPTY or not isinstance(blob, Assigned):  # Every poll fails again.
+        if blob == group.EMPTY or not isinstance(blob, membership.Assigned):  # Every poll fails again.
             return Transition(replace(state, trouble=messages.ILLEGAL_STATE))
         state = replace(state, result=None, prepared=False, watched=state.watched if state.leads else None)
         if self.is_incompatible(blob):
@@ -326,20 +318,20 @@ class Consumer(Liveness):
         if not self.is_covered(state, assigned):
             return Transition(replace(state, rejoin=True))
         actions: list[messages.Action] = []
-        if self.protocol == COOPERATIVE and (revoked := self.given_up(state, assigned)):
+        if self.protocol == membership.COOPERATIVE and (revoked := self.given_up(state, assigned)):
             actions.append(ops.Revoked(revoked))
             state = replace(state, rejoin=self.rejoins_after_revoking())
         actions.append(ops.Given(self.new(state, assigned)))
         state = replace(state, owned=assigned, given=assigned, given_in=state.identity.generation)
         return Transition(state, tuple(actions))
 
-    def given_up(self, state: State, assigned: Partitions) -> Partitions:
+    def given_up(self, state: State, assigned: membership.Partitions) -> membership.Partitions:
         return tuple(each for each in state.owned if each not in assigned)
 
-    def new(self, state: State, assigned: Partitions) -> Partitions:
+    def new(self, state: State, assigned: membership.Partitions) -> membership.Partitions:
         return tuple(each for each in assigned if each not in state.owned)
 
-    def is_incompatible(self, assigned: Assigned) -> bool:
+    def is_incompatible(self, assigned: membership.Assigned) -> bool:
         return self.rules.draft and assigned.error != 0
 
     def incompatible(self, state: State) -> Step:
@@ -347,7 +339,7 @@ class Consumer(Liveness):
         state = replace(state, incompatible=state.incompatible + 1, rejoin=True)
         return Transition(self.back_off(state), (ops.Metric(state.incompatible),))
 
-    def is_covered(self, state: State, partitions: Partitions) -> bool:
+    def is_covered(self, state: State, partitions: membership.Partitions) -> bool:
         """Whether the member still subscribes to all of these partitions."""
         return all(topic in state.topics for topic, _ in partitions)
 

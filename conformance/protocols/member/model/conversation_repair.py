@@ -9,34 +9,11 @@ from dataclasses import replace
 from typing import Final
 
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned, Subscription
-from kipcheck.conformance.protocols.group.model.messages import (
-    EMPTY,
-    NO_GENERATION,
-    Beat,
-    Blob,
-    Commit,
-    Committed,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Sync,
-    Synced,
-)
+from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.ops import Elapse
+from kipcheck.conformance.protocols.member.model import possible
 from kipcheck.conformance.protocols.member.model.client import BACKOFF_MS
 from kipcheck.conformance.protocols.member.model.consumer import CONSUMER
-from kipcheck.conformance.protocols.member.model.possible import (
-    ANSWER_TO,
-    Scene,
-    Situation,
-    Stage,
-    can_have,
-    is_remembered,
-    oldest_generation,
-)
 from kipcheck.conformance.protocols.member.ops import Answer, AnswerReceived, Disconnected, Event, Open, Poll, Request
 
 GENERATIONS: Final = 60
@@ -49,7 +26,7 @@ WAITS: Final = (60_000, 20_000, 10_000, 3_000, 2 * BACKOFF_MS, BACKOFF_MS // 2)
 START: Final = Open(topics=(("t", 2), ("u", 2)))
 
 
-def mended(stage: Stage, events: Iterable[Event]) -> Iterator[Event]:
+def mended(stage: possible.Stage, events: Iterable[Event]) -> Iterator[Event]:
     """As many events as there are, each of which can happen."""
     scene = stage.initial()
     for each in events:
@@ -58,7 +35,7 @@ def mended(stage: Stage, events: Iterable[Event]) -> Iterator[Event]:
         scene = stage.step(scene, event).state
 
 
-def possible_event(stage: Stage, scene: Scene, event: Event) -> Event:
+def possible_event(stage: possible.Stage, scene: possible.Scene, event: Event) -> Event:
     """The event itself if it can happen, else one that can, and is like it as far as possible."""
     for each in _candidates(scene.situation, event):
         if not any(stage.broken(scene, each)):
@@ -66,7 +43,7 @@ def possible_event(stage: Stage, scene: Scene, event: Event) -> Event:
     raise AssertionError(f"nothing can happen instead of {event}")
 
 
-def _candidates(situation: Situation, event: Event) -> Iterator[Event]:
+def _candidates(situation: possible.Situation, event: Event) -> Iterator[Event]:
     yield event
     oldest = situation.pending[0].request if situation.pending else None
     match event:
@@ -88,43 +65,51 @@ def _candidates(situation: Situation, event: Event) -> Iterator[Event]:
 # Answers
 
 
-def fitting(situation: Situation, asked: Request, answer: Answer | None) -> Answer:
+def fitting(situation: possible.Situation, asked: Request, answer: Answer | None) -> Answer:
     """A possible answer to the request, with what the given one has in common with it."""
-    if answer is not None and type(answer) is not ANSWER_TO[type(asked)]:
+    if answer is not None and type(answer) is not possible.ANSWER_TO[type(asked)]:
         answer = None
-    for error in (Error.NONE if answer is None else answer.error, Error.NONE, Error.ILLEGAL_GENERATION):
-        if can_have(asked, error) and is_remembered(situation, asked, error):
+    for error in (
+        messages.Error.NONE if answer is None else answer.error,
+        messages.Error.NONE,
+        messages.Error.ILLEGAL_GENERATION,
+    ):
+        if possible.can_have(asked, error) and possible.is_remembered(situation, asked, error):
             break
     else:
-        error = Error.UNKNOWN_MEMBER_ID
-    if isinstance(asked, Join) and error is Error.NONE and situation.generation >= GENERATIONS:
-        error = Error.COORDINATOR_NOT_AVAILABLE
+        error = messages.Error.UNKNOWN_MEMBER_ID
+    if isinstance(asked, messages.Join) and error is messages.Error.NONE and situation.generation >= GENERATIONS:
+        error = messages.Error.COORDINATOR_NOT_AVAILABLE
     match asked:
-        case Join():
-            return fitting_join(situation, asked, error, answer if isinstance(answer, Joined) else None)
-        case Sync():
-            return fitting_sync(asked, error, answer if isinstance(answer, Synced) else None)
-        case Heartbeat():
-            return Beat(0, error)
-        case Leave():
-            return Left(0, error)
-        case Commit():
-            return Committed(0, error)
+        case messages.Join():
+            return fitting_join(situation, asked, error, answer if isinstance(answer, messages.Joined) else None)
+        case messages.Sync():
+            return fitting_sync(asked, error, answer if isinstance(answer, messages.Synced) else None)
+        case messages.Heartbeat():
+            return messages.Beat(0, error)
+        case messages.Leave():
+            return messages.Left(0, error)
+        case messages.Commit():
+            return messages.Committed(0, error)
 
 
-def fitting_join(situation: Situation, asked: Join, error: Error, answer: Joined | None) -> Joined:
+def fitting_join(
+    situation: possible.Situation, asked: messages.Join, error: messages.Error, answer: messages.Joined | None
+) -> messages.Joined:
     """The error; as a success, the answer with an id, a protocol, a generation and members that fit."""
-    if answer is None or answer.error is not Error.NONE:
-        answer = Joined(0, error, leader=LEADER, member="" if answer is None else answer.member)
-    if error is not Error.NONE:
-        return Joined(0, error, member=(answer.member or ID) if error is Error.MEMBER_ID_REQUIRED else "")
+    if answer is None or answer.error is not messages.Error.NONE:
+        answer = messages.Joined(0, error, leader=LEADER, member="" if answer is None else answer.member)
+    if error is not messages.Error.NONE:
+        return messages.Joined(
+            0, error, member=(answer.member or ID) if error is messages.Error.MEMBER_ID_REQUIRED else ""
+        )
     member = asked.member or answer.member or ID
     leads = answer.leader in (answer.member, member)
     offered = dict(asked.protocols)
     protocol = answer.protocol if answer.protocol in offered else asked.protocols[0][0]
-    generation = max(answer.generation, oldest_generation(situation, asked))
+    generation = max(answer.generation, possible.oldest_generation(situation, asked))
     others = [_other(each, generation) for each in answer.members if each[0] not in (member, answer.member)]
-    own: tuple[str, str | None, Blob] = (member, asked.instance, offered[protocol or ""])
+    own: tuple[str, str | None, messages.Blob] = (member, asked.instance, offered[protocol or ""])
     return replace(
         answer,
         generation=generation,
@@ -137,17 +122,17 @@ def fitting_join(situation: Situation, asked: Join, error: Error, answer: Joined
     )
 
 
-def _other(row: tuple[str, str | None, Blob], generation: int) -> tuple[str, str | None, Blob]:
+def _other(row: tuple[str, str | None, messages.Blob], generation: int) -> tuple[str, str | None, messages.Blob]:
     """Another member, whose subscription is of a former generation."""
     id, instance, blob = row
     if isinstance(blob, Subscription) and blob.generation >= generation:
-        blob = replace(blob, generation=max(generation - 1, NO_GENERATION))
+        blob = replace(blob, generation=max(generation - 1, messages.NO_GENERATION))
     return id, instance, blob
 
 
-def _once(rows: Sequence[tuple[str, str | None, Blob]]) -> tuple[tuple[str, str | None, Blob], ...]:
+def _once(rows: Sequence[tuple[str, str | None, messages.Blob]]) -> tuple[tuple[str, str | None, messages.Blob], ...]:
     """The first of the rows with an id; of those with one instance id, the others lose it."""
-    found: dict[str, tuple[str, str | None, Blob]] = {}
+    found: dict[str, tuple[str, str | None, messages.Blob]] = {}
     instances: set[str | None] = set()
     for id, instance, blob in rows:
         if id not in found:
@@ -156,12 +141,16 @@ def _once(rows: Sequence[tuple[str, str | None, Blob]]) -> tuple[tuple[str, str 
     return tuple(found.values())
 
 
-def fitting_sync(asked: Sync, error: Error, answer: Synced | None) -> Synced:
+def fitting_sync(asked: messages.Sync, error: messages.Error, answer: messages.Synced | None) -> messages.Synced:
     """The error; as a success, the group's protocol and the assignment, to a leader the one that it sent for itself."""
-    if error is not Error.NONE:
-        return Synced(0, error)
-    assignment: Blob = Assigned() if answer is None or answer.error is not Error.NONE else answer.assignment
+    if error is not messages.Error.NONE:
+        return messages.Synced(0, error)
+    assignment: messages.Blob = (
+        Assigned() if answer is None or answer.error is not messages.Error.NONE else answer.assignment
+    )
     if asked.assignments:
-        assignment = dict(asked.assignments).get(asked.member, EMPTY)
+        assignment = dict(asked.assignments).get(asked.member, messages.EMPTY)
     newest = asked.version >= 5
-    return Synced(0, Error.NONE, CONSUMER if newest else None, asked.protocol if newest else None, assignment)
+    return messages.Synced(
+        0, messages.Error.NONE, CONSUMER if newest else None, asked.protocol if newest else None, assignment
+    )

@@ -11,23 +11,13 @@ from typing import Final, TypeAlias, final
 from kipcheck.conformance.core.files.releases_table import named, span
 from kipcheck.conformance.core.values.edition import KIP_429, Edition, Standing
 from kipcheck.conformance.core.values.release import Release, behaviours, releases
-from kipcheck.conformance.protocols.assignment.model.assignment import (
-    COOPERATIVE as COOPERATIVE_STICKY,
-    RANGE,
-    ROUNDROBIN,
-    STICKY,
-    Assignment,
-    Group,
-    Topic,
-    range_,
-    roundrobin,
-)
+from kipcheck.conformance.protocols.assignment.model import assignment
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned, Subscription
 from kipcheck.conformance.protocols.assignment.model.mixed_group import draft_leader
 from kipcheck.conformance.protocols.assignment.model.sticky import cooperative_sticky, sticky
 from kipcheck.conformance.wire.schema import stable_versions
 
-Leader: TypeAlias = Callable[[tuple[Topic, ...], Mapping[str, Subscription]], Mapping[str, Assigned]]
+Leader: TypeAlias = Callable[[tuple[assignment.Topic, ...], Mapping[str, Subscription]], Mapping[str, Assigned]]
 """The draft's assignor: topics and subscriptions -> assignments by member id."""
 
 
@@ -37,16 +27,16 @@ class Assignor:
     name: str
     supports: tuple[str, ...]
     """Rebalance protocols."""
-    assign: Callable[[Group], Assignment]
+    assign: Callable[[assignment.Group], assignment.Assignment]
 
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {
     each.name: each
     for each in (
-        Assignor(RANGE, (EAGER,), range_),
-        Assignor(ROUNDROBIN, (EAGER,), roundrobin),
-        Assignor(STICKY, (EAGER,), sticky),
-        Assignor(COOPERATIVE_STICKY, (COOPERATIVE, EAGER), cooperative_sticky),
+        Assignor(assignment.RANGE, (EAGER,), assignment.range_),
+        Assignor(assignment.ROUNDROBIN, (EAGER,), assignment.roundrobin),
+        Assignor(assignment.STICKY, (EAGER,), sticky),
+        Assignor(assignment.COOPERATIVE, (COOPERATIVE, EAGER), cooperative_sticky),
     )
 }
 """The built-in assignors, by name."""
@@ -148,13 +138,13 @@ def _newest(message: str, release: str) -> int:
 @dataclass(frozen=True, slots=True)
 class Config:
     rules: Rules
-    assignors: tuple[Assignor, ...] = (ASSIGNORS[RANGE],)
+    assignors: tuple[Assignor, ...] = (ASSIGNORS[assignment.RANGE],)
     """Assignors, preferred first."""
     instance: str | None = None
     rack: str | None = None
     rebalance_protocol: str = EAGER
     """The draft's setting (429-17); released consumers have none (429-20)."""
-    topics: tuple[Topic, ...] = ()
+    topics: tuple[assignment.Topic, ...] = ()
     """The topics of the cluster that it knows at the start."""
     lead: Leader = draft_leader
     """The draft's assignor; released consumers use ``assignors``."""

@@ -10,29 +10,16 @@ from typing import Final
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.protocols.assignment.model import membership
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
-from kipcheck.conformance.protocols.assignment.model.membership import (
-    COOPERATIVE,
-    EAGER,
-    Assigned,
-    Partitions,
-    Subscription,
-)
 from kipcheck.conformance.protocols.assignment.model.mixed_group import INCOMPATIBLE
 from kipcheck.conformance.protocols.group.model import messages as group
 from kipcheck.conformance.protocols.group.ops import Elapse
 from kipcheck.conformance.protocols.member import ops
+from kipcheck.conformance.protocols.member.model import possible
 from kipcheck.conformance.protocols.member.model.client import OFFERED, Client
 from kipcheck.conformance.protocols.member.model.consumer import CONSUMER, Consumer
 from kipcheck.conformance.protocols.member.model.conversation_repair import GENERATIONS, possible_event
-from kipcheck.conformance.protocols.member.model.possible import (
-    Scene,
-    Situation,
-    Stage,
-    can_have,
-    is_remembered,
-    oldest_generation,
-)
 from kipcheck.conformance.protocols.member.model.rules import Rules, rules_of
 from kipcheck.conformance.protocols.member.model.state import Pause, Phase, State
 from kipcheck.conformance.protocols.member.strategies import events
@@ -79,14 +66,16 @@ class Profile:
 
 def draw_profile(random: Random, rules: Rules) -> Profile:
     lists = known_lists(rules)
-    incremental = [each for each in lists if len(each) == 1 and COOPERATIVE in OFFERED[each[0]].supports]
+    incremental = [each for each in lists if len(each) == 1 and membership.COOPERATIVE in OFFERED[each[0]].supports]
     known = [each for each in EPISODES if rules.static or not each.static]
     episode = random.choice(known) if random.random() < EPISODIC else None
     static = rules.static and (random.random() < 0.3 or (episode is not None and episode.static))
     keeps = incremental and (random.random() < 0.4 or (episode is not None and episode.cooperative))
     return Profile(
         random.choice(incremental) if keeps else random.choice(lists),
-        random.choice((None, EAGER, COOPERATIVE, COOPERATIVE)) if rules.draft else None,
+        random.choice((None, membership.EAGER, membership.COOPERATIVE, membership.COOPERATIVE))
+        if rules.draft
+        else None,
         events.INSTANCE if static else None,
         random.choice((0.0, 0.15, 0.4)),
         random.choice((0.0, 0.3, 0.8)),
@@ -105,7 +94,7 @@ class MemberView:
     rules: Rules
     profile: Profile
     random: Random
-    scene: Scene
+    scene: possible.Scene
     consumer: Consumer
 
     @property
@@ -113,7 +102,7 @@ class MemberView:
         return self.scene.seat.state
 
     @property
-    def situation(self) -> Situation:
+    def situation(self) -> possible.Situation:
         return self.scene.situation
 
     def moves(self) -> Iterator[Move]:
@@ -212,8 +201,8 @@ class MemberView:
         """One of the errors that the request can have, or none."""
         if self.random.random() >= self.profile.errors * times:
             return group.Error.NONE
-        able = [each for each in known_errors(errors, self.rules) if can_have(asked, group.Error[each])]
-        known = [each for each in able if is_remembered(self.situation, asked, group.Error[each])]
+        able = [each for each in known_errors(errors, self.rules) if possible.can_have(asked, group.Error[each])]
+        known = [each for each in able if possible.is_remembered(self.situation, asked, group.Error[each])]
         if len(self.situation.pending) > 1 and self.random.random() < 0.5:
             known = [each for each in known if each in FORMER] or known
         return group.Error[self.random.choice(known[:USUAL] if self.random.random() < 0.5 else known)]
@@ -224,7 +213,7 @@ class MemberView:
         random, me = self.random, asked.member
         error = self.error(asked, events.JOIN_ERRORS)
         if error is group.Error.MEMBER_ID_REQUIRED or (
-            can_have(asked, group.Error.MEMBER_ID_REQUIRED) and random.random() < 0.5
+            possible.can_have(asked, group.Error.MEMBER_ID_REQUIRED) and random.random() < 0.5
         ):
             return group.Joined(0, group.Error.MEMBER_ID_REQUIRED, member=random.choice(events.ME))
         if error is not group.Error.NONE:
@@ -232,7 +221,7 @@ class MemberView:
         me = me or random.choice(events.ME)
         leads = random.random() < self.profile.leads
         protocol = random.choice([name for name, _ in asked.protocols])
-        oldest, newest = oldest_generation(self.situation, asked), self.situation.generation + 1
+        oldest, newest = possible.oldest_generation(self.situation, asked), self.situation.generation + 1
         return group.Joined(
             0,
             group.Error.NONE,
@@ -250,7 +239,7 @@ class MemberView:
             version = self.random.choice((0, self.rules.subscription)) if self.rules.draft else self.rules.subscription
             owned = self.some(0.3) if version else ()
             generation = self.state.identity.generation if version >= 2 else group.NO_GENERATION
-            yield other, None, Subscription(self.random.choice(SUBSCRIPTIONS), version, owned, generation)
+            yield other, None, membership.Subscription(self.random.choice(SUBSCRIPTIONS), version, owned, generation)
 
     def synced(self, asked: group.Sync) -> group.Synced:
         error = self.error(asked, events.SYNC_ERRORS)
@@ -264,21 +253,21 @@ class MemberView:
     def assignment(self) -> group.Blob:
         chance = self.random.random()
         if self.rules.draft and chance < 0.3:
-            return Assigned(error=INCOMPATIBLE)
+            return membership.Assigned(error=INCOMPATIBLE)
         if chance > 0.97:
             return group.EMPTY
         kept = {each for each in self.state.owned if self.random.random() < self.profile.stays}
-        return Assigned(tuple(sorted({*kept, *self.some(0.5)})))
+        return membership.Assigned(tuple(sorted({*kept, *self.some(0.5)})))
 
-    def some(self, share: float) -> Partitions:
+    def some(self, share: float) -> membership.Partitions:
         """Partitions of the topics that it subscribes to, and rarely of others."""
         topics = events.TOPICS if self.random.random() < 0.05 else self.state.topics
         there = ((each.name, number) for each in self.state.topics_known for number in range(each.partitions))
         return tuple(each for each in there if each[0] in topics and self.random.random() < share)
 
 
-def likely(client: Client, rules: Rules) -> Callable[[Scene, Swarm, Random], Step | None]:
-    def next_step(scene: Scene, swarm: Swarm, random: Random) -> Step | None:
+def likely(client: Client, rules: Rules) -> Callable[[possible.Scene, Swarm, Random], Step | None]:
+    def next_step(scene: possible.Scene, swarm: Swarm, random: Random) -> Step | None:
         profile: Profile = swarm.traits
         seat = scene.seat
         if seat.opened is None or seat.state.phase is Phase.CLOSED:
@@ -296,9 +285,9 @@ def likely(client: Client, rules: Rules) -> Callable[[Scene, Swarm, Random], Ste
 
 
 @cache
-def conversations_of(rules: Rules) -> Conversations[Scene, ops.Event]:
+def conversations_of(rules: Rules) -> Conversations[possible.Scene, ops.Event]:
     client = Client(rules)
-    stage = Stage(client)
+    stage = possible.Stage(client)
     return Conversations(
         stage,
         ops.OPERATIONS.step_of,
@@ -315,7 +304,7 @@ def conversations_of(rules: Rules) -> Conversations[Scene, ops.Event]:
     )
 
 
-def conversations(edition_name: str) -> Conversations[Scene, ops.Event]:
+def conversations(edition_name: str) -> Conversations[possible.Scene, ops.Event]:
     """Errors: LookupError where the edition specifies no consumer."""
     rules = rules_of(edition(edition_name))
     if rules is None:

@@ -8,19 +8,7 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.blobs import read_assignment
-from kipcheck.conformance.protocols.streams.invariants import LEADING, VERSIONS
-from kipcheck.conformance.protocols.streams.invariants.trace import (
-    FIRST_PROBED,
-    Given,
-    Life,
-    Round,
-    Subscribed,
-    is_among,
-    is_draft,
-    led,
-    streams_invariant,
-    streams_trace,
-)
+from kipcheck.conformance.protocols.streams.invariants import LEADING, VERSIONS, trace
 from kipcheck.conformance.protocols.streams.model.members import (
     ASSIGNMENT_ERROR,
     SHUTDOWN_REQUESTED,
@@ -32,7 +20,7 @@ from kipcheck.conformance.protocols.streams.model.tasks import Work, work
 
 PLACE = 20
 
-of_leading = partial(streams_invariant, checks=(LEADING,))
+of_leading = partial(trace.streams_invariant, checks=(LEADING,))
 
 THROWS = span("throws-on-hard-mix")
 """Releases whose leaders have to throw if they cannot assign; later ones send an error to all members (268-32)."""
@@ -42,7 +30,7 @@ FIRST_CODED = 4
 
 def deployed(history: History) -> Work:
     """The tasks of the deployed application."""
-    found = streams_trace(history).deployed
+    found = trace.streams_trace(history).deployed
     return work(found.topology, found.topics)
 
 
@@ -66,7 +54,7 @@ def listed(tasks: frozenset[TaskId] | set[TaskId]) -> str:
     "stuck-upgrade",
     links=("KIP-268", "KAFKA-6054"),
 )
-@streams_invariant("streams/decodable", "268-07", "268-11", "268-12", checks=(VERSIONS, "streams/topologies"))
+@trace.streams_invariant("streams/decodable", "268-07", "268-11", "268-12", checks=(VERSIONS, "streams/topologies"))
 def decodable(history: History) -> Iterator[Violation]:
     """Every member can decode its assignment, also one with an error if all members use a version that has errors.
 
@@ -85,7 +73,9 @@ def decodable(history: History) -> Iterator[Violation]:
     "misled-operator",
     links=("KIP-268",),
 )
-@streams_invariant("streams/errors-decodable", "268-42", checks=(VERSIONS, "streams/topologies"), grade=Grade.INFO)
+@trace.streams_invariant(
+    "streams/errors-decodable", "268-42", checks=(VERSIONS, "streams/topologies"), grade=Grade.INFO
+)
 def errors_decodable(history: History) -> Iterator[Violation]:
     """Every member can decode an assignment with an error."""
     for round, each, violation in _undecodable(history):
@@ -93,12 +83,12 @@ def errors_decodable(history: History) -> Iterator[Violation]:
             yield violation
 
 
-def _has_error(given: Given) -> bool:
+def _has_error(given: trace.Given) -> bool:
     return given.info is not None and given.info.error != 0
 
 
-def _undecodable(history: History) -> Iterator[tuple[Round, Given, Violation]]:
-    for round in streams_trace(history).rounds:
+def _undecodable(history: History) -> Iterator[tuple[trace.Round, trace.Given, Violation]]:
+    for round in trace.streams_trace(history).rounds:
         for each in round.given:
             if each.life is None:
                 continue  # The process ended, so the assignment is not read.
@@ -112,7 +102,7 @@ def _undecodable(history: History) -> Iterator[tuple[Round, Given, Violation]]:
                                              shape=("undecodable", "error" if is_error else "assignment"))  # fmt: skip
 
 
-def _unreadable_reason(given: Given, to: Life) -> str:
+def _unreadable_reason(given: trace.Given, to: trace.Life) -> str:
     """Why the member cannot decode the assignment; empty if it can."""
     if given.info is None:
         return given.why or "unreadable"
@@ -141,7 +131,7 @@ def _unreadable_reason(given: Given, to: Life) -> str:
 def leads_the_future(history: History) -> Iterator[Violation]:
     """A leader with version probing makes an assignment although some subscriptions are newer than it knows."""
     todo = deployed(history)
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         failure = round.failure_while_leading()
         if failure is None or leader.is_before_probing or not round.futures or round.is_hard_mix or not is_whole(todo):
             continue
@@ -164,7 +154,7 @@ def leads_the_future(history: History) -> Iterator[Violation]:
 @of_leading("streams/old-leader-fails", "268-14")
 def old_leader_fails(history: History) -> Iterator[Violation]:
     """A leader without version probing fails on a version that it does not know, as 268-14 itself demands."""
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         if leader.is_before_probing and round.futures and round.given:
             names = ", ".join(f"{each.joining.member} {each.info.used}" for each in round.futures)
             why = f"{leader} knows up to {leader.latest}, and makes an assignment for {names} in {round.where}"
@@ -175,9 +165,11 @@ def old_leader_fails(history: History) -> Iterator[Violation]:
 # Used and supported version
 
 
-def understood(history: History) -> Iterator[tuple[Round, Life, Given, AssignmentInfo, Subscribed]]:
+def understood(
+    history: History,
+) -> Iterator[tuple[trace.Round, trace.Life, trace.Given, AssignmentInfo, trace.Subscribed]]:
     """Assignments without error to running members, whether or not the leader knows their versions."""
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         for each in round.given:
             subscribed = round.subscribed(each.life) if each.life is not None else None
             if subscribed is not None and each.info is not None and not each.info.error:
@@ -192,7 +184,7 @@ def understood(history: History) -> Iterator[tuple[Round, Life, Given, Assignmen
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@streams_invariant("streams/lowest-version", "268-11", "268-12", checks=(VERSIONS, "streams/failures"))
+@trace.streams_invariant("streams/lowest-version", "268-11", "268-12", checks=(VERSIONS, "streams/failures"))
 def lowest_version(history: History) -> Iterator[Violation]:
     """Members whose version the leader knows get assignments in the lowest used version."""
     for round, leader, each, info, subscribed in understood(history):
@@ -210,11 +202,11 @@ def lowest_version(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-268", "KAFKA-8649"),
 )
-@streams_invariant("streams/second-int", "268-20", "268-34", checks=(VERSIONS, "streams/failures"))
+@trace.streams_invariant("streams/second-int", "268-20", "268-34", checks=(VERSIONS, "streams/failures"))
 def second_int(history: History) -> Iterator[Violation]:
     """The supported version in an assignment is the leader's latest or the lowest of all members, by release."""
     for round, leader, each, info, _ in understood(history):
-        if info.used < FIRST_PROBED or not (leader.bound("268-20") or leader.bound("268-34")):
+        if info.used < trace.FIRST_PROBED or not (leader.bound("268-20") or leader.bound("268-34")):
             continue
         wanted = min(round.supported, leader.latest) if leader.bound("268-34") else leader.latest
         if info.supported != wanted:
@@ -260,7 +252,7 @@ def future_gets(history: History) -> Iterator[Violation]:
             yield Violation(f"{where} gets {what}", at, "no task", what, shape=("future", "given"))
 
 
-def _has_a_share(round: Round, todo: Work) -> bool:
+def _has_a_share(round: trace.Round, todo: Work) -> bool:
     """Does every member have to get a task? Only if no member has tasks yet, and no task has state."""
     if todo.stateful or not is_whole(todo) or len(todo.tasks) < len(round.members):
         return False
@@ -282,11 +274,11 @@ def _has_a_share(round: Round, todo: Work) -> bool:
 def others_get(history: History) -> Iterator[Violation]:
     """Beside unknown versions the other members share all tasks in the draft, and up to 2.3.1 get what they claim."""
     todo = deployed(history)
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         given = [each for each in round.given if each.info is not None and not each.info.error]
         if not round.futures or round.is_hard_mix or not given or not is_whole(todo):
             continue
-        if is_draft(leader.release):
+        if trace.is_draft(leader.release):
             idle = {*todo.tasks}.difference(*(each.info.active for each in given if each.info is not None))
             if idle:
                 why = f"no member gets {listed(idle)} in {round.where}"
@@ -296,7 +288,7 @@ def others_get(history: History) -> Iterator[Violation]:
             yield from _echoed(round, leader, given)
 
 
-def _echoed(round: Round, leader: Life, given: list[Given]) -> Iterator[Violation]:
+def _echoed(round: trace.Round, leader: trace.Life, given: list[trace.Given]) -> Iterator[Violation]:
     """Compared by instance: how its threads share the claimed tasks is not checked here (268-43)."""
     known = [each for each in round.members if each.info.used <= leader.latest and each.life is not None]
     for process in sorted({each.info.process for each in known}):
@@ -319,17 +311,17 @@ def _echoed(round: Round, leader: Life, given: list[Given]) -> Iterator[Violatio
     "misled-operator",
     links=("KIP-268",),
 )
-@streams_invariant("streams/hard-mix", "268-32", checks=(LEADING, "streams/upgrade"))
+@trace.streams_invariant("streams/hard-mix", "268-32", checks=(LEADING, "streams/upgrade"))
 def hard_mix(history: History) -> Iterator[Violation]:
     """An unknown version beside version 1 or 2 is an error: up to 2.6 an exception, later sent to all members."""
     todo = deployed(history)
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         if not round.is_hard_mix or not leader.bound("268-32") or not is_whole(todo):
             continue
         if any(each.info.error == SHUTDOWN_REQUESTED for each in round.members):
             continue  # A shutdown request takes precedence.
         failure = round.failure_while_leading()
-        if is_among(leader.release, THROWS):
+        if trace.is_among(leader.release, THROWS):
             if round.given:
                 why = f"{leader} makes an assignment in {round.where}"
                 yield Violation(why, (round.at, round.given[0].at), "an exception", "an assignment",
@@ -338,7 +330,7 @@ def hard_mix(history: History) -> Iterator[Violation]:
             why = f"{leader} ends with {failure.event.kind} in {round.where}, without an error for the members"
             yield Violation(why, (round.at, failure.at), f"error {ASSIGNMENT_ERROR} for all", failure.event.kind,
                             shape=("hard mix", "thrown"))  # fmt: skip
-        for each in round.given if failure is None and not is_among(leader.release, THROWS) else ():
+        for each in round.given if failure is None and not trace.is_among(leader.release, THROWS) else ():
             got = "no assignment" if each.info is None else f"error {each.info.error} in version {each.info.used}"
             if got != (wanted := f"error {ASSIGNMENT_ERROR} in version {leader.latest}"):
                 why = f"{each.name} is sent {got} in {round.where}"

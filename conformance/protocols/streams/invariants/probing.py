@@ -7,21 +7,7 @@ from kipcheck.conformance.core.files.releases_table import span
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.streams.invariants import ENDING
-from kipcheck.conformance.protocols.streams.invariants.trace import (
-    FIRST_PROBED,
-    NO_REJOIN,
-    Life,
-    Processed,
-    Round,
-    Stretch,
-    is_among,
-    is_draft,
-    processed,
-    streams_invariant,
-    streams_trace,
-    stretches,
-)
+from kipcheck.conformance.protocols.streams.invariants import ENDING, trace
 from kipcheck.conformance.protocols.streams.invariants.versions import begins_in, has_cause, has_fixed_version
 from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo
 from kipcheck.conformance.protocols.streams.ops import Present, Start
@@ -29,7 +15,7 @@ from kipcheck.conformance.protocols.upgrade.ops import Settle
 
 PLACE = 30
 
-of_ending = partial(streams_invariant, checks=(ENDING,))
+of_ending = partial(trace.streams_invariant, checks=(ENDING,))
 
 GENERATIONS = 3
 """The generations that a group may need per step until it is at rest: one to meet, one to change the version or to give
@@ -48,11 +34,11 @@ UNIQUE = 8
 
 
 @impact("Version probing never ends", "stuck group", "waiting", "stuck-group", links=("KIP-268",))
-@streams_invariant("streams/probing-ends", "268-24", "268-37", checks=(ENDING, "streams/topologies"))
+@trace.streams_invariant("streams/probing-ends", "268-24", "268-37", checks=(ENDING, "streams/topologies"))
 def probing_ends(history: History) -> Iterator[Violation]:
     """A group comes to rest after a limited number of rebalances for each step."""
-    events = streams_trace(history).events
-    for each in stretches(history):
+    events = trace.streams_trace(history).events
+    for each in trace.stretches(history):
         numbers = [one.number for one in each.rounds]
         if each.rests is None:
             why = f"after generations {_few(numbers)} the group is not at rest"
@@ -71,20 +57,20 @@ def probing_ends(history: History) -> Iterator[Violation]:
         yield from _wavering(each)
 
 
-def _are_bound(stretch: Stretch) -> bool:
+def _are_bound(stretch: trace.Stretch) -> bool:
     """Does the lower bound after a restart apply? Only if nothing else happens, and to releases from 2.4.0 on."""
     if any(round.failures for round in stretch.rounds):
         return False
     lives = [one.life for round in stretch.rounds for one in round.members]
-    return all(life is not None and life.bound("268-37") and is_among(life.release, TWO_ROUNDS) for life in lives)
+    return all(life is not None and life.bound("268-37") and trace.is_among(life.release, TWO_ROUNDS) for life in lives)
 
 
-def _absences(stretch: Stretch) -> int:
+def _absences(stretch: trace.Stretch) -> int:
     """The generations without a member that runs: its old session ended before it was back, or it left to probe."""
     return sum(not {*stretch.running} <= {one.life for one in round.members} for round in stretch.rounds)
 
 
-def _is_regrouped(stretch: Stretch) -> bool:
+def _is_regrouped(stretch: trace.Stretch) -> bool:
     """Does a member whose subscription the leader could not decode turn out to be a thread of another's instance?"""
     unknown = {one.life for round in stretch.rounds for one in round.futures}
     return any(
@@ -96,9 +82,9 @@ def _is_regrouped(stretch: Stretch) -> bool:
     )
 
 
-def _wavering(stretch: Stretch) -> Iterator[Violation]:
+def _wavering(stretch: trace.Stretch) -> Iterator[Violation]:
     """Repeated version changes in the last step, in which no other event affects the group."""
-    changes: dict[Life, list[Processed]] = {}
+    changes: dict[trace.Life, list[trace.Processed]] = {}
     for round in stretch.rounds:
         for each in round.processed:
             if each.at == stretch.last and each.event.used != each.event.before:
@@ -129,20 +115,20 @@ def _few(generations: list[int]) -> str:
 @of_ending("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37", "268-64")
 def last_rebalance(history: History) -> Iterator[Violation]:
     """By edition, members whose version falls or changes, or the leader alone, request one more rebalance."""
-    for round, each, info in processed(history):
+    for round, each, info in trace.processed(history):
         subscribed = round.subscribed(each.life)
-        if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-17"):
+        if info.used < trace.FIRST_PROBED or subscribed is None or not each.life.bound("268-17"):
             continue
         cause = _cause(each.life, subscribed.info.used, info, round)
         requested = each.event.rejoin.when
         shown = f"{each.life} subscribed in {subscribed.info.used}, got version {info.used}, supported {info.supported}"
-        if cause and requested in NO_REJOIN:
+        if cause and requested in trace.NO_REJOIN:
             why = f"{shown} in {round.where}, and requests no rebalance, although {cause}"
             yield Violation(why, (round.at, each.at), "a rebalance", "none", shape=("rejoin", "none"))
-        elif not cause and requested not in NO_REJOIN and not _has_other_causes(each.life):
+        elif not cause and requested not in trace.NO_REJOIN and not _has_other_causes(each.life):
             why = f"{shown} in {round.where}, and requests a rebalance without a reason to"
             yield Violation(why, (round.at, each.at), "none", "a rebalance", shape=("rejoin", "needless"))
-        elif cause and (leaves := is_draft(each.life.release) or is_among(each.life.release, LEAVES)) != (
+        elif cause and (leaves := trace.is_draft(each.life.release) or trace.is_among(each.life.release, LEAVES)) != (
             requested == "again"
         ):
             how = {True: "leaves and subscribes again", False: "stays in and rejoins"}
@@ -150,21 +136,21 @@ def last_rebalance(history: History) -> Iterator[Violation]:
             yield Violation(why, (round.at, each.at), how[leaves], how[not leaves], shape=("rejoin", requested))
 
 
-def _cause(life: Life, used: int, info: AssignmentInfo, round: Round) -> str:
+def _cause(life: trace.Life, used: int, info: AssignmentInfo, round: trace.Round) -> str:
     """Why versions require a member to request a rebalance; empty if they do not."""
-    if is_draft(life.release):
+    if trace.is_draft(life.release):
         if info.supported < used:
             return "its version falls"
-        last = FIRST_PROBED <= round.lowest < life.latest <= round.supported
+        last = trace.FIRST_PROBED <= round.lowest < life.latest <= round.supported
         return "it leads, and all know its version" if last and round.leader is life else ""
     if life.bound("268-36"):
         return "its version falls" if info.supported < used else ""
     return "its version changes" if has_cause(used, info) else ""
 
 
-def _has_other_causes(life: Life) -> bool:
+def _has_other_causes(life: trace.Life) -> bool:
     """May it request a rebalance for other reasons? From 2.6 on: tasks to wait for, an end point missing in the map."""
-    return not is_draft(life.release) and not is_among(life.release, LEAVES)
+    return not trace.is_draft(life.release) and not trace.is_among(life.release, LEAVES)
 
 
 @impact(
@@ -180,13 +166,13 @@ def rejoins(history: History) -> Iterator[Violation]:
 
     Members whose subscription would be unchanged are exempt: coordinators ignore such a JoinGroup.
     """
-    for each in stretches(history):
+    for each in trace.stretches(history):
         if each.rests is None:
             continue
         for round in each.rounds:
             for one in round.processed if round.number == each.rests.generation else ():
                 differs = one.event.used != one.event.before or (one.event.used >= UNIQUE and one.life.bound("268-45"))
-                if one.event.rejoin.when not in NO_REJOIN and differs and one.life in each.running:
+                if one.event.rejoin.when not in trace.NO_REJOIN and differs and one.life in each.running:
                     why = f"{one.life} requests a rebalance in generation {round.number}, and the group stays in it"
                     yield Violation(why, (one.at, each.last), f"a generation after {round.number}", "none",
                                     shape=("no rebalance",))  # fmt: skip
@@ -202,8 +188,8 @@ def rejoins(history: History) -> Iterator[Violation]:
 @of_ending("streams/successive-differ", "268-45")
 def successive_differ(history: History) -> Iterator[Violation]:
     """Two successive subscriptions of a member differ."""
-    last: dict[Life, tuple[Round, int]] = {}
-    for round in streams_trace(history).rounds:
+    last: dict[trace.Life, tuple[trace.Round, int]] = {}
+    for round in trace.streams_trace(history).rounds:
         for each in round.members:
             if each.life is None or each.info.used < UNIQUE or not each.life.bound("268-45"):
                 continue
@@ -230,7 +216,7 @@ def successive_differ(history: History) -> Iterator[Violation]:
 @of_ending("streams/upgraded", "268-12", "268-13", "268-22", "268-23", "268-26")
 def upgraded(history: History) -> Iterator[Violation]:
     """A group at rest has all its members, and uses the latest version that all support."""
-    for each in stretches(history):
+    for each in trace.stretches(history):
         if each.rests is None:
             continue
         present = {one.member: one for one in each.rests.members}
@@ -239,24 +225,26 @@ def upgraded(history: History) -> Iterator[Violation]:
                 why = f"the group is at rest in generation {each.rests.generation}, and {life} is not in it"
                 yield Violation(why, (life.began, each.last), f"{life.member} in the group", "not there",
                                 shape=("upgraded", "missing"))  # fmt: skip
-        round = streams_trace(history).round(each.rests.generation)
+        round = trace.streams_trace(history).round(each.rests.generation)
         lives = [life for life in each.running if life.member in present]
         if round is not None and lives and {one.life for one in round.members} == {*lives}:
             yield from _at_rest(each, round, lives, present)
 
 
-def _at_rest(stretch: Stretch, round: Round, lives: list[Life], present: dict[str, Present]) -> Iterator[Violation]:
+def _at_rest(
+    stretch: trace.Stretch, round: trace.Round, lives: list[trace.Life], present: dict[str, Present]
+) -> Iterator[Violation]:
     common = min(begins_in(life) or 0 if has_fixed_version(life) else life.latest for life in lives)
     at = (round.at, stretch.last)
     # 268-36 itself has these releases wait for the next rebalance with another cause.
-    silent = [life for life in lives if life.bound("268-36") and not is_draft(life.release)]
+    silent = [life for life in lives if life.bound("268-36") and not trace.is_draft(life.release)]
     if not silent and round.lowest != common:
         names = ", ".join(map(str, lives))
         why = f"{names} are at rest in generation {round.number}, and use {round.lowest}; all know {common}"
         yield Violation(why, at, f"version {common}", f"version {round.lowest}",
                         shape=("upgraded", "below" if round.lowest < common else "above"))  # fmt: skip
     same_latest = len({life.latest for life in lives}) == 1
-    if common < FIRST_PROBED or not (same_latest or all(life.bound("268-37") for life in lives)):
+    if common < trace.FIRST_PROBED or not (same_latest or all(life.bound("268-37") for life in lives)):
         return
     for life in lives:
         used = present[life.member].used
@@ -270,7 +258,7 @@ def _at_rest(stretch: Stretch, round: Round, lives: list[Life], present: dict[st
 @of_ending("streams/no-probing", "268-46")
 def no_probing(history: History) -> Iterator[Violation]:
     """Between releases with the same latest version no member changes its version, or rejoins to change it."""
-    found = streams_trace(history)
+    found = trace.streams_trace(history)
     for round in found.rounds:
         lives = {each.life for each in found.observed if each.life is not None and each.life.began <= round.at}
         if len({life.latest for life in lives}) > 1 or any(

@@ -11,21 +11,8 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names as listed_partitions
 from kipcheck.conformance.protocols.assignment.model.membership import Partitions
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.streams.invariants import OWNING, PLACING
+from kipcheck.conformance.protocols.streams.invariants import OWNING, PLACING, trace
 from kipcheck.conformance.protocols.streams.invariants.leaders import deployed, is_whole, listed
-from kipcheck.conformance.protocols.streams.invariants.trace import (
-    FIRST_PROBED,
-    Given,
-    Life,
-    Round,
-    is_among,
-    is_draft,
-    led,
-    processed,
-    streams_invariant,
-    streams_trace,
-    stretches,
-)
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, AssignmentInfo, TaskId, by_topic
 from kipcheck.conformance.protocols.streams.model.tasks import Work
 from kipcheck.conformance.protocols.streams.ops import Died
@@ -33,8 +20,8 @@ from kipcheck.conformance.protocols.upgrade.ops import Ended, Gave, PutOut, Took
 
 PLACE = 40
 
-of_owning = partial(streams_invariant, checks=(OWNING,))
-of_placing = partial(streams_invariant, checks=(PLACING,))
+of_owning = partial(trace.streams_invariant, checks=(OWNING,))
+of_placing = partial(trace.streams_invariant, checks=(PLACING,))
 
 WARMS_UP = span("warm-ups")
 """Releases that have ``max.warmup.replicas`` (KIP-441); the others may assign no additional standbys (268-58)."""
@@ -49,7 +36,7 @@ STANDBYS_BY_HOST = 6
 class Share(NamedTuple):
     """The assignment of one member, with its instance."""
 
-    given: Given
+    given: trace.Given
     info: AssignmentInfo
     process: str
     """The instance as the leader knows it; else ``UNKNOWN``."""
@@ -65,7 +52,7 @@ class Share(NamedTuple):
         return frozenset(self.info.active)
 
 
-def shares(round: Round, leader: Life) -> list[Share]:
+def shares(round: trace.Round, leader: trace.Life) -> list[Share]:
     """The assignments of a generation, without ambiguous members; empty if any has an error or cannot be decoded."""
     found = []
     for each in round.given:
@@ -91,7 +78,7 @@ def one_owner(history: History) -> Iterator[Violation]:
     """No task is active in two members in one generation."""
     for round, _, first, second in _shared(history):
         yield _shared_violation(round, first, second)
-    for each in stretches(history):
+    for each in trace.stretches(history):
         present = each.rests.members if each.rests is not None else ()
         for one, other in combinations(present, 2):
             both = {*one.active} & {*other.active}
@@ -115,9 +102,9 @@ def shared_while_probing(history: History) -> Iterator[Violation]:
             yield _shared_violation(round, first, second)
 
 
-def _shared(history: History) -> Iterator[tuple[Round, Life, Share, Share]]:
+def _shared(history: History) -> Iterator[tuple[trace.Round, trace.Life, Share, Share]]:
     """Members with a common task or partition."""
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         for first, second in combinations(shares(round, leader), 2):
             if first.active & second.active or _read_twice(first, second):
                 yield round, leader, first, second
@@ -127,7 +114,7 @@ def _read_twice(first: Share, second: Share) -> set[Partition]:
     return {*first.given.sent.partitions} & {*second.given.sent.partitions}
 
 
-def _shared_violation(round: Round, first: Share, second: Share) -> Violation:
+def _shared_violation(round: trace.Round, first: Share, second: Share) -> Violation:
     both = first.active & second.active
     what = listed(both) if both else listed_partitions(sorted(_read_twice(first, second)))
     why = f"{first.name} and {second.name} both get {what} in {round.where}"
@@ -136,7 +123,7 @@ def _shared_violation(round: Round, first: Share, second: Share) -> Violation:
 
 
 class Ownership(NamedTuple):
-    life: Life
+    life: trace.Life
     generation: int
     since: int
 
@@ -152,7 +139,7 @@ class Ownership(NamedTuple):
 def handed_over(history: History) -> Iterator[Violation]:
     """No member adds a partition that a running member has not given up."""
     owned: dict[Partition, Ownership] = {}
-    for each in streams_trace(history).observed:
+    for each in trace.streams_trace(history).observed:
         match each.observation.seen:
             case Took(_, generation, partitions) if each.life is not None:
                 for partition in partitions:
@@ -178,16 +165,16 @@ def handed_over(history: History) -> Iterator[Violation]:
 
 
 @impact("A task runs in no member", "stuck group", "ownership", "unread-partition", links=("KIP-268",))
-@streams_invariant("streams/all-owned", "268-28", "268-13", "268-31", checks=(OWNING, "streams/upgrade"))
+@trace.streams_invariant("streams/all-owned", "268-28", "268-13", "268-31", checks=(OWNING, "streams/upgrade"))
 def all_owned(history: History) -> Iterator[Violation]:
     """In a group at rest every task is active in some member."""
     todo = deployed(history)
     if not is_whole(todo):
         return
-    for each in stretches(history):
+    for each in trace.stretches(history):
         if each.rests is None or not each.rests.members:
             continue
-        round = streams_trace(history).round(each.rests.generation)
+        round = trace.streams_trace(history).round(each.rests.generation)
         at = (each.last,) if round is None else (round.at, each.last)
         names = ", ".join(one.member for one in each.rests.members)
         where = f"the group of {names} is at rest in generation {each.rests.generation}"
@@ -213,7 +200,7 @@ def all_owned(history: History) -> Iterator[Violation]:
 @of_owning("streams/tasks-match", "268-44")
 def tasks_match(history: History) -> Iterator[Violation]:
     """The task manager runs what was assigned; up to 2.3.1 it keeps its previous tasks during version probing."""
-    for round, each, info in processed(history):
+    for round, each, info in trace.processed(history):
         subscribed = round.subscribed(each.life)
         if each.given is None or subscribed is None or not each.life.bound("268-44"):
             continue
@@ -237,9 +224,9 @@ def tasks_match(history: History) -> Iterator[Violation]:
             yield Violation(why, at, sent, keeps, shape=("match", "standby"))
 
 
-def keeps_its_tasks(life: Life, used: int, info: AssignmentInfo) -> bool:
+def keeps_its_tasks(life: trace.Life, used: int, info: AssignmentInfo) -> bool:
     """Does it rejoin before it processes its tasks (KAFKA-8972)?"""
-    if not life.bound("268-30") or info.used < FIRST_PROBED:
+    if not life.bound("268-30") or info.used < trace.FIRST_PROBED:
         return False
     lowers = info.supported < used if life.bound("268-36") else info.used < used
     return lowers or (life.bound("268-35") and info.supported > used)
@@ -250,7 +237,7 @@ def keeps_its_tasks(life: Life, used: int, info: AssignmentInfo) -> bool:
 def pairs(history: History) -> Iterator[Violation]:
     """Active tasks correspond to partitions: one for each, in the order of topics and partition numbers."""
     todo = deployed(history)
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         for each in shares(round, leader):
             partitions = by_topic(each.given.sent.partitions)
             wanted = [_task(todo, one, each.info) for one in partitions]
@@ -278,15 +265,18 @@ def _task(todo: Work, partition: Partition, info: AssignmentInfo) -> TaskId | No
 @of_placing("streams/even-topics", "268-57")
 def even_topics(history: History) -> Iterator[Violation]:
     """Co-partitioned topics of different sizes are an error and not assigned: a record would not find its partner."""
-    todo, sizes = deployed(history), {each.name: each.partitions for each in streams_trace(history).deployed.topics}
+    todo, sizes = (
+        deployed(history),
+        {each.name: each.partitions for each in trace.streams_trace(history).deployed.topics},
+    )
     ever = False
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         if leader.release == FUTURE:
             continue  # No release defines its rules.
         given = {partition for each in shares(round, leader) for partition in each.given.sent.partitions}
         ever |= bool(given)
         for topics in (
-            group for each in streams_trace(history).deployed.topology.subtopologies for group in each.copartition
+            group for each in trace.streams_trace(history).deployed.topology.subtopologies for group in each.copartition
         ):
             joined = sorted(({*topics} & sizes.keys()) - todo.repartition)
             least = min((sizes[each] for each in joined), default=0)
@@ -301,7 +291,7 @@ def even_topics(history: History) -> Iterator[Violation]:
                 yield Violation(why, (round.at, round.given[0].at), "an error", "none", shape=("uneven", "unnoticed"))
 
 
-def _are_assigned(round: Round) -> bool:
+def _are_assigned(round: trace.Round) -> bool:
     """Did all members get an assignment without an error?"""
     return bool(round.given) and all(each.info is not None and not each.info.error for each in round.given)
 
@@ -318,18 +308,20 @@ def standbys(history: History) -> Iterator[Violation]:
 
     From 2.6.0 on there may be more: an instance that has not caught up with a task warms up first (KIP-441).
     """
-    todo, copies = deployed(history), streams_trace(history).deployed.topology.standbys
+    todo, copies = deployed(history), trace.streams_trace(history).deployed.topology.standbys
     if not is_whole(todo):
         return
-    at_rest = {each.rests.generation for each in stretches(history) if each.rests is not None and each.rests.members}
-    for round, leader in led(history):
+    at_rest = {
+        each.rests.generation for each in trace.stretches(history) if each.rests is not None and each.rests.members
+    }
+    for round, leader in trace.led(history):
         found = shares(round, leader)
         yield from _misplaced(round, found, todo)
         if round.number not in at_rest or round.futures or len(found) != len(round.members):
             continue
         instances = {each.process for each in found}
         wanted = min(copies, len(instances) - 1)
-        warm = WARM_UPS if is_among(leader.release, WARMS_UP) else 0
+        warm = WARM_UPS if trace.is_among(leader.release, WARMS_UP) else 0
         for task in sorted(todo.stateful):
             keeping = [each for each in found if any(one == task for one, _ in each.info.standby)]
             warm -= max(0, len(keeping) - wanted)
@@ -342,7 +334,7 @@ def standbys(history: History) -> Iterator[Violation]:
                                 shape=("standbys", "few" if few else "many"))  # fmt: skip
 
 
-def _misplaced(round: Round, found: list[Share], todo: Work) -> Iterator[Violation]:
+def _misplaced(round: trace.Round, found: list[Share], todo: Work) -> Iterator[Violation]:
     runs = {task: each for each in found for task in each.active}
     for each in found:
         at = tuple(dict.fromkeys((round.at, each.given.at)))
@@ -363,7 +355,7 @@ def _misplaced(round: Round, found: list[Share], todo: Work) -> Iterator[Violati
 def idle_standbys(history: History) -> Iterator[Violation]:
     """A task without state has no standbys: there is nothing to copy."""
     todo = deployed(history)
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         for each in shares(round, leader) if leader.bound("268-58") else ():
             for task, _ in each.info.standby:
                 if task in todo.partitions and task not in todo.stateful:
@@ -385,7 +377,7 @@ def hosts(history: History) -> Iterator[Violation]:
 
     It may also have partitions that an end point is waiting for, because another member still owns them.
     """
-    for round, leader in led(history):
+    for round, leader in trace.led(history):
         if round.futures and leader.bound("268-30"):
             continue  # Then no tasks are assigned (268-29).
         found = shares(round, leader)
@@ -396,7 +388,7 @@ def hosts(history: History) -> Iterator[Violation]:
         standing = _by_host((each.end_point, read) for each in found for _, read in each.info.standby)
         standing = {**dict.fromkeys(running, frozenset[Partition]()), **standing}
         for each in found:
-            if each.process == UNKNOWN and is_draft(leader.release):
+            if each.process == UNKNOWN and trace.is_draft(leader.release):
                 continue  # Its assignment is empty (268-60).
             reported = {name: frozenset(partitions) for name, partitions in each.info.hosts}
             yield from _mapped(round, each, reported, running, owned, "active")
@@ -417,7 +409,7 @@ def _by_host(given: Iterable[tuple[str | None, Partitions]]) -> Map:
 
 
 def _mapped(
-    round: Round, share: Share, reported: Map, meant: Map, waits: Collection[Partition], what: str
+    round: trace.Round, share: Share, reported: Map, meant: Map, waits: Collection[Partition], what: str
 ) -> Iterator[Violation]:
     """Compares host maps; ``waits``: partitions that a member owns and that may be withheld from their new owner."""
     at = tuple(dict.fromkeys((round.at, share.given.at)))

@@ -6,16 +6,8 @@ from functools import partial
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.streams.invariants import LIVING
+from kipcheck.conformance.protocols.streams.invariants import LIVING, trace
 from kipcheck.conformance.protocols.streams.invariants.leaders import deployed, is_whole
-from kipcheck.conformance.protocols.streams.invariants.trace import (
-    Given,
-    Life,
-    Round,
-    ThreadFailure,
-    streams_invariant,
-    streams_trace,
-)
 from kipcheck.conformance.protocols.streams.invariants.versions import is_to_be_refused
 from kipcheck.conformance.protocols.streams.model.members import (
     ASSIGNMENT_ERROR,
@@ -26,7 +18,7 @@ from kipcheck.conformance.protocols.streams.ops import ShutDown
 
 PLACE = 50
 
-of_living = partial(streams_invariant, checks=(LIVING,))
+of_living = partial(trace.streams_invariant, checks=(LIVING,))
 
 FIRST_NAMED = 10
 """The first metadata version in which a task id can name a topology."""
@@ -43,7 +35,7 @@ FIRST_NAMED = 10
 @of_living("streams/assigns", "268-26", "grp-09")
 def assigns(history: History) -> Iterator[Violation]:
     """Every call of the assignor returns."""
-    for round in streams_trace(history).rounds:
+    for round in trace.streams_trace(history).rounds:
         for each in round.failures:
             if each.is_endless:
                 why = f"{each.life or each.event.member} never returns from {each.event.during} in {round.where}"
@@ -62,7 +54,7 @@ def lives(history: History) -> Iterator[Violation]:
     It has to where its edition says so (268-14, 268-32, 268-35), where it cannot decode its assignment or encode its
     used version (other invariants report the cause), where a source topic is missing, and after a shutdown request.
     """
-    found = streams_trace(history)
+    found = trace.streams_trace(history)
     for number, round in enumerate(found.rounds):
         for each in round.failures:
             if each.life is None or each.is_endless:
@@ -74,7 +66,7 @@ def lives(history: History) -> Iterator[Violation]:
                                 shape=("ends", each.event.during, each.event.kind.rpartition(".")[2]))  # fmt: skip
 
 
-def _has_to(history: History, rounds: list[Round], failure: ThreadFailure, life: Life) -> bool:
+def _has_to(history: History, rounds: list[trace.Round], failure: trace.ThreadFailure, life: trace.Life) -> bool:
     todo = deployed(history)
     named = any(task.topology for task in todo.tasks)
     last = rounds[-1]
@@ -95,16 +87,16 @@ def _has_to(history: History, rounds: list[Round], failure: ThreadFailure, life:
     if code == INCOMPLETE_SOURCE_TOPICS:
         return not is_whole(todo)
     if code == SHUTDOWN_REQUESTED:
-        return any(isinstance(each, ShutDown) for each in streams_trace(history).events[: failure.at + 1])
+        return any(isinstance(each, ShutDown) for each in trace.streams_trace(history).events[: failure.at + 1])
     unnamed = named and any(each.lowest < FIRST_NAMED for each in rounds)
     return code == ASSIGNMENT_ERROR and (unnamed or any(each.is_hard_mix for each in rounds))
 
 
-def _last_given(rounds: list[Round], life: Life) -> Given | None:
+def _last_given(rounds: list[trace.Round], life: trace.Life) -> trace.Given | None:
     return next((each for round in reversed(rounds) for each in reversed(round.given) if each.life is life), None)
 
 
-def _is_nothing(given: Given, rounds: list[Round], life: Life) -> bool:
+def _is_nothing(given: trace.Given, rounds: list[trace.Round], life: trace.Life) -> bool:
     """Does the member have to refuse its assignment?"""
     info = given.info
     if info is None or info.used > life.latest:

@@ -18,14 +18,7 @@ from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.protocols.declare.invariant import invariant
 from kipcheck.conformance.protocols.streams import ops
 from kipcheck.conformance.protocols.streams.blobs import latest, read_assignment, read_subscription
-from kipcheck.conformance.protocols.streams.model.members import (
-    ENDLESS,
-    FUTURE,
-    AssignmentInfo,
-    Blob,
-    Fatal,
-    SubscriptionInfo,
-)
+from kipcheck.conformance.protocols.streams.model import members as model_members
 from kipcheck.conformance.protocols.upgrade import script_trace
 from kipcheck.conformance.protocols.upgrade.ops import Ended, Restless
 
@@ -65,7 +58,7 @@ def is_among(release: str, spans: str) -> bool:
     """Is a release in the given ranges? A future release is above all others; a draft's binary is in none."""
     if is_draft(release):
         return False
-    return (FUTURE_RELEASE if release == FUTURE else Release.parse(release)) in releases(spans)
+    return (FUTURE_RELEASE if release == model_members.FUTURE else Release.parse(release)) in releases(spans)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +94,7 @@ class Subscribed(NamedTuple):
     joining: ops.JoinMetadata
     life: Life | None
     """None if the process ended."""
-    info: SubscriptionInfo
+    info: model_members.SubscriptionInfo
     """``UNREADABLE`` if the user data cannot be decoded."""
 
     @property
@@ -115,7 +108,7 @@ class Given(NamedTuple):
     sent: ops.Sent
     at: int
     life: Life | None
-    info: AssignmentInfo | None
+    info: model_members.AssignmentInfo | None
     """None if the user data cannot be decoded."""
     why: str = ""
     """Why it cannot be decoded."""
@@ -144,10 +137,10 @@ class ThreadFailure(NamedTuple):
     @property
     def is_endless(self) -> bool:
         """Did the call never return, instead of an exception?"""
-        return self.event.kind == ENDLESS
+        return self.event.kind == model_members.ENDLESS
 
 
-UNREADABLE: Final = SubscriptionInfo(0)
+UNREADABLE: Final = model_members.SubscriptionInfo(0)
 
 
 @dataclass(slots=True, eq=False)
@@ -256,11 +249,11 @@ class StreamsTrace:
         return Subscribed(joining, life, subscription_in(joining.data, life.release if life else None))
 
 
-def subscription_in(data: Blob, release: str | None) -> SubscriptionInfo:
+def subscription_in(data: model_members.Blob, release: str | None) -> model_members.SubscriptionInfo:
     """The subscription in user data, decoded in the layout of its sender's release."""
     try:
         return read_subscription(data, release) if isinstance(data, bytes) else UNREADABLE
-    except Fatal:
+    except model_members.Fatal:
         return UNREADABLE
 
 
@@ -269,7 +262,7 @@ def _given(sent: ops.Sent, at: int, life: Life | None, leader: Life | None) -> G
         return Given(sent, at, life, None, "the assignment has no bytes")
     try:
         return Given(sent, at, life, read_assignment(sent.data, leader.release if leader else None))
-    except Fatal as fatal:
+    except model_members.Fatal as fatal:
         return Given(sent, at, life, None, fatal.why)
 
 
@@ -300,7 +293,7 @@ def led(history: History) -> Iterator[tuple[Round, Life]]:
             yield each, each.leader
 
 
-def processed(history: History) -> Iterator[tuple[Round, Processed, AssignmentInfo]]:
+def processed(history: History) -> Iterator[tuple[Round, Processed, model_members.AssignmentInfo]]:
     """Assignments that their members processed, that can be decoded and that carry no error."""
     for round in streams_trace(history).rounds:
         for each in round.processed:

@@ -7,23 +7,15 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.streams.invariants import CONFIGURED, VERSIONS
-from kipcheck.conformance.protocols.streams.invariants.trace import (
-    FIRST_PROBED,
-    Life,
-    is_draft,
-    processed,
-    streams_invariant,
-    streams_trace,
-)
+from kipcheck.conformance.protocols.streams.invariants import CONFIGURED, VERSIONS, trace
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, AssignmentInfo, Misconfigured
 from kipcheck.conformance.protocols.streams.model.rules import LINES, Rules
 from kipcheck.conformance.protocols.streams.ops import Began, Refused
 
 PLACE = 10
 
-of_versions = partial(streams_invariant, checks=(VERSIONS,))
-of_configured = partial(streams_invariant, checks=(CONFIGURED,))
+of_versions = partial(trace.streams_invariant, checks=(VERSIONS,))
+of_configured = partial(trace.streams_invariant, checks=(CONFIGURED,))
 
 BEFORE_PROBING = LINES[: LINES.index("2.0")]
 """Values of ``upgrade.from`` that lower the used version."""
@@ -33,7 +25,7 @@ DRAFTED = BEFORE_PROBING
 
 def values(release: str) -> tuple[str, ...] | None:
     """The values of ``upgrade.from`` that a release accepts; None if it does not check them, or they are unknown."""
-    if is_draft(release):
+    if trace.is_draft(release):
         return DRAFTED
     return None if release == FUTURE else _rules(release).accepts or None
 
@@ -43,9 +35,9 @@ def _rules(release: str) -> Rules:
     return Rules.of(release).owed()
 
 
-def begins_in(life: Life) -> int | None:
+def begins_in(life: trace.Life) -> int | None:
     """The version of its first subscription; None if it must not start at all."""
-    if is_draft(life.release) or life.release == FUTURE:
+    if trace.is_draft(life.release) or life.release == FUTURE:
         if life.upgrade_from not in BEFORE_PROBING:
             return life.latest
         return 1 if life.upgrade_from == LINES[0] else 2
@@ -55,7 +47,7 @@ def begins_in(life: Life) -> int | None:
         return None
 
 
-def has_fixed_version(life: Life) -> bool:
+def has_fixed_version(life: trace.Life) -> bool:
     """Does ``upgrade.from`` fix an older version for as long as the process runs?"""
     begins = begins_in(life)
     return begins is not None and begins < life.latest
@@ -70,8 +62,8 @@ def has_fixed_version(life: Life) -> bool:
 @of_versions("streams/restarts-afresh", "268-47", "268-08", "268-13", "268-23")
 def restarts_afresh(history: History) -> Iterator[Violation]:
     """A process that starts subscribes in its latest version, whatever version it used before it ended."""
-    known: set[Life] = set()
-    for round in streams_trace(history).rounds:
+    known: set[trace.Life] = set()
+    for round in trace.streams_trace(history).rounds:
         for each in round.members:
             if each.life is None or each.life in known:
                 continue
@@ -97,7 +89,7 @@ def restarts_afresh(history: History) -> Iterator[Violation]:
 @of_configured("streams/upgrade-from", "268-10", "268-13", "268-41")
 def upgrade_from(history: History) -> Iterator[Violation]:
     """If upgrade.from names a release before version probing, a member subscribes in the version of that release."""
-    for round in streams_trace(history).rounds:
+    for round in trace.streams_trace(history).rounds:
         for each in round.members:
             if each.life is None or not has_fixed_version(each.life):
                 continue
@@ -122,7 +114,7 @@ def upgrade_from(history: History) -> Iterator[Violation]:
 @of_configured("streams/refuses-values", "268-08", "268-09", "268-39", "268-41", "268-55")
 def refuses_values(history: History) -> Iterator[Violation]:
     """A value of upgrade.from is a configuration error exactly if the release does not know it."""
-    found = streams_trace(history)
+    found = trace.streams_trace(history)
     for scene in found.observed:
         match scene.observation.seen:
             case Began(member, upgrade_from=str(value)) if scene.life is not None:
@@ -149,7 +141,7 @@ def refuses_values(history: History) -> Iterator[Violation]:
 @of_configured("streams/protocols", "268-38", "268-39")
 def protocols(history: History) -> Iterator[Violation]:
     """Members from 2.4 on are cooperative unless upgrade.from names an older release, and in 4.x always."""
-    for round in streams_trace(history).rounds:
+    for round in trace.streams_trace(history).rounds:
         for each in round.members:
             if each.life is None or each.life.release == FUTURE:
                 continue  # No release defines what a future member supports: it follows the members that it meets.
@@ -160,8 +152,8 @@ def protocols(history: History) -> Iterator[Violation]:
                                 shape=("protocol", what[not wanted]))  # fmt: skip
 
 
-def cooperates(life: Life) -> bool:
-    return not is_draft(life.release) and COOPERATIVE in Rules.of(life.release).supports(life.upgrade_from)
+def cooperates(life: trace.Life) -> bool:
+    return not trace.is_draft(life.release) and COOPERATIVE in Rules.of(life.release).supports(life.upgrade_from)
 
 
 # After an assignment
@@ -198,10 +190,10 @@ def adopts_blindly(history: History) -> Iterator[Violation]:
             yield violation
 
 
-def _above_own(history: History) -> Iterator[tuple[Life, Violation]]:
+def _above_own(history: History) -> Iterator[tuple[trace.Life, Violation]]:
     """Each process once."""
-    found: set[Life] = set()
-    for round in streams_trace(history).rounds:
+    found: set[trace.Life] = set()
+    for round in trace.streams_trace(history).rounds:
         for each in round.members:
             if each.life is not None and each.life not in found and each.info.used > each.life.latest:
                 found.add(each.life)
@@ -221,7 +213,7 @@ def _above_own(history: History) -> Iterator[tuple[Life, Violation]]:
 def _two(info: AssignmentInfo) -> str:
     return (
         f"version {info.used} with supported version {info.supported}"
-        if info.used >= FIRST_PROBED
+        if info.used >= trace.FIRST_PROBED
         else f"version {info.used}"
     )
 
@@ -234,11 +226,13 @@ def _two(info: AssignmentInfo) -> str:
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@streams_invariant("streams/used-within-told", "268-17", "268-19", "268-35", checks=(VERSIONS, "streams/failures"))
+@trace.streams_invariant(
+    "streams/used-within-told", "268-17", "268-19", "268-35", checks=(VERSIONS, "streams/failures")
+)
 def used_within_supported(history: History) -> Iterator[Violation]:
     """No member subscribes in a version above the supported version in its last assignment."""
-    assigned: dict[Life, tuple[int, int]] = {}
-    for round in streams_trace(history).rounds:
+    assigned: dict[trace.Life, tuple[int, int]] = {}
+    for round in trace.streams_trace(history).rounds:
         for each in round.members:
             at, most = assigned.get(each.life, (0, each.info.used)) if each.life is not None else (0, each.info.used)
             if each.info.used > most:
@@ -249,7 +243,7 @@ def used_within_supported(history: History) -> Iterator[Violation]:
                 yield Violation(why, (at, round.at), f"at most {most}", str(each.info.used), shape=("above told",))
         for one in round.processed:
             info = one.given.info if one.given is not None else None
-            if info is not None and not info.error and info.used >= FIRST_PROBED and one.life.bound("268-17"):
+            if info is not None and not info.error and info.used >= trace.FIRST_PROBED and one.life.bound("268-17"):
                 assigned[one.life] = one.at, info.supported
 
 
@@ -263,9 +257,9 @@ def used_within_supported(history: History) -> Iterator[Violation]:
 @of_versions("streams/follows", "268-17", "268-19", "268-35", "268-36")
 def follows(history: History) -> Iterator[Violation]:
     """After an assignment a member uses the version that follows from the used and supported version in it."""
-    for round, each, info in processed(history):
+    for round, each, info in trace.processed(history):
         subscribed = round.subscribed(each.life)
-        if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-17"):
+        if info.used < trace.FIRST_PROBED or subscribed is None or not each.life.bound("268-17"):
             continue
         used = subscribed.info.used
         wanted = follows_from(each.life, used, info)
@@ -281,9 +275,9 @@ def follows(history: History) -> Iterator[Violation]:
                             shape=("follows", how))  # fmt: skip
 
 
-def follows_from(life: Life, used: int, info: AssignmentInfo) -> int:
+def follows_from(life: trace.Life, used: int, info: AssignmentInfo) -> int:
     """The version to use: never above the own latest (268-19); as released the supported one if it changes."""
-    if is_draft(life.release):
+    if trace.is_draft(life.release):
         return min(info.supported, life.latest)
     return min(info.supported, life.latest) if has_cause(used, info) else used
 
@@ -303,9 +297,9 @@ def has_cause(used: int, info: AssignmentInfo) -> bool:
 @of_versions("streams/old-data-moves-nobody", "268-48")
 def old_data_changes_no_version(history: History) -> Iterator[Violation]:
     """An assignment in version 1 or 2 does not change a member's used version."""
-    for round, each, info in processed(history):
+    for round, each, info in trace.processed(history):
         subscribed = round.subscribed(each.life)
-        if info.used >= FIRST_PROBED or subscribed is None or not each.life.bound("268-48"):
+        if info.used >= trace.FIRST_PROBED or subscribed is None or not each.life.bound("268-48"):
             continue
         used = subscribed.info.used
         if each.event.used != used:
@@ -321,9 +315,9 @@ def old_data_changes_no_version(history: History) -> Iterator[Violation]:
 @of_versions("streams/refuses-newer", "268-35")
 def refuses_newer(history: History) -> Iterator[Violation]:
     """An assignment above the used version, or with a supported version above the own latest, is refused."""
-    for round, each, info in processed(history):
+    for round, each, info in trace.processed(history):
         subscribed = round.subscribed(each.life)
-        if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-35"):
+        if info.used < trace.FIRST_PROBED or subscribed is None or not each.life.bound("268-35"):
             continue
         if is_to_be_refused(each.life, subscribed.info.used, info):
             why = (
@@ -334,5 +328,5 @@ def refuses_newer(history: History) -> Iterator[Violation]:
             yield Violation(why, (round.at, each.at), "an error", "accepted", shape=("taken", what))
 
 
-def is_to_be_refused(life: Life, used: int, info: AssignmentInfo) -> bool:
-    return info.used > used or (info.used >= FIRST_PROBED and info.supported > life.latest)
+def is_to_be_refused(life: trace.Life, used: int, info: AssignmentInfo) -> bool:
+    return info.used > used or (info.used >= trace.FIRST_PROBED and info.supported > life.latest)

@@ -15,18 +15,7 @@ from kipcheck.conformance.protocols.member.model.messages import Noted
 from kipcheck.conformance.protocols.member.model.rules import Assignor, Config, Rules
 from kipcheck.conformance.protocols.member.model.state import State, Step
 from kipcheck.conformance.protocols.member.ops import Given, Lost, Revoked
-from kipcheck.conformance.protocols.streams.model.members import (
-    ENDLESS,
-    FUTURE,
-    STREAM,
-    AssignmentResult,
-    Binary,
-    Endless,
-    Fatal,
-    Joining,
-    Memory,
-    Share,
-)
+from kipcheck.conformance.protocols.streams.model import members as model_members
 
 OLDEST: Final = named("first-consumer")
 """Used for older consumers, too, which send heartbeats only in polls: the assignor behaves the same."""
@@ -46,7 +35,7 @@ class Adopted:
     partitions: Partitions
     before: int
     """The version used before it."""
-    heard: AssignmentResult
+    heard: model_members.AssignmentResult
 
 
 @final
@@ -61,10 +50,10 @@ class Threw:
 
 
 class StreamsConsumer(Consumer):
-    def __init__(self, binary: Binary, topics: tuple[Topic, ...]) -> None:
+    def __init__(self, binary: model_members.Binary, topics: tuple[Topic, ...]) -> None:
         """``topics``: all topics of the cluster. Errors: as ``Binary.initial``."""
         self.binary = binary
-        assignor = Assignor(STREAM, tuple(binary.supports), _unused_assign)
+        assignor = Assignor(model_members.STREAM, tuple(binary.supports), _unused_assign)
         super().__init__(Config(rules_of(binary.settings.release), (assignor,), topics=topics))
         self.begins = binary.initial()
 
@@ -78,20 +67,22 @@ class StreamsConsumer(Consumer):
     def send_join(self, state: State) -> Step:
         try:
             memory, _ = self.binary.subscribe(memory_of(state), state.topics)
-        except Fatal as thrown:
+        except model_members.Fatal as thrown:
             return self.thread_failed(state, "subscribe", thrown)
         after, actions = super().send_join(state)
         return Transition(replace(after, memory=memory), actions)
 
     def led(self, state: State, answer: Joined) -> Step:
         members = tuple(
-            Joining(id, subscription.topics, subscription.user_data, subscription.owned, subscription.generation)
+            model_members.Joining(
+                id, subscription.topics, subscription.user_data, subscription.owned, subscription.generation
+            )
             for id, _, subscription in answer.members
             if isinstance(subscription, Subscription)
         )
         try:
             memory, shares = self.binary.lead(memory_of(state), state.topics_known, members)
-        except Fatal as thrown:
+        except model_members.Fatal as thrown:
             return self.thread_failed(state, "lead", thrown)
         topics = frozenset(topic for each in members for topic in each.topics)
         state = replace(state, leads=True, watched=self.counted(state, topics), memory=memory)
@@ -105,13 +96,15 @@ class StreamsConsumer(Consumer):
             return Transition(after, actions)
         memory, generation = memory_of(state), state.identity.generation
         try:
-            result = self.binary.assigned(memory, Share(blob.partitions, blob.user_data))
-        except Fatal as thrown:
+            result = self.binary.assigned(memory, model_members.Share(blob.partitions, blob.user_data))
+        except model_members.Fatal as thrown:
             return self.thread_failed(replace(state, result=None), "assigned", thrown)
         noted = Noted(Adopted(generation, blob.partitions, memory.used, result))
         after = replace(after, memory=result.memory)
         if result.error:
-            subscription = Fatal(CODES.get(result.error, f"error code {result.error}"), "error code in the assignment")
+            subscription = model_members.Fatal(
+                CODES.get(result.error, f"error code {result.error}"), "error code in the assignment"
+            )
             after, ended = self.thread_failed(after, "error", subscription)
             return Transition(after, (*actions, noted, *ended))
         if result.rejoin.when == "again":
@@ -127,20 +120,20 @@ class StreamsConsumer(Consumer):
         lost = replace(memory_of(state), active=())
         return Transition(replace(state, owned=(), memory=lost), (Lost(state.owned),))
 
-    def thread_failed(self, state: State, during: str, thrown: Fatal) -> Step:
-        kind = ENDLESS if isinstance(thrown, Endless) else thrown.kind
+    def thread_failed(self, state: State, during: str, thrown: model_members.Fatal) -> Step:
+        kind = model_members.ENDLESS if isinstance(thrown, model_members.Endless) else thrown.kind
         noted = Noted(Threw(during, kind, thrown.why))
         return Transition(self.failed(state, Reaction.RAISE, str(thrown)), (noted,))
 
 
-def memory_of(state: State) -> Memory:
-    assert isinstance(state.memory, Memory)
+def memory_of(state: State) -> model_members.Memory:
+    assert isinstance(state.memory, model_members.Memory)
     return state.memory
 
 
 def rules_of(release: str) -> Rules:
     """The consumer rules of an instance of this release; for a draft's member, those of its time."""
-    if release == FUTURE:
+    if release == model_members.FUTURE:
         return Rules.of(NEWEST)
     try:
         return Rules.of(release)

@@ -20,15 +20,8 @@ from kipcheck.conformance.protocols.group.model.state import Member, State as Gr
 from kipcheck.conformance.protocols.member.model.messages import Noted, UserEvent
 from kipcheck.conformance.protocols.member.ops import Poll
 from kipcheck.conformance.protocols.streams import ops
+from kipcheck.conformance.protocols.streams.model import members as model_members
 from kipcheck.conformance.protocols.streams.model.consumer import Adopted, StreamsConsumer, Threw, memory_of
-from kipcheck.conformance.protocols.streams.model.members import (
-    FUTURE,
-    OWN,
-    SHUTDOWN_REQUESTED,
-    Binary,
-    Misconfigured,
-    Settings,
-)
 from kipcheck.conformance.protocols.upgrade.model.script_runner import (
     Run,
     ScriptModel,
@@ -91,14 +84,14 @@ class StreamsMembers:
 
     def __init__(
         self,
-        binary: Callable[[Settings], Binary],
+        binary: Callable[[model_members.Settings], model_members.Binary],
         own: str,
-        future: str = FUTURE,
+        future: str = model_members.FUTURE,
         members: tuple[str, ...] = ops.MEMBERS,
         brokers: Coordinator | None = None,
     ) -> None:
         self.binary = binary
-        self.releases = {OWN: own, FUTURE: future}
+        self.releases = {model_members.OWN: own, model_members.FUTURE: future}
         self.members = members
         self.brokers = brokers or Coordinator(BrokerRules.of(BROKERS), LARGE_GROUP)
         self._clusters = lru_cache(maxsize=64)(self.cluster_of)
@@ -111,11 +104,11 @@ class StreamsMembers:
         """``Kind`` as text -> its consumer, created on first access. Errors: ``Misconfigured``."""
         return Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
 
-    def settings(self, deployed: ops.Deploy, kind: Kind) -> Settings:
+    def settings(self, deployed: ops.Deploy, kind: Kind) -> model_members.Settings:
         number = self.members.index(kind.member)
         keys = sorted({key for key, _ in deployed.tags})
         by_key = [(each, [value for key, value in deployed.tags if key == each]) for each in keys]
-        return Settings(
+        return model_members.Settings(
             self.releases.get(kind.release, kind.release),
             deployed.topology,
             process_of(kind.instance),
@@ -147,7 +140,7 @@ class StreamsMembers:
         run.crash(kind.member)
         try:
             run.cluster.consumers[str(kind)]
-        except Misconfigured as why:
+        except model_members.Misconfigured as why:
             settings = self.settings(deployed, kind)
             run.observed.append(ops.Refused(kind.member, settings.release, settings.upgrade_from, str(why)))
             return
@@ -159,7 +152,7 @@ def shut_down(run: Run[ops.ObservedEvent], member: str) -> None:
     node = run.node(member)
     if node.state is None:
         return
-    memory = replace(memory_of(node.state), error=SHUTDOWN_REQUESTED)
+    memory = replace(memory_of(node.state), error=model_members.SHUTDOWN_REQUESTED)
     node = node._replace(state=replace(node.state, memory=memory, rejoin=True))
     after, seen = run.cluster.run(node, Poll())
     run.parts[run.index(member)] = after

@@ -22,19 +22,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from kipcheck.conformance.machines.product import Did, Law, Sent, StepLaw
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
-from kipcheck.conformance.protocols.cluster.components import (
-    CRASHES,
-    Centre,
-    Does,
-    From,
-    Message,
-    Move,
-    Node,
-    Part,
-    Scope,
-    Told,
-    aged_node,
-)
+from kipcheck.conformance.protocols.cluster import components
 from kipcheck.conformance.protocols.cluster.model import Cluster
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.coordinator_node import Aged, CoordinatorNode, Fire
@@ -103,7 +91,7 @@ class UpgradeProduct(Cluster):
         self.topics = topics
         self.changes = changes
         kinds = tuple(self.kind(each, 0) for each in members)
-        scope = Scope(crashes, newest=1, patient=True)
+        scope = components.Scope(crashes, newest=1, patient=True)
         super().__init__(coordinator, consumers, members, scope, kinds, laws, _named_at_once)
 
     def kind(self, member: str, stage: int) -> str:
@@ -113,39 +101,41 @@ class UpgradeProduct(Cluster):
         _, release, upgrade_from, _ = Kind.parse(kind)
         return self.path.index((release, upgrade_from))
 
-    def initial(self) -> tuple[Part, ...]:
+    def initial(self) -> tuple[components.Part, ...]:
         return self._at_rest
 
     @cached_property
-    def _at_rest(self) -> tuple[Part, ...]:
+    def _at_rest(self) -> tuple[components.Part, ...]:
         hub, *nodes = super().initial()
-        begun = (self._started(node._replace(topics=self.topics)) for node in nodes if isinstance(node, Node))
+        begun = (
+            self._started(node._replace(topics=self.topics)) for node in nodes if isinstance(node, components.Node)
+        )
         run = Run(self, StreamsObserver(), (hub, *begun))
         run.settle()
-        assert isinstance(run.coordinator_part, Centre)
+        assert isinstance(run.coordinator_part, components.Centre)
         return (run.coordinator_part._replace(rounds=0), *run.parts[1:])
 
     # Moves
 
-    def moves(self, index: int, part: Part, /) -> Iterator[Any]:
+    def moves(self, index: int, part: components.Part, /) -> Iterator[Any]:
         for move in super().moves(index, part):
             if not isinstance(move, Fire) or self._matters(part, move):
                 yield move
-        if isinstance(part, Centre) and self.is_stable(part):
+        if isinstance(part, components.Centre) and self.is_stable(part):
             reached = [_stage(part, place) for place in range(1, len(self.names))]
             if (last := min(reached)) + 1 < len(self.path):
                 yield from (Bounces(name) for name, at in zip(self.names[1:], reached, strict=True) if at == last)
 
-    def _matters(self, part: Part, move: Fire) -> bool:
+    def _matters(self, part: components.Part, move: Fire) -> bool:
         """Whether a timer has to be explored: not if its expiry is equivalent to that of another or a later timer."""
-        assert isinstance(part, Centre)
+        assert isinstance(part, components.Centre)
         group = part.group
         if group.phase is not Phase.PREPARING or group.initial:
             return True
         awaited = [each.id for each in group.members if each.join is None]
         return move.timer.kind == "session" and not any(map(part.has_process, awaited))
 
-    def fault_moves(self, node: Node) -> Iterator[str]:
+    def fault_moves(self, node: components.Node) -> Iterator[str]:
         if node.state is not None:
             yield "crashes"
             if self.changes and len(self.path) > 1:
@@ -153,37 +143,41 @@ class UpgradeProduct(Cluster):
 
     # Transitions
 
-    def acted(self, centre: Centre, move: Any) -> Did[Part, Message]:
+    def acted(self, centre: components.Centre, move: Any) -> Did[components.Part, components.Message]:
         if not isinstance(move, Bounces):
             return super().acted(centre, move)
         place = self.names.index(move.member)
         stage = _stage(centre, place) + 1
-        order = Told(self.kind(move.member, stage), self.topics)
+        order = components.Told(self.kind(move.member, stage), self.topics)
         return Did(_at_stage(self.after_stop(centre, place), place, stage), (Sent(place, order),))
 
-    def restarted_as(self, node: Node, kind: str, topics: tuple[str, ...]) -> tuple[Node, list[UserEvent]]:
+    def restarted_as(
+        self, node: components.Node, kind: str, topics: tuple[str, ...]
+    ) -> tuple[components.Node, list[UserEvent]]:
         """The process ends without a LeaveGroup, and starts again."""
-        return self._started(Node(kind, topics, serial=self.next(node))), []
+        return self._started(components.Node(kind, topics, serial=self.next(node))), []
 
-    def _started(self, node: Node) -> Node:
+    def _started(self, node: components.Node) -> components.Node:
         return self.started(node)[0]
 
     def member_outcome(
-        self, index: int, node: Node, move: Move
-    ) -> tuple[Node, tuple[Sent[Message], ...], list[UserEvent]]:
+        self, index: int, node: components.Node, move: components.Move
+    ) -> tuple[components.Node, tuple[Sent[components.Message], ...], list[UserEvent]]:
         match move:
-            case Does("crashes" | "changes"):
+            case components.Does("crashes" | "changes"):
                 kind = node.kind
                 if move.verb == CHANGES:
                     stage = self.stage_of(kind)
                     kind = self.kind(self.names[index], stage - 1 if stage else 1)
                 after, _ = self.restarted_as(node, kind, node.topics)
-                return after, self.fault_message(index, after, CRASHES, ""), []
-            case Does("beats"):
+                return after, self.fault_message(index, after, components.CRASHES, ""), []
+            case components.Does("beats"):
                 return self._rejoins(index, node)
         return super().member_outcome(index, node, move)
 
-    def _rejoins(self, index: int, node: Node) -> tuple[Node, tuple[Sent[Message], ...], list[UserEvent]]:
+    def _rejoins(
+        self, index: int, node: components.Node
+    ) -> tuple[components.Node, tuple[Sent[components.Message], ...], list[UserEvent]]:
         assert node.state is not None
         state, _ = self.consumers[node.kind].step(node.state, Fired(HEARTBEAT))
         after, seen = self.run(node._replace(state=state), Beat(0, Error.REBALANCE_IN_PROGRESS))
@@ -192,18 +186,20 @@ class UpgradeProduct(Cluster):
         (join,) = after.out
         return after._replace(out=(), waits=True), self.request_message(index, after, join, only_news=True), seen
 
-    def reached(self, index: int, node: Node, message: Message) -> Node:
+    def reached(self, index: int, node: components.Node, message: components.Message) -> components.Node:
         if isinstance(message, Renewed):
             # A pending join comes from a new member, and keeps its numbers.
             forgets = not any(isinstance(each, Join) for each in node.out)
-            return with_renamed_ids(aged_node(node, message.by), dict(message.ids), forgets)
+            return with_renamed_ids(components.aged_node(node, message.by), dict(message.ids), forgets)
         after = super().reached(index, node, message)
         if after.inbox is None:
             return after
         after_answer, _ = self.run(after._replace(inbox=None), self.answer_event(after.inbox))
         return after if after_answer.failed else after_answer  # A failure is an event of its own.
 
-    def handle_request(self, centre: Centre, message: From) -> Did[Part, Message] | None:
+    def handle_request(
+        self, centre: components.Centre, message: components.From
+    ) -> Did[components.Part, components.Message] | None:
         by, request = message.by, message.ask.request
         if message.only_news:
             assert isinstance(request, Join)
@@ -214,10 +210,10 @@ class UpgradeProduct(Cluster):
         did = super().handle_request(centre, message)
         if did is None or request is not None:
             return did
-        assert isinstance(did.part, Centre)
+        assert isinstance(did.part, components.Centre)
         return Did(_at_stage(did.part, by, self.stage_of(message.kind)), did.sends)
 
-    def restarts_count(self, centre: Centre, message: From) -> bool:
+    def restarts_count(self, centre: components.Centre, message: components.From) -> bool:
         """Whether the message is a disturbance: not the join of a member that left to rejoin with a new id."""
         if isinstance(message.ask.request, Join):
             return not centre.held[message.by - 1]
@@ -225,10 +221,12 @@ class UpgradeProduct(Cluster):
 
     # Bounding the state
 
-    def done(self, centre: Centre, did: Did[CoordinatorNode, Any], disturbed: bool) -> Did[Part, Message]:
+    def done(
+        self, centre: components.Centre, did: Did[CoordinatorNode, Any], disturbed: bool
+    ) -> Did[components.Part, components.Message]:
         found = super().done(centre, did, disturbed)
         after, sends = found.part, found.sends
-        assert isinstance(after, Centre)
+        assert isinstance(after, components.Centre)
         if _ends_early(centre.group, after.group):
             after = after._replace(rounds=max(after.rounds - 1, 0))
         by = next((each.message.by for each in sends if isinstance(each.message, Aged)), None)
@@ -240,14 +238,14 @@ class UpgradeProduct(Cluster):
             after = after._replace(kinds=tuple(sorted(after.kinds)))
         return Did(self._trimmed(after), sends)
 
-    def _renumbered(self, centre: Centre) -> Iterator[tuple[str, str]]:
+    def _renumbered(self, centre: components.Centre) -> Iterator[tuple[str, str]]:
         known = set(ids(centre.group))
         for name in self.names[1:]:
             own = [each for each in known if owner(each) == name]
             if len(own) == 1 and own[0] != f"{name}1":
                 yield own[0], f"{name}1"
 
-    def _trimmed(self, centre: Centre) -> Centre:
+    def _trimmed(self, centre: components.Centre) -> components.Centre:
         """Drops the log, which only another broker would read, subscriptions that the leader has, and assignments that
         all members have."""
         group = centre.group._replace(log=Log())
@@ -272,7 +270,7 @@ class UpgradeProduct(Cluster):
                 return f"bounces {member}"
             case Renewed():
                 return ""
-            case Told(kind):
+            case components.Told(kind):
                 _, release, upgrade_from, _ = Kind.parse(kind)
                 return f"end, and start as {release}" + (f", upgrade.from {upgrade_from}" if upgrade_from else "")
         return super().describe(value)
@@ -296,13 +294,13 @@ def _without_data(protocols: tuple[tuple[str, Blob], ...]) -> tuple[tuple[str, B
     )
 
 
-def _stage(centre: Centre, place: int) -> int:
+def _stage(centre: components.Centre, place: int) -> int:
     """The stage of a member: ``Centre.rolled`` has one digit for each member."""
     stages: int = centre.rolled // STAGES ** (place - 1)
     return stages % STAGES
 
 
-def _at_stage(centre: Centre, place: int, stage: int) -> Centre:
+def _at_stage(centre: components.Centre, place: int, stage: int) -> components.Centre:
     return centre._replace(rolled=centre.rolled + (stage - _stage(centre, place)) * STAGES ** (place - 1))
 
 

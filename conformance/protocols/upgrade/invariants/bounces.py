@@ -11,14 +11,7 @@ from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.cluster.kinds import KINDS
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.upgrade import ops
-from kipcheck.conformance.protocols.upgrade.invariants import upgrade_invariant
-from kipcheck.conformance.protocols.upgrade.invariants.ownership import (
-    ObservedAt,
-    Owners,
-    is_mixed,
-    observed_events,
-    trace,
-)
+from kipcheck.conformance.protocols.upgrade.invariants import ownership, upgrade_invariant
 
 PLACE = 20
 
@@ -78,7 +71,7 @@ class Script:
                     self.lately.add(self.kinds[member])
                 self.failed.discard(member)
 
-    def observe(self, observation: ObservedAt) -> None:
+    def observe(self, observation: ownership.ObservedAt) -> None:
         if isinstance(observation.seen, ops.Ended):
             self.leaving.discard(observation.seen.member)
         if isinstance(observation.seen, ops.Failed):
@@ -87,9 +80,11 @@ class Script:
             self.lately = set(self.kinds.values())
 
 
-def scripted(history: History, undefined: bool = False) -> Iterator[tuple[ObservedAt, Owners, Script]]:
-    script, events = Script(), trace(history).events
-    for observation, owners in observed_events(history, undefined):
+def scripted(
+    history: History, undefined: bool = False
+) -> Iterator[tuple[ownership.ObservedAt, ownership.Owners, Script]]:
+    script, events = Script(), ownership.trace(history).events
+    for observation, owners in ownership.observed_events(history, undefined):
         script.until(events, observation.step)
         yield observation, owners, script
         script.observe(observation)
@@ -108,7 +103,7 @@ def scripted(history: History, undefined: bool = False) -> Iterator[tuple[Observ
 @upgrade_invariant("bounce/eager-gives-up", "429-17", "429-19", checks=("bounce/upgrade",))
 def eager_gives_up(history: History) -> Iterator[Violation]:
     """An eager member has given up everything before it joins."""
-    for observation, owners in observed_events(history):
+    for observation, owners in ownership.observed_events(history):
         if isinstance(observation.seen, ops.Formed):
             for each in observation.seen.members:
                 kept = sorted(owners.of(each.member)) if each.version == V0 else []
@@ -177,11 +172,11 @@ def mixed(history: History) -> Iterator[Violation]:
     if not in_draft(history):
         return
     joined: dict[str, tuple[int, frozenset[Partition]]] = {}
-    for observation, owners in observed_events(history):
+    for observation, owners in ownership.observed_events(history):
         match observation.seen:
             case ops.Formed(members=members):
                 joined = {}
-                if is_mixed([each.version for each in members]):
+                if ownership.is_mixed([each.version for each in members]):
                     joined = {each.member: (each.version, frozenset(owners.of(each.member))) for each in members}
             case ops.Assigned(member, _, _, error) if error and not joined and owners.generation is not None:
                 why = f"{summary(owners.generation)}: {member} gets error {error}, although the group is not mixed"
@@ -218,7 +213,7 @@ def metric(history: History) -> Iterator[Violation]:
     due: dict[str, tuple[int, int]] = {}
     totals: dict[str, int] = {}
     knows: dict[str, int] = {}
-    for observation, _ in observed_events(history):
+    for observation, _ in ownership.observed_events(history):
         match observation.seen:
             case ops.Formed(members=members):
                 knows.update((each.member, each.knows) for each in members)
@@ -267,7 +262,7 @@ def newest_leads(history: History) -> Iterator[Violation]:
     """If brokers choose the leader by version, a member with the highest version leads."""
     if not in_draft(history) or any(op.step.verb == "old-brokers" for op in history.ops):
         return
-    for observation, _ in observed_events(history, undefined=True):
+    for observation, _ in ownership.observed_events(history, undefined=True):
         if isinstance(observation.seen, ops.Formed) and observation.seen.members:
             newest = max(map(_joined_version, observation.seen.members))
             leads = [
@@ -303,7 +298,7 @@ def no_probing(history: History) -> Iterator[Violation]:
     """In a Streams group whose newest member leads, no member is asked to use an older version."""
     if not in_draft(history) or any(op.step.verb == "old-brokers" for op in history.ops):
         return
-    for observation, _ in observed_events(history, undefined=True):
+    for observation, _ in ownership.observed_events(history, undefined=True):
         if isinstance(observation.seen, ops.SteppedDown):
             member, version = observation.seen.member, observation.seen.version
             why = f"{member} has to use metadata version {version}, and joins once more"
@@ -320,7 +315,7 @@ def rests(history: History) -> Iterator[Violation]:
     """A group comes to rest after a limited number of generations for each step."""
     formed: list[int] = []
     since = 0
-    for observation, _ in observed_events(history, undefined=True):
+    for observation, _ in ownership.observed_events(history, undefined=True):
         match observation.seen:
             case ops.Formed(generation):
                 formed.append(generation)

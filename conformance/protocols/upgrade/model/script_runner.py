@@ -10,16 +10,7 @@ from typing import Final, Generic, Protocol, Self, TypeVar, assert_never
 
 from kipcheck.conformance.core.values.machine import E, E_contra, Transition
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Event as Moved, SimpleProduct, Step
-from kipcheck.conformance.protocols.cluster.components import (
-    Centre,
-    Does,
-    From,
-    Message,
-    Move as Moves,
-    Node,
-    Part,
-    Told,
-)
+from kipcheck.conformance.protocols.cluster import components
 from kipcheck.conformance.protocols.cluster.model import Cluster
 from kipcheck.conformance.protocols.group.model.coordinator_node import Fire
 from kipcheck.conformance.protocols.group.model.messages import Leave, Phase as GroupPhase
@@ -40,13 +31,13 @@ W_co = TypeVar("W_co", covariant=True)
 
 class ScriptState(Hashable, Protocol):
     @property
-    def parts(self) -> tuple[Part, ...]: ...
+    def parts(self) -> tuple[components.Part, ...]: ...
     @property
     def restless(self) -> bool:
         """The group did not come to rest once: further ``Settle`` events do not wait again."""
         ...
 
-    def _replace(self, *, parts: tuple[Part, ...] = ..., restless: bool = ...) -> Self: ...
+    def _replace(self, *, parts: tuple[components.Part, ...] = ..., restless: bool = ...) -> Self: ...
 
 
 S = TypeVar("S", bound=ScriptState)
@@ -56,13 +47,13 @@ class Observer(Protocol[W_co]):
     """Converts steps of the cluster to observed events, except those that occur in any group."""
 
     def coordinator_events(
-        self, cluster: Cluster, before: Centre, after: Centre, cause: object, /
+        self, cluster: Cluster, before: components.Centre, after: components.Centre, cause: object, /
     ) -> Iterable[W_co]: ...
 
     def member_events(
-        self, cluster: Cluster, index: int, before: Node, after: Node, cause: object, /
+        self, cluster: Cluster, index: int, before: components.Node, after: components.Node, cause: object, /
     ) -> Iterable[W_co]: ...
-    def rests(self, centre: Centre, nodes: Sequence[Node], /) -> W_co:
+    def rests(self, centre: components.Centre, nodes: Sequence[components.Node], /) -> W_co:
         """The group is at rest: no member moves, and the group is stable, empty or gone."""
         ...
 
@@ -77,17 +68,17 @@ class Members(Protocol[S, E_contra, W]):
         ...
 
 
-def evicted(before: Centre, after: Centre, cause: object) -> Iterator[str]:
+def evicted(before: components.Centre, after: components.Centre, cause: object) -> Iterator[str]:
     """Members that the coordinator removed from the group although they had not left."""
     left: tuple[str, ...] = ()
-    if isinstance(cause, From) and isinstance(cause.ask.request, Leave):
+    if isinstance(cause, components.From) and isinstance(cause.ask.request, Leave):
         left = tuple(id for id, _ in cause.ask.request.members)
     for each in before.group.members:
         if after.group.member(each.id) is None and each.id not in left and before.has_process(each.id):
             yield owner(each.id)
 
 
-def member_name(centre: Centre, id: str) -> str:
+def member_name(centre: components.Centre, id: str) -> str:
     """The name of the member with this id; with the prefix ``former`` if its process is gone."""
     return owner(id) if centre.has_process(id) else f"former {owner(id)}"
 
@@ -109,12 +100,12 @@ def callback_event(name: str, generation: int, called: UserEvent) -> ops.Took | 
     return None
 
 
-def callbacks(cluster: Cluster, index: int, before: Node, cause: object) -> Sequence[UserEvent]:
+def callbacks(cluster: Cluster, index: int, before: components.Node, cause: object) -> Sequence[UserEvent]:
     """The callbacks of a member's user in a step."""
     match cause:
-        case Does():
+        case components.Does():
             return cluster.member_outcome(index, before, cause)[2]
-        case Told(kind, topics):
+        case components.Told(kind, topics):
             return cluster.restarted_as(before, kind, topics)[1]
     return ()
 
@@ -122,36 +113,36 @@ def callbacks(cluster: Cluster, index: int, before: Node, cause: object) -> Sequ
 class Run(Generic[W]):
     """One step of the operator; ``observed`` has the events observed in it."""
 
-    def __init__(self, cluster: Cluster, observer: Observer[W], parts: Iterable[Part]) -> None:
+    def __init__(self, cluster: Cluster, observer: Observer[W], parts: Iterable[components.Part]) -> None:
         self.cluster = cluster
         self.product = SimpleProduct(cluster)
         self.observer = observer
         self.members = tuple(cluster.names[1:])
-        self.parts: list[Part] = list(parts)
+        self.parts: list[components.Part] = list(parts)
         self.observed: list[W | ops.EventOfAnyGroup] = []
 
     def index(self, member: str) -> int:
         return self.cluster.names.index(member)
 
-    def node(self, member: str) -> Node:
+    def node(self, member: str) -> components.Node:
         node = self.parts[self.index(member)]
-        assert isinstance(node, Node)
+        assert isinstance(node, components.Node)
         return node
 
     @property
-    def coordinator_part(self) -> Centre:
+    def coordinator_part(self) -> components.Centre:
         centre = self.parts[COORDINATOR_INDEX]
-        assert isinstance(centre, Centre)
+        assert isinstance(centre, components.Centre)
         return centre
 
-    def observe(self, step: Step[Part, Moves, Message]) -> None:
+    def observe(self, step: Step[components.Part, components.Move, components.Message]) -> None:
         before, after = step.before, step.did.part
-        if isinstance(before, Centre):
-            assert isinstance(after, Centre)
+        if isinstance(before, components.Centre):
+            assert isinstance(after, components.Centre)
             self.observed += map(ops.PutOut, evicted(before, after, step.cause))
             self.observed += self.observer.coordinator_events(self.cluster, before, after, step.cause)
             return
-        assert isinstance(before, Node) and isinstance(after, Node)
+        assert isinstance(before, components.Node) and isinstance(after, components.Node)
         self.observed += self.observer.member_events(self.cluster, step.index, before, after, step.cause)
         if before.state is not None and after.state is None:
             self.observed.append(ops.Ended(self.cluster.names[step.index]))
@@ -171,7 +162,7 @@ class Run(Generic[W]):
         elif node.then is not None and not node.then[0]:  # The old process has not left yet.
             self.parts[self.index(member)] = node._replace(then=(node.kind, node.topics))
 
-    def send_order(self, member: str, order: Told) -> None:
+    def send_order(self, member: str, order: components.Told) -> None:
         index, before = self.index(member), self.parts[self.index(member)]
         did = self.cluster.take(index, before, order)
         assert did is not None
@@ -183,9 +174,11 @@ class Run(Generic[W]):
         """Makes the member's move, if it is enabled. Returns whether it was."""
         index = self.index(member)
         here = self.parts[index]
-        return Does(verb) in self.cluster.moves(index, here) and self.apply_move(Moved(index, Does(verb)))
+        return components.Does(verb) in self.cluster.moves(index, here) and self.apply_move(
+            Moved(index, components.Does(verb))
+        )
 
-    def apply_move(self, event: Moved[Moves]) -> bool:
+    def apply_move(self, event: Moved[components.Move]) -> bool:
         steps = self.product.run_move(tuple(self.parts), event)
         for each in steps or ():
             self.parts[each.index] = each.did.part

@@ -24,29 +24,9 @@ from kipcheck.conformance.protocols.member.model.messages import UserEvent
 from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Config, Rules
 from kipcheck.conformance.protocols.member.model.state import Phase
 from kipcheck.conformance.protocols.member.ops import Metric, Raised
+from kipcheck.conformance.protocols.upgrade import ops
+from kipcheck.conformance.protocols.upgrade.model import script_runner
 from kipcheck.conformance.protocols.upgrade.model.probing import Probing, Streams
-from kipcheck.conformance.protocols.upgrade.model.script_runner import (
-    Run,
-    ScriptModel,
-    callback_event,
-    callbacks,
-    member_name,
-)
-from kipcheck.conformance.protocols.upgrade.ops import (
-    MEMBERS,
-    Assigned as WasAssigned,
-    Counted,
-    Failed,
-    Formed,
-    Joining,
-    ObservedEvent,
-    OldBrokers,
-    OwnEvent,
-    Rests,
-    Roll,
-    RollStreams,
-    Stop,
-)
 
 KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
 COOPERATES_SINCE: Final = Release.parse(since("cooperative-rebalancing"))
@@ -128,8 +108,8 @@ class Consumers:
         self.probing = probing or Probing()
         kinds = members or consumers(edition)
         self.clusters = {
-            True: Cluster(brokers or coordinator(edition), kinds, MEMBERS),
-            False: Cluster(coordinator(edition, by_version=False), kinds, MEMBERS, adapted=for_old_brokers),
+            True: Cluster(brokers or coordinator(edition), kinds, ops.MEMBERS),
+            False: Cluster(coordinator(edition, by_version=False), kinds, ops.MEMBERS, adapted=for_old_brokers),
         }
 
     def initial(self) -> State:
@@ -138,15 +118,15 @@ class Consumers:
     def cluster(self, state: State) -> Cluster:
         return self.clusters[state.by_version]
 
-    def operate(self, run: Run[ObservedEvent], state: State, event: OwnEvent) -> State:
+    def operate(self, run: script_runner.Run[ops.ObservedEvent], state: State, event: ops.OwnEvent) -> State:
         match event:
-            case OldBrokers():
+            case ops.OldBrokers():
                 return state._replace(by_version=not (self.draft and run.is_fresh) and state.by_version)
-            case Roll(member, kind, topics):
+            case ops.Roll(member, kind, topics):
                 run.send_order(member, Told(kind, topics))
-            case Stop(member):
+            case ops.Stop(member):
                 run.send_order(member, Told("", run.node(member).topics))
-            case RollStreams(member, version):
+            case ops.RollStreams(member, version):
                 by_version = self.draft and state.by_version
                 streams, events = self.probing.rolled(state.streams, member, version, by_version)
                 run.observed += events
@@ -164,41 +144,41 @@ class ConsumersObserver:
 
     def member_events(
         self, cluster: Cluster, index: int, before: Node, after: Node, cause: object
-    ) -> Iterator[ObservedEvent]:
+    ) -> Iterator[ops.ObservedEvent]:
         name = cluster.names[index]
         yield from self.assignment_events(name, before, cause)
         generation = after.state.identity.generation if after.state is not None else -1
-        for each in callbacks(cluster, index, before, cause):
+        for each in script_runner.callbacks(cluster, index, before, cause):
             yield from self.callback_events(name, generation, each)
 
-    def assignment_events(self, name: str, before: Node, cause: object) -> Iterator[ObservedEvent]:
+    def assignment_events(self, name: str, before: Node, cause: object) -> Iterator[ops.ObservedEvent]:
         if cause == Does("hears") and isinstance(before.inbox, Synced) and before.state is not None:
             reply, (_, generation, _), phase = before.inbox, before.state.identity, before.state.phase
             awaited = phase is Phase.COMPLETING and generation > 0 and reply.error is Error.NONE
             if awaited and isinstance(reply.assignment, Assigned):
-                yield WasAssigned(name, generation, reply.assignment.partitions, reply.assignment.error)
+                yield ops.Assigned(name, generation, reply.assignment.partitions, reply.assignment.error)
 
-    def callback_events(self, name: str, generation: int, called: UserEvent) -> Iterator[ObservedEvent]:
+    def callback_events(self, name: str, generation: int, called: UserEvent) -> Iterator[ops.ObservedEvent]:
         match called:
             case Metric(value):
-                yield Counted(name, value)
+                yield ops.Counted(name, value)
             case Raised(error):
-                yield Failed(name, error)
-            case _ if (found := callback_event(name, generation, called)) is not None:
+                yield ops.Failed(name, error)
+            case _ if (found := script_runner.callback_event(name, generation, called)) is not None:
                 yield found
 
-    def rests(self, centre: Centre, nodes: Sequence[Node]) -> ObservedEvent:
-        return Rests(centre.group.generation, self.joining(centre))
+    def rests(self, centre: Centre, nodes: Sequence[Node]) -> ops.ObservedEvent:
+        return ops.Rests(centre.group.generation, self.joining(centre))
 
     def coordinator_events(
         self, cluster: Cluster, before: Centre, after: Centre, cause: object
-    ) -> Iterator[ObservedEvent]:
+    ) -> Iterator[ops.ObservedEvent]:
         group = after.group
         if group.generation > before.group.generation and group.members:
-            leader = member_name(after, group.leader or "")
-            yield Formed(group.generation, leader, group.protocol or "", self.joining(after))
+            leader = script_runner.member_name(after, group.leader or "")
+            yield ops.Formed(group.generation, leader, group.protocol or "", self.joining(after))
 
-    def joining(self, centre: Centre) -> tuple[Joining, ...]:
+    def joining(self, centre: Centre) -> tuple[ops.Joining, ...]:
         found = []
         kinds = dict(centre.kinds)
         for each in centre.group.members:
@@ -206,7 +186,7 @@ class ConsumersObserver:
             assert isinstance(events, Subscription)
             version = events.version if self.draft else cooperates(each)
             knows = KINDS[kinds[each.id]].knows
-            found.append(Joining(member_name(centre, each.id), version, knows, events.topics))
+            found.append(ops.Joining(script_runner.member_name(centre, each.id), version, knows, events.topics))
         return tuple(found)
 
 
@@ -220,7 +200,7 @@ def upgrade_model(
     members: Mapping[str, Consumer] | None = None,
     brokers: Coordinator | None = None,
     probing: Probing | None = None,
-) -> ScriptModel[State, OwnEvent, ObservedEvent]:
+) -> script_runner.ScriptModel[State, ops.OwnEvent, ops.ObservedEvent]:
     """The reference, unless other parts are given. Errors: as for ``Consumers``."""
     found = Consumers(edition, members, brokers, probing)
-    return ScriptModel(found, ConsumersObserver(found.draft))
+    return script_runner.ScriptModel(found, ConsumersObserver(found.draft))

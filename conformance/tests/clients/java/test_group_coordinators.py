@@ -235,7 +235,9 @@ def test_a_conversation_goes_the_same_way_each_time(newest: Session) -> None:
 @pytest.mark.default
 def test_it_says_what_it_plays(newest: Session) -> None:
     assert newest.info.roles == {Role.CODEC, Role.COORDINATOR, Role.BROKER}
-    assert newest.info.claims.machines == ("group", "consumer-group", "migration", "streams-group", "stored-records")
+    assert newest.info.claims.machines == (
+        "group", "consumer-group", "migration", "streams-group", "share-group", "stored-records"
+    )  # fmt: skip
     assert {"broker", "versions", "fields"} <= {*newest.info.claims.limits}
 
 
