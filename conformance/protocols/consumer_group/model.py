@@ -71,7 +71,7 @@ class State(NamedTuple):
         return model.part_of(self.target, id)
 
 
-class ConsumerGroup(model.ReconciledGroup[State, Member, ops.Beat, terms.Partitions | None]):
+class ConsumerGroup(model.PacedGroup[State, Member, ops.Beat, terms.Partitions | None]):
     topics: Mapping[str, int] = TOPICS
     rules: Rules = CURRENT
     config: Config = DEFAULT
@@ -201,17 +201,6 @@ class ConsumerGroup(model.ReconciledGroup[State, Member, ops.Beat, terms.Partiti
         changed = joins or topics != member.topics  # an expression counts when it is resolved
         state = model.with_member(state, member._replace(topics=topics, regex=regex, instance=instance))
         return state._replace(exists=True, group_epoch=self.bumped(state) if changed else state.group_epoch)
-
-    def bumped(self, state: State) -> int:
-        return state.group_epoch + 1
-
-    def may_aim(self, state: State, is_first: bool) -> bool:
-        """Whether a target assignment is due, and its time has come. ``is_first``: of the first member."""
-        if state.group_epoch <= state.target_epoch:
-            return False
-        if is_first and not self.rules.delays_first_targets:
-            return True
-        return not self.rules.delays_targets or state.aimed_ms is None or state.aimed_ms >= self.config.interval_ms
 
     def aimed(self, state: State) -> State:
         return state._replace(target=tuple(self.shares(state)), target_epoch=state.group_epoch, aimed_ms=0)

@@ -9,8 +9,8 @@ from kipcheck.conformance.protocols.consumer_group import ops
 from kipcheck.conformance.protocols.consumer_group.laws import LAWS
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, State
 from kipcheck.conformance.protocols.consumer_group.target import MACHINE
-from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
-from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.declare.play import Bound, Product, Scope
+from kipcheck.conformance.protocols.reconciled.play import all_orders, playable
 from kipcheck.conformance.protocols.reconciled.terms import AWAY, Says
 
 SUBSCRIBED: Final = {"u": (("u",),), "t": (("t",),), "any": ops.SUBSCRIPTIONS}
@@ -71,28 +71,21 @@ def _tried(state: State, scope: Scope) -> Iterator[ops.Event]:
 
 def product(group: ConsumerGroup, scope: Scope) -> Product:
     """All orders of events of a group."""
-    return SingleMachine(
-        "coordinator",
+    return all_orders(
         ShortIntervals(group),
+        ops.OPERATIONS,
+        LAWS,
         within=lambda state: state.group_epoch <= scope["epochs"],
         tried=lambda state: _tried(state, scope),
-        step_of=ops.OPERATIONS.step_of,
-        shorthand=ops.OPERATIONS.shorthand,
-        laws=LAWS,
     )
 
 
 PLAYABLES = (
-    Playable(
-        name="consumer-group",
-        about="a coordinator of a consumer group (KIP-848): partitions move as members join, revoke and leave",
-        editions=MACHINE.others,
-        world=lambda edition, scope: product(MACHINE.of(edition), scope),
-        verbs=verbs(ops.OPERATIONS),
-        conversation=lambda edition: Conversation(
-            "coordinator", MACHINE.of(edition), ops.OPERATIONS.event_of, ops.OPERATIONS.parse_shorthand
-        ),
-        dials={
+    playable(
+        MACHINE,
+        "a coordinator of a consumer group (KIP-848): partitions move as members join, revoke and leave",
+        product,
+        {
             "members": Bound(2, "number of clients", (1, 2, 3)),
             "topics": Bound(
                 "u", "what members subscribe to: u with 2 partitions, t with 3, or both, changing", (*SUBSCRIBED,)

@@ -227,6 +227,22 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
         return member.silent_ms >= session or member.revoking_ms >= self.revocation_ms
 
 
+class PacedGroup(ReconciledGroup[S, M, Beat, Owned]):
+    """Computes a target assignment when the group has changed, but no sooner than an interval after the last one."""
+
+    def bumped(self, state: Any) -> int:
+        epoch: int = state.group_epoch
+        return epoch + 1
+
+    def may_aim(self, state: Any, is_first: bool) -> bool:
+        """Whether a target assignment is due, and its time has come. ``is_first``: of the first member."""
+        if state.group_epoch <= state.target_epoch:
+            return False
+        if is_first and not self.rules.delays_first_targets:
+            return True
+        return not self.rules.delays_targets or state.aimed_ms is None or state.aimed_ms >= self.config.interval_ms
+
+
 def member_of(members: Iterable[M], id: str) -> M | None:
     return next((each for each in members if each.id == id), None)
 

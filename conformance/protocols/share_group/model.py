@@ -11,7 +11,7 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.consumer_group.ops import Answered, Rejected
 from kipcheck.conformance.protocols.reconciled import terms
-from kipcheck.conformance.protocols.reconciled.model import ReconciledGroup, member_of, part_of, with_member
+from kipcheck.conformance.protocols.reconciled.model import PacedGroup, member_of, part_of, with_member
 from kipcheck.conformance.protocols.share_group import ops
 from kipcheck.conformance.protocols.share_group.rules import CURRENT, DEFAULT, Config, Rules
 
@@ -45,7 +45,7 @@ class State(NamedTuple):
     """The time since the target assignment was computed; None: it was not."""
 
 
-class ShareGroup(ReconciledGroup[State, Member, ops.Beat, None]):
+class ShareGroup(PacedGroup[State, Member, ops.Beat, None]):
     rules: Rules = CURRENT
     config: Config = DEFAULT
     revocation_ms = ops.SESSION_MS
@@ -116,17 +116,6 @@ class ShareGroup(ReconciledGroup[State, Member, ops.Beat, None]):
         changed = known is None or {*after.topics} != {*member.topics}
         state = with_member(state._replace(exists=True), after)
         return state._replace(group_epoch=self.bumped(state)) if changed else state
-
-    def bumped(self, state: State) -> int:
-        return state.group_epoch + 1
-
-    def may_aim(self, state: State, is_first: bool) -> bool:
-        """Whether a target assignment is due, and its time has come. ``is_first``: of the first member."""
-        if state.group_epoch <= state.target_epoch:
-            return False
-        if is_first and not self.rules.delays_first_targets:
-            return True
-        return not self.rules.delays_targets or state.aimed_ms is None or state.aimed_ms >= self.config.interval_ms
 
     def shares(self, state: State) -> Iterator[tuple[str, terms.Partitions]]:
         """Each partition has a member that subscribes to its topic, and each member that subscribes has a partition.

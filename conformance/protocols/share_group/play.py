@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
-from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
-from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.declare.play import Bound, Product, Scope
 from kipcheck.conformance.protocols.reconciled.model import member_of
+from kipcheck.conformance.protocols.reconciled.play import all_orders, playable
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.share_group.model import ShareGroup, State
 from kipcheck.conformance.protocols.share_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Event, Pass
@@ -47,28 +47,21 @@ def _tried(state: State, members: int) -> Iterator[Event]:
 
 
 def product(machine: ShareGroup, scope: Scope) -> Product:
-    return SingleMachine(
-        "coordinator",
+    return all_orders(
         machine,
+        OPERATIONS,
+        LAWS,
         within=lambda state: state.group_epoch <= scope["epochs"],
         tried=lambda state: _tried(state, scope["members"]),
-        step_of=OPERATIONS.step_of,
-        shorthand=OPERATIONS.shorthand,
-        laws=LAWS,
     )
 
 
 PLAYABLES = (
-    Playable(
-        name="share-group",
-        about="a coordinator of a share group (KIP-932): members share partitions as they join, fall silent and leave",
-        editions=MACHINE.others,
-        world=lambda edition, scope: product(MACHINE.of(edition), scope),
-        verbs=verbs(OPERATIONS),
-        conversation=lambda edition: Conversation(
-            "coordinator", MACHINE.of(edition), OPERATIONS.event_of, OPERATIONS.parse_shorthand
-        ),
-        dials={
+    playable(
+        MACHINE,
+        "a coordinator of a share group (KIP-932): members share partitions as they join, fall silent and leave",
+        product,
+        {
             "members": Bound(2, "number of members", (1, 2, 3)),
             "epochs": Bound(5, "the highest epoch of the group that is explored further", (3, 4, 5, 6, 7)),
         },

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
-from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.declare.play import Bound, Product, Scope
+from kipcheck.conformance.protocols.reconciled.play import all_orders, playable
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.streams_group.laws import LAWS
 from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
@@ -25,28 +25,21 @@ def _tried(state: State, members: int) -> Iterator[Event]:
 
 
 def product(machine: StreamsGroup, scope: Scope) -> Product:
-    return SingleMachine(
-        "coordinator",
+    return all_orders(
         machine,
+        OPERATIONS,
+        LAWS,
         within=lambda state: state.epoch <= scope["epochs"],
         tried=lambda state: _tried(state, scope["members"]),
-        step_of=OPERATIONS.step_of,
-        shorthand=OPERATIONS.shorthand,
-        laws=LAWS,
     )
 
 
 PLAYABLES = (
-    Playable(
-        name="streams-group",
-        about="a coordinator of a streams group (KIP-1071): tasks move between members that join, revoke and leave",
-        editions=MACHINE.others,
-        world=lambda edition, scope: product(MACHINE.of(edition), scope),
-        verbs=verbs(OPERATIONS),
-        conversation=lambda edition: Conversation(
-            "coordinator", MACHINE.of(edition), OPERATIONS.event_of, OPERATIONS.parse_shorthand
-        ),
-        dials={
+    playable(
+        MACHINE,
+        "a coordinator of a streams group (KIP-1071): tasks move between members that join, revoke and leave",
+        product,
+        {
             "members": Bound(2, "number of members", (1, 2, 3)),
             "epochs": Bound(5, "the highest epoch of the group that is explored further", (3, 4, 5, 6, 7)),
         },
