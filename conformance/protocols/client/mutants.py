@@ -128,7 +128,7 @@ PLANTED: Final = (
      "The leader joins again where another member's subscription has a later version than its own."),
     ("BeatsOnWhenFenced", "BeatsOnWhenFenced", "stays-fenced", "static; fence; stop",
      "A member whose instance id another process has sends heartbeats for a second and a half."),
-    ("NamesAnotherEpoch", "NamesAnotherEpoch", "names-its-epoch", "protocol consumer; rebalance; stop",
+    ("NamesAnotherEpoch", "NamesAnotherEpoch", "names-its-epoch", "protocol consumer; stop",
      "A heartbeat carries an epoch that no answer had."),
     ("KeepsItsEpoch", "KeepsItsEpoch", "joins-anew-when-fenced",
      "protocol consumer; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop",

@@ -142,7 +142,9 @@ def test_no_step_of_a_least_case_can_be_left_out() -> None:
     for each in CLIENTS.values():
         *steps, stop = str(each.least).split("; ")
         made: Any = each.made
-        for left_out in range(len(steps)):
+        for left_out, step in enumerate(steps):
+            if step.startswith("pass "):
+                continue  # many scripts at once wait in other places too: a wait that is left out may come by itself
             text = "; ".join([*steps[:left_out], *steps[left_out + 1 :], stop])
             fewer.append((made.consumer, text, each.invariant))
     played_all = all_played((consumer, text, "") for consumer, text, _ in fewer)
