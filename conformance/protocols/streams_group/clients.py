@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.core.values.history import Lost, Observation, Op, Refused, Replied
-from kipcheck.conformance.core.values.kafka_errors import error_name
+from kipcheck.conformance.core.values.history import Observation, Op, Replied
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
-from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.reconciled.clients import HeartbeatClients, refused
 from kipcheck.conformance.protocols.reconciled.terms import LEAVING
 from kipcheck.conformance.protocols.streams_group import heartbeat as messages
 from kipcheck.conformance.protocols.streams_group.model import MISSING_INTERNAL_TOPICS, Config
@@ -23,18 +22,20 @@ STATUSES: Final = (
     "SHUTDOWN_APPLICATION", "ASSIGNMENT_DELAYED", "MISSING_CLIENT_TAGS",
 )  # fmt: skip
 """``StreamsGroupHeartbeatResponse.Status``, by code."""
-_UNANSWERED = Lost("")
 
 
-class StreamsClients:
+class StreamsClients(HeartbeatClients[Group]):
     def __init__(self, config: Config) -> None:
-        self.known = Group(config=config)
+        super().__init__(Group(config=config))
+
+    def read(self, op: Op, answer: Mapping[str, Any]) -> GroupStep:
+        return GroupStep(op, OPERATIONS.event_of(op.step), answer, self.known)
 
     def sent(self, index: int, step: Step) -> SentRequest | None:
         """The request of a step; None: time passes."""
         match OPERATIONS.event_of(step):
             case Beat() as event:
-                about = GroupStep(Op(index, step, _UNANSWERED), event, {}, self.known)
+                about = self.asked(index, step)
                 request = messages.heartbeat(event, about.epoch, *about.owned)
                 return SentRequest(event.client, request, messages.HeartbeatAnswer, event.flaw == "group")
             case Describe():
@@ -59,7 +60,7 @@ class StreamsClients:
         """``created``: the internal topics that the broker has created since, with their numbers of partitions."""
         match answer:
             case _ if answer.error:
-                return Refused(error_name(answer.error), answer.message or "")
+                return refused(answer)
             case messages.HeartbeatAnswer():
                 return Replied(
                     (
@@ -72,12 +73,6 @@ class StreamsClients:
                 return described(answer)
             case _:
                 return Replied(())
-
-    def learn(self, index: int, step: Step, observation: Observation) -> None:
-        """The clients have observed a step."""
-        if isinstance(observation, Replied | Refused):
-            op = Op(index, step, observation)
-            self.known = GroupStep(op, OPERATIONS.event_of(step), payload(op), self.known).known_after()
 
     def farewells(self) -> Iterator[SentRequest]:
         """With which all members leave."""

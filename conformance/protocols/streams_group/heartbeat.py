@@ -11,6 +11,9 @@ from kipcheck.conformance.protocols.streams_group.ops import REBALANCE_MS, Beat,
 FLAWED_CHANGELOG: Final = "changelog"
 """The changelog topic of flaw ``changelog``."""
 Text: TypeAlias = str | None
+ACTIVE: Final = wire("activeTasks[].subtopologyId", "activeTasks[].partitions[]", is_sorted=True)
+STANDBY: Final = wire("standbyTasks[].subtopologyId", "standbyTasks[].partitions[]", is_sorted=True)
+WARMUP: Final = wire("warmupTasks[].subtopologyId", "warmupTasks[].partitions[]", is_sorted=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +49,9 @@ class Heartbeat:
     rebalance_ms: Annotated[int, wire("rebalanceTimeoutMs as timeout")] = -1
     """-1: omitted."""
     topology: Annotated[Topology | None, wire("topology")] = None
-    active: Annotated[
-        Tasks | None, wire("activeTasks[].subtopologyId", "activeTasks[].partitions[]", is_sorted=True)
-    ] = None
-    standby: Annotated[
-        Tasks | None, wire("standbyTasks[].subtopologyId", "standbyTasks[].partitions[]", is_sorted=True)
-    ] = None
-    warmup: Annotated[
-        Tasks | None, wire("warmupTasks[].subtopologyId", "warmupTasks[].partitions[]", is_sorted=True)
-    ] = None
+    active: Annotated[Tasks | None, ACTIVE] = None
+    standby: Annotated[Tasks | None, STANDBY] = None
+    warmup: Annotated[Tasks | None, WARMUP] = None
 
 
 @message("StreamsGroupHeartbeatResponse")
@@ -65,15 +62,9 @@ class HeartbeatAnswer:
     member: Annotated[str, wire("memberId")] = ""
     epoch: Annotated[int, wire("memberEpoch")] = 0
     statuses: Annotated[tuple[int, ...] | None, wire("status[].statusCode", is_sorted=True)] = None
-    active: Annotated[
-        Tasks | None, wire("activeTasks[].subtopologyId", "activeTasks[].partitions[]", is_sorted=True)
-    ] = None
-    standby: Annotated[
-        Tasks | None, wire("standbyTasks[].subtopologyId", "standbyTasks[].partitions[]", is_sorted=True)
-    ] = None
-    warmup: Annotated[
-        Tasks | None, wire("warmupTasks[].subtopologyId", "warmupTasks[].partitions[]", is_sorted=True)
-    ] = None
+    active: Annotated[Tasks | None, ACTIVE] = None
+    standby: Annotated[Tasks | None, STANDBY] = None
+    warmup: Annotated[Tasks | None, WARMUP] = None
 
 
 @message("StreamsGroupDescribeRequest", "groupIds[0] = group")
@@ -84,8 +75,8 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    active: Annotated[Tasks, wire("activeTasks[].subtopologyId", "activeTasks[].partitions[]", is_sorted=True)]
-    standby: Annotated[Tasks, wire("standbyTasks[].subtopologyId", "standbyTasks[].partitions[]", is_sorted=True)]
+    active: Annotated[Tasks, ACTIVE]
+    standby: Annotated[Tasks, STANDBY]
 
 
 @dataclass(frozen=True, slots=True)
