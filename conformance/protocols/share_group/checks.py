@@ -25,8 +25,10 @@ KNOWN: Final = {
     "beat a without rack; beat a",
     "silent": "join a on t; join b on t; pass 15000; beat a; pass 15000; beat a; pass 15000; beat b; beat a; "
     "pass 45000; beat a; join a on t; beat a",
+    "one is slow": f"join a on t; join b on t; pass {INTERVAL_MS}; {8 * 'beat a; '}beat b; beat b; beat a",
 }  # fmt: skip
-"""More members than partitions; changed subscriptions; lost answers; invalid heartbeats; ended sessions."""
+"""More members than partitions; changed subscriptions; lost answers; invalid heartbeats; ended sessions; and a member
+that learns late of its part."""
 
 
 def with_rest(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:

@@ -16,8 +16,8 @@ from kipcheck.conformance.protocols.share_group.model import is_invalid
 from kipcheck.conformance.protocols.share_group.trace import Heartbeat, heartbeats
 
 MEMBERSHIP: Final = "share-group/membership"
-SETTLED: Final = 6
-"""So many heartbeats that change nothing, of all members, after the time for a target assignment: each has its own."""
+SETTLED: Final = 2
+"""After so many heartbeats of each member that change nothing, and time for a target assignment, each has its part."""
 membership = partial(
     invariant, role=Role.COORDINATOR, checks=(MEMBERSHIP,), after=("share-group-heartbeat",), unsure=is_in_doubt
 )
@@ -68,7 +68,8 @@ def reads_everything(history: History) -> Iterator[Violation]:
     """In a group at rest each partition of a subscribed topic is with a member, and each member has a partition."""
     for step in heartbeats(history):
         members = {name: client for name, client in step.before.clients.items() if client.member}
-        if step.before.quiet < SETTLED or not members or not all(each.is_certain_member for each in members.values()):
+        rounds = min((step.before.quiet_rounds.get(name, 0) for name in members), default=0)
+        if rounds < SETTLED or not all(client.is_certain_member for client in members.values()):
             continue
         read = {partition for client in members.values() for partition in client.memory.given}
         topics = {topic for client in members.values() for topic in client.topics}

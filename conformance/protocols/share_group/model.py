@@ -1,11 +1,11 @@
 """The coordinator of one KIP-932 share group, released with 4.2.0: members share partitions, and revoke none.
 
-Source: ``GroupMetadataManager``, ``ShareGroupAssignmentBuilder`` and ``SimpleAssignor`` of the releases. Epochs and
-errors are those of 4.3.1 and 4.4.0; the coordinator of 4.2.0 raises the epoch once more some time after a new topic.
+Source: ``GroupMetadataManager``, ``ShareGroupAssignmentBuilder`` and ``SimpleAssignor`` of the releases. Partitions get
+state from a persister, which answers at once here. Epochs are those of 4.3.1 and 4.4.0; 4.2.0 raises them more often.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
@@ -43,6 +43,10 @@ class State(NamedTuple):
     clients: tuple[terms.Memory, ...] = ()
     aimed_ms: int | None = None
     """The time since the target assignment was computed; None: it was not."""
+    initialized: tuple[str, ...] = ()
+    """The topics whose partitions have state. Sorted."""
+    new_topics: Literal["none", "now", "earlier"] = "none"
+    """Whether topics got state since the group last looked at its topics, and some time has passed since then."""
 
 
 class ShareGroup(PacedGroup[State, Member, ops.Beat, None]):
@@ -89,7 +93,7 @@ class ShareGroup(PacedGroup[State, Member, ops.Beat, None]):
             answer = Answered(beat.client, epoch, None)
             return Transition(remembered(self.gone(state, beat.client, epoch), memory, answer), (answer,))
         is_first = not state.members
-        state = self.subscribed(state, beat)
+        state = self.initialized(self.looked_again(self.subscribed(state, beat)))
         if self.may_aim(state, is_first):
             state = state._replace(target=tuple(self.shares(state)), target_epoch=state.group_epoch, aimed_ms=0)
         before = member_of(state.members, beat.client)
@@ -116,6 +120,18 @@ class ShareGroup(PacedGroup[State, Member, ops.Beat, None]):
         changed = known is None or {*after.topics} != {*member.topics}
         state = with_member(state._replace(exists=True), after)
         return state._replace(group_epoch=self.bumped(state)) if changed else state
+
+    def looked_again(self, state: State) -> State:
+        """Some time after topics got state the group looks at them, and needs a target assignment if none is due."""
+        if state.new_topics != "earlier":
+            return state
+        due = state.group_epoch > state.target_epoch
+        return state._replace(group_epoch=state.group_epoch if due else self.bumped(state), new_topics="none")
+
+    def initialized(self, state: State) -> State:
+        """The partitions of topics to which a member subscribes get state."""
+        topics = tuple(sorted({topic for member in state.members for topic in member.topics} | {*state.initialized}))
+        return state if topics == state.initialized else state._replace(initialized=topics, new_topics="now")
 
     def shares(self, state: State) -> Iterator[tuple[str, terms.Partitions]]:
         """Each partition has a member that subscribes to its topic, and each member that subscribes has a partition.
@@ -150,6 +166,8 @@ class ShareGroup(PacedGroup[State, Member, ops.Beat, None]):
 
     def older(self, state: State, ms: int) -> State:
         after = super().older(state, ms)
+        if state.new_topics == "now":
+            after = after._replace(new_topics="earlier")
         return after._replace(aimed_ms=None if state.aimed_ms is None else state.aimed_ms + ms)
 
 

@@ -43,7 +43,7 @@ class SharesAllTopics(MutantCoordinator):
         return member
 
 
-@membership("reads-everything", f"beat a on t; beat b on t; pass 1000; {3 * 'beat a; beat b; '}beat c")
+@membership("reads-everything", "beat a on t; pass 1000; beat a; beat a; beat c")
 class ForgetsTheLastPartition(MutantCoordinator):
     """The last partition of the assignment of a member is left out."""
 

@@ -25,8 +25,8 @@ class Group:
     """What is known of the group from the answers so far."""
 
     clients: Mapping[str, Client] = field(default_factory=dict)
-    quiet: int = 0
-    """Accepted heartbeats in a row that changed nothing, after time for a target assignment."""
+    quiet_rounds: Mapping[str, int] = field(default_factory=dict)
+    """Client -> its accepted heartbeats since the last change, and since time for a target assignment passed."""
     waited: bool = False
     """That time has passed since the last change."""
     config: Config = DEFAULT
@@ -63,14 +63,17 @@ class Heartbeat(HeartbeatStep[ops.Event, Group]):
             clients = {name: self._older(client, self.request.ms) for name, client in known.clients.items()}
             lost = any(clients[name].expired != client.expired for name, client in known.clients.items())
             waits = self.request.ms >= known.config.interval_ms
-            return replace(known, clients=clients, waited=waits and not lost, quiet=0)
+            return replace(known, clients=clients, waited=waits and not lost, quiet_rounds={})
         if not self.accepted:
             gone = self.epoch > 0 and self.error == terms.UNKNOWN_MEMBER_ID
-            return replace(known.having(Client(self.beat.client, self.client.memory)), quiet=0) if gone else known
+            removed = known.having(Client(self.beat.client, self.client.memory))
+            return replace(removed, quiet_rounds={}, waited=False) if gone else known
         after = self._client_after()
         changes = self.epoch <= 0 or after.topics != self.client.topics
-        quiet = known.quiet + 1 if known.waited and not changes else 0
-        return replace(known.having(after), quiet=quiet, waited=known.waited and not changes)
+        if changes or not known.waited:
+            return replace(known.having(after), quiet_rounds={}, waited=False)
+        rounds = known.quiet_rounds.get(after.name, 0) + 1
+        return replace(known.having(after), quiet_rounds={**known.quiet_rounds, after.name: rounds})
 
     def _older(self, client: Client, ms: int) -> Client:
         return client.older(ms, self.before.config.session_ms, self.before.config.session_ms)

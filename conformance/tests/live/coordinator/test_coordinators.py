@@ -24,11 +24,12 @@ from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.streams_group.checks import KNOWN
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS_GROUP
+from kipcheck.conformance.protocols.streams_group.target import MACHINE as STREAMS_MACHINE
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.tests.support.loops import for_each
-from kipcheck.conformance.tests.support.streams_coordinators import unlike_the_machine
+from kipcheck.conformance.tests.support.reconciled_coordinators import unlike_the_machine
 
 EDITION = "apache@3.9.2"
 
@@ -186,7 +187,9 @@ def test_a_streams_group_of_a_released_broker_is_as_ours() -> None:
     without_waiting = [text for text in KNOWN.values() if "pass" not in text]
     assert len(without_waiting) > 1
     try:
-        found = unlike_the_machine("kafka:4.4.0", "4.4.0", [*map(STREAMS_GROUP.parse_shorthand, without_waiting)])
+        found = unlike_the_machine(
+            STREAMS_MACHINE, "kafka:4.4.0", "4.4.0", [*map(STREAMS_GROUP.parse_shorthand, without_waiting)]
+        )
     except Unavailable as why:
         pytest.skip(str(why))
     assert found == [], "\n".join(found)

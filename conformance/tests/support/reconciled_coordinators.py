@@ -1,16 +1,16 @@
-"""Compares answers of coordinators of streams groups with those of the machine."""
+"""Compares answers of coordinators of streams groups and share groups with those of the machine."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from kipcheck.conformance.core.values.case import Role, Step
 from kipcheck.conformance.core.values.history import Observation, Refused, Replied
-from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
-from kipcheck.conformance.protocols.streams_group.target import MACHINE
+from kipcheck.conformance.protocols.declare.machine_adapter import ReleasedMachine
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.tests.support.machines import differences, session_answers
 
 COMPARED = ("epoch", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch")
-"""Not tasks: which member gets which task is the coordinator's choice."""
+"""Not tasks or partitions: which member gets which is the coordinator's choice."""
 
 
 def alike(step: Step, ours: Observation, theirs: Observation) -> bool:
@@ -20,7 +20,9 @@ def alike(step: Step, ours: Observation, theirs: Observation) -> bool:
     return isinstance(ours, Refused) and isinstance(theirs, Refused) and ours.error == theirs.error
 
 
-def unlike_the_machine(target: str, release: str, talks: Sequence[Iterable[Step]]) -> list[str]:
+def unlike_the_machine(
+    machine: ReleasedMachine[Any], target: str, release: str, talks: Sequence[Iterable[Step]]
+) -> list[str]:
     """The conversations in which a target of a release answers otherwise than the machine of that release.
 
     Errors: ``Unavailable``.
@@ -28,4 +30,4 @@ def unlike_the_machine(target: str, release: str, talks: Sequence[Iterable[Step]
     edition, found = f"apache@{release}", [tuple(each) for each in talks]
     with registry.target(target).open(edition, Role.COORDINATOR) as session:
         answers = session_answers(session, edition, Role.COORDINATOR, found)
-    return differences(OPERATIONS, MACHINE.of_release(release), found, answers, alike)
+    return differences(machine.operations, machine.of_release(release), found, answers, alike)
