@@ -42,8 +42,6 @@ LIVE_RUNS, UNSTEADY_RUNS = 3, 2
 MOST_BASELINE_S: Final = 3600.0
 MOST_NAMED: Final = 100
 """Cases that differ whose ids are kept: more than a live client has."""
-LONGEST_WHY: Final = 200
-"""Characters of the reason for which a client does not start."""
 
 
 @dataclass(frozen=True, slots=True)

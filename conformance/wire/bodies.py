@@ -1,4 +1,4 @@
-"""Bodies and bytes of requests and answers whose classes name a message: ``core.operations.wire_form`` says how."""
+"""Layouts and bodies of requests and answers whose classes name a message: ``core.operations.wire_form`` says how."""
 
 from collections.abc import Mapping
 from dataclasses import fields, make_dataclass
@@ -38,26 +38,12 @@ def body_of(value: Any, version: int, context: Context, edition: Edition = APACH
     return wire_form.write(value, layout_of(type(value), version, edition), context)
 
 
-def bytes_of(value: Any, version: int, context: Context, edition: Edition = APACHE) -> bytes:
-    """Without a header. Errors: ``Inexpressible``; LookupError; ``Refused``."""
-    form = layout_of(type(value), version, edition)
-    return form.encode(wire_form.write(value, form, context))
-
-
 def read_body(
     made: type[T], version: int, body: Mapping[str, Any], context: Context, edition: Edition = APACHE,
     **others: Any,
 ) -> T:  # fmt: skip
     """Errors: ``Unfit``; LookupError."""
     return wire_form.read(made, layout_of(made, version, edition), body, context, **others)
-
-
-def read_bytes(
-    made: type[T], version: int, data: bytes, context: Context, edition: Edition = APACHE, **others: Any
-) -> T:
-    """As Kafka's own reader accepts them. Errors: ``Unfit``; ``Refused``; LookupError."""
-    form = layout_of(made, version, edition)
-    return wire_form.read(made, form, form.decode(data, lenient=True), context, **others)
 
 
 Places: TypeAlias = str | tuple[str, ...]

@@ -47,19 +47,6 @@ class AsksTheUnoffered(Consumer):
         await self.coordinator.reader.read(1)
 
 
-class GivesUp(Consumer):
-    """What a rebalance makes it send is not served; it goes on without its group, and does not leave it."""
-
-    async def recover(self, error: int) -> None:
-        if error != Error.REBALANCE_IN_PROGRESS:
-            return await super().recover(error)
-        await self.coordinator.write(UNSERVED)
-        await self.stopping.wait()
-
-    async def leave(self) -> None:
-        pass
-
-
 class RepeatsIds(Consumer):
     async def rest(self) -> None:
         twice = self.written("Heartbeat", 3, 7000, self.names())
