@@ -7,9 +7,9 @@ from threading import Thread
 from typing import Any, Final, final
 
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.live.client import defective_consumers
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.consumer import Consumer
+from kipcheck.conformance.live.client.defective_consumers import defective
 from kipcheck.conformance.live.client.launch import Program, placeholders
 from kipcheck.conformance.live.client.play import Play, in_json
 from kipcheck.conformance.live.client.target import served
@@ -61,8 +61,7 @@ class _Running:
 
 
 def consumer(name: str) -> type[Consumer]:
-    found: type[Consumer] = getattr(defective_consumers, name) if name else Consumer
-    return found
+    return defective(name) if name else Consumer
 
 
 class Played:

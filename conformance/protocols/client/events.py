@@ -274,6 +274,14 @@ class Launched:
     topics: tuple[str, ...] | None = None
     patience_ms: int | None = None
     """The longest back-off of the client, as its user states it."""
+    commit: str | None = None
+    """How the program commits: ``auto``, ``sync``, ``async`` or ``late``, which holds records over a rebalance."""
+    max_poll_ms: int | None = None
+    """The longest time between two polls; a member that exceeds it leaves its group."""
+    pause_ms: int | None = None
+    """How long the program works between two polls."""
+    pattern: str | None = None
+    """The regular expression by which the program subscribes; None: it names its topics."""
 
 
 @event("joined", "is a member of the group for the first time")
@@ -283,6 +291,18 @@ class FirstJoined:
 
 @event("restarted", "is started again")
 class Restarted:
+    ms: int
+
+
+@event("frozen", "is stopped with SIGSTOP")
+class Frozen:
+    """The program does nothing from now on. Its connections stay open."""
+
+    ms: int
+
+
+@event("thawed", "goes on, after SIGCONT")
+class Thawed:
     ms: int
 
 
@@ -342,9 +362,9 @@ class Confirmed:
 
 Event: TypeAlias = (
     RequestSeen | AnswerSeen | RequestRefused | RecordDamaged | Opened | Closed | Launched | FirstJoined | Restarted
-    | Signalled | Killed | Ended | Settled | Unsettled | Idle | Confirmed
+    | Frozen | Thawed | Signalled | Killed | Ended | Settled | Unsettled | Idle | Confirmed
 )  # fmt: skip
 EVENTS: Final = ObservedEvents[Event](
     RequestSeen, AnswerSeen, RequestRefused, RecordDamaged, Opened, Closed, Launched, FirstJoined, Restarted,
-    Signalled, Killed, Ended, Settled, Unsettled, Idle, Confirmed,
+    Frozen, Thawed, Signalled, Killed, Ended, Settled, Unsettled, Idle, Confirmed,
 )  # fmt: skip

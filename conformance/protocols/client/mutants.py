@@ -45,7 +45,7 @@ class LiveMutant:
         return found
 
 
-PLANTED: Final = (
+CONNECTIONS: Final = (
     ("BeatsWithOneByteMore", "WritesLoosely", "encodes-strictly", "stop",
      "A heartbeat has a byte after its last field."),
     ("SubscribesWithoutClaims", "SubscribesShort", "embeds-strictly", "stop",
@@ -64,6 +64,8 @@ PLANTED: Final = (
      "A JoinGroup that is not authorized is sent again and again, without a pause."),
     ("JoinsTooOften", "Hurries", "paces-itself", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop",
      "A JoinGroup that is not authorized is sent 60 times without a pause."),
+)  # fmt: skip
+IDENTITY: Final = (
     ("NamesAnotherGeneration", "NamesAnother", "names-itself", "stop",
      "Heartbeats carry a generation that no answer had."),
     ("JoinsWithoutItsId", "DropsItsId", "joins-with-its-id", "rebalance; stop", "A rebalance takes the member id."),
@@ -78,6 +80,13 @@ PLANTED: Final = (
      "Each JoinGroup has twice the rebalance timeout that the program was given."),
     ("ReversesItsAssignors", "ReversesItsAssignors", "keeps-its-settings", "assignors range,roundrobin; stop",
      "JoinGroup offers the assignors of the user in another order."),
+    ("BeatsNameless", "IsNameless", "names-itself", "pass 600; stop", "A heartbeat has no member id."),
+    ("BeatsInAnOldVersion", "BeatsInAnOldVersion", "names-its-instance", "static; stop",
+     "A static member sends heartbeats in a version that has no instance id."),
+    ("ForgetsItsTopics", "ForgetsItsTopics", "names-its-topics", "topics 2; rebalance; stop",
+     "A rejoin names the first topic alone."),
+)  # fmt: skip
+MEMBERSHIP: Final = (
     ("BeatsWhenFenced", "BeatsOn", "stops-when-fenced", "answer Heartbeat UNKNOWN_MEMBER_ID; stop",
      "A member that the coordinator does not know sends heartbeats for a second and a half."),
     ("SendsNoHeartbeat", "Silent", "beats", "pass 3200; stop", "A stable member sends nothing."),
@@ -98,10 +107,20 @@ PLANTED: Final = (
      "The program ends when its generation is over."),
     ("CrashesWhenItIsClosed", "CrashesAtItsEnd", "ends-when-stopped", "stop",
      "The program leaves its group, and crashes then."),
+    ("BeatsOnWhenFenced", "BeatsOnWhenFenced", "stays-fenced", "static; fence; stop",
+     "A member whose instance id another process has sends heartbeats for a second and a half."),
+)  # fmt: skip
+PARTITIONS: Final = (
     ("FetchesOn", "ReadsOn", "reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",
      "What another member was given is fetched on."),
     ("CommitsOn", "CommitsOn", "commits-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",
      "What another member was given is committed on."),
+    ("ClaimsWhenEager", "ClaimsWhenEager", "owns-nothing-when-eager", "rebalance; stop",
+     "A member with range alone claims what it had before."),
+    ("ClaimsNothing", "ClaimsNothing", "claims-what-it-owns", "assignors cooperative-sticky; rebalance; stop",
+     "A cooperative member never claims what it owns."),
+)  # fmt: skip
+POSITIONS: Final = (
     ("CommitsAhead", "CommitsAhead", "commits-what-it-read", "stop",
      "The offset after the next record is committed, before that record is read."),
     ("StartsAtTheBeginning", "StartsAnew", "starts-at-the-committed-offset", "others 1 follow; pass 200; stop",
@@ -111,10 +130,8 @@ PLANTED: Final = (
      "A partition that other members had meanwhile is read from the position where the member lost it."),
     ("LosesItsPositions", "LosesPositions", "reads-on", "pass 200; rebalance; stop",
      "After a rebalance all partitions are read from the beginning, before the committed offsets are known."),
-    ("ClaimsWhenEager", "ClaimsWhenEager", "owns-nothing-when-eager", "rebalance; stop",
-     "A member with range alone claims what it had before."),
-    ("ClaimsNothing", "ClaimsNothing", "claims-what-it-owns", "assignors cooperative-sticky; rebalance; stop",
-     "A cooperative member never claims what it owns."),
+)  # fmt: skip
+LEADING: Final = (
     ("AssignsToItselfAlone", "ForgetsAMember", "assigns-to-everybody", "others 1 lead; stop",
      "The leader sends an assignment for itself alone."),
     ("AssignsAllToAll", "GivesTwice", "assigns-each-partition-once", "others 1 lead; rebalance; stop",
@@ -126,8 +143,8 @@ PLANTED: Final = (
      "A cooperative leader gives away what it still reads."),
     ("ReadsItsOwnVersionOnly", "ReadsItsOwnVersion", "leads-other-clients", "member v1; rebalance; stop",
      "The leader joins again where another member's subscription has a later version than its own."),
-    ("BeatsOnWhenFenced", "BeatsOnWhenFenced", "stays-fenced", "static; fence; stop",
-     "A member whose instance id another process has sends heartbeats for a second and a half."),
+)  # fmt: skip
+CONSUMER_GROUPS: Final = (
     ("NamesAnotherEpoch", "NamesAnotherEpoch", "names-its-epoch", "protocol consumer; stop",
      "A heartbeat carries an epoch that no answer had."),
     ("KeepsItsEpoch", "KeepsItsEpoch", "joins-anew-when-fenced",
@@ -139,12 +156,8 @@ PLANTED: Final = (
      "A member of KIP-848's protocol sends no heartbeat once it has its assignment."),
     ("EndsWithItsEpoch", "Vanishes", "leaves-with-its-epoch", "protocol consumer; stop",
      "A member of KIP-848's protocol closes without a last heartbeat."),
-    ("BeatsNameless", "IsNameless", "names-itself", "pass 600; stop", "A heartbeat has no member id."),
-    ("BeatsInAnOldVersion", "BeatsInAnOldVersion", "names-its-instance", "static; stop",
-     "A static member sends heartbeats in a version that has no instance id."),
-    ("ForgetsItsTopics", "ForgetsItsTopics", "names-its-topics", "topics 2; rebalance; stop",
-     "A rejoin names the first topic alone."),
 )  # fmt: skip
+PLANTED: Final = (*CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PARTITIONS, *POSITIONS, *LEADING, *CONSUMER_GROUPS)
 """Name, class among the defective consumers, invariant, minimal case and sentence of each mutant."""
 
 for _name, _consumer, _invariant, _least, _sentence in PLANTED:

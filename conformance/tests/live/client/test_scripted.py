@@ -14,7 +14,7 @@ from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.live.client import play as play_module
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.consumer import Consumer
-from kipcheck.conformance.live.client.defective_consumers import Silent, Stays
+from kipcheck.conformance.live.client.defective.membership import Silent, Stays
 from kipcheck.conformance.live.client.disturbances import InOneSegment
 from kipcheck.conformance.live.client.failed_start import advice, unserved
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers

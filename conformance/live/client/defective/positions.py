@@ -1,0 +1,40 @@
+"""Defects of where a consumer reads, and how far it commits: see ``client.invariants.positions``."""
+
+from collections.abc import Mapping
+
+from kipcheck.conformance.live.client.consumer import Consumer, Partition
+
+
+class CommitsAhead(Consumer):
+    async def commit(self) -> int:
+        positions, self.positions = self.positions, {each: offset + 1 for each, offset in self.positions.items()}
+        try:
+            return await super().commit()
+        finally:
+            self.positions = positions
+
+
+class StartsAnew(Consumer):
+    async def look_up_positions(self) -> None:
+        new = [each for each in self.owned if each not in self.positions]
+        await super().look_up_positions()
+        self.positions |= dict.fromkeys(new, 0)
+
+
+class KeepsPositions(Consumer):
+    kept: Mapping[Partition, int] = {}
+
+    def own(self, partitions: tuple[Partition, ...]) -> None:
+        self.kept = {**self.kept, **self.positions}
+        super().own(partitions)
+        self.positions = {each: self.kept[each] for each in partitions if each in self.kept}
+
+
+class LosesPositions(Consumer):
+    has_read = False
+
+    async def look_up_positions(self) -> None:
+        if self.has_read:
+            self.positions = {**dict.fromkeys(self.owned, 0), **self.positions}
+        self.has_read = True
+        await super().look_up_positions()
