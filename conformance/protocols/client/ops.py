@@ -32,13 +32,19 @@ Refusal: TypeAlias = Literal[
     "UNSUPPORTED_ASSIGNOR", "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID",
 ]  # fmt: skip
 """Errors that a client cannot recover from."""
-Released: TypeAlias = Literal["3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
+Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
+Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
+Phase: TypeAlias = Literal["now", "start", "stop"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
 MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
 """What no reader of subscriptions can read."""
 Assignor: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
+At: TypeAlias = Annotated[
+    Phase, about("when; start: at the next start of the program; stop: when it is stopped"),
+    typical("start", "stop"), optional,
+]  # fmt: skip
 
 
 @operation(
@@ -116,9 +122,9 @@ class Rebalance:
 
 
 @operation(
-    "client-answer", BROKER, "answer {kind} {error}[ times {times}]",
+    "client-answer", BROKER, "answer {kind} {error}[ times {times}][ at {at}]",
     examples="answer Heartbeat UNKNOWN_MEMBER_ID; answer Heartbeat NOT_COORDINATOR times 6",
-    sentence="answers the next {kind} with {error}[, {times} times]",
+    sentence="answers the next {kind} with {error}[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -130,12 +136,13 @@ class Answer:
     kind: Annotated[Kind, about("the request")]
     error: Annotated[Error, about("the error")]
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
-    "client-refuse", BROKER, "refuse {kind} {error}",
+    "client-refuse", BROKER, "refuse {kind} {error}[ at {at}]",
     examples="refuse JoinGroup GROUP_AUTHORIZATION_FAILED",
-    sentence="answers each {kind} with {error} from now on",
+    sentence="answers each {kind} with {error} from now on[, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Refuse:
@@ -146,12 +153,13 @@ class Refuse:
 
     kind: Annotated[Kind, about("the requests")]
     error: Annotated[Refusal, about("the error")]
+    at: At = "now"
 
 
 @operation(
-    "client-late", BROKER, "late {kind} {ms}[ times {times}]",
+    "client-late", BROKER, "late {kind} {ms}[ times {times}][ at {at}]",
     examples="late SyncGroup 400",
-    sentence="answers the next {kind} after {ms} ms[, {times} times]",
+    sentence="answers the next {kind} after {ms} ms[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Late:
@@ -163,6 +171,7 @@ class Late:
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
@@ -181,9 +190,9 @@ class Pieces:
 
 
 @operation(
-    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}]",
+    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}][ at {at}]",
     examples="reset Heartbeat; reset JoinGroup amid",
-    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times]",
+    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Reset:
@@ -200,12 +209,13 @@ class Reset:
         optional,
     ] = "before"
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
-    "client-silent", BROKER, "silent {kind} {ms}[ times {times}]",
+    "client-silent", BROKER, "silent {kind} {ms}[ times {times}][ at {at}]",
     examples="silent Heartbeat 400",
-    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times]",
+    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Silent:
@@ -218,6 +228,7 @@ class Silent:
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds until the connection is closed"), typical(400, 1500)]
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
@@ -269,7 +280,52 @@ class Move:
 class Older:
     """The broker has the versions of an older release from the next start of the program on."""
 
-    release: Annotated[Released, about("the release"), typical(*get_args(Released)[:3])]
+    release: Annotated[Released, about("the release"), typical(*get_args(Released)[:4])]
+
+
+@operation(
+    "client-newer", BROKER, "newer {release}",
+    examples="newer 4.0.0",
+    sentence="is of release {release}, without the versions that are gone",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """The broker has the versions of a newer release from the next start of the program on, if its own is older."""
+
+    release: Annotated[Renewed, about("the release")]
+
+
+@operation(
+    "client-offer", BROKER, "offer {kind} {low}-{high}",
+    examples="offer Metadata 0-4; offer JoinGroup 5-9",
+    sentence="offers versions {low} to {high} of {kind}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The broker serves these versions of a request from the next start of the program on, of those that it has.
+
+    Other ranges stay, as those of hosted brokers, which are of no release.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+    low: Annotated[int, about("the lowest version"), typical(0, 2)]
+    high: Annotated[int, about("the highest version"), typical(4, 2, 9)]
+
+
+@operation(
+    "client-intervals", USER, "intervals {heartbeat_ms} of {session_ms}",
+    examples="intervals 1000 of 10000",
+    sentence="gives the program a heartbeat interval of {heartbeat_ms} ms and a session timeout of {session_ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The program has this heartbeat interval and this session timeout from its next start on, and the broker too.
+
+    No session of a script ends by itself, however short. Steps that wait for a heartbeat take as long as one.
+    """
+
+    heartbeat_ms: Annotated[int, about("milliseconds; without this step 300"), typical(1000, 3000)]
+    session_ms: Annotated[int, about("milliseconds; without this step 3000"), typical(10_000)]
 
 
 @operation("client-pass", BROKER, "pass {ms}", examples="pass 500", sentence="{ms} ms pass")
@@ -341,10 +397,12 @@ class Restart:
     """
 
 
-Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe
+Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe | Newer | Offer | Intervals
 """What concerns the next start of the program."""
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
 """What happens to the answer to a request."""
+Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent
+"""What changes answers now, or at the next start or stop of the program."""
 Event: TypeAlias = (
     Others
     | Member
@@ -361,7 +419,8 @@ Event: TypeAlias = (
     | Refuse
     | Stop
 )
-SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe)
+TIMED: Final = (Answer, Refuse, Late, Reset, Silent)
+SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals)
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
     *SETTINGS, Fence, Restart, Refuse, Stop,
