@@ -95,6 +95,8 @@ MOST_VERSION: Final = 100
 """Of a request."""
 MOST_TIMES: Final = 20
 """The most requests that one step changes, unless it changes all."""
+LEAST_POLL_MS: Final = 3000
+"""The session timeout of scripts: librdkafka refuses a shorter max.poll.interval.ms."""
 GENERATIONS: Final = range(10)
 VERSIONS: Final = range(4)
 """Of a subscription."""
@@ -187,6 +189,8 @@ def is_possible(event: ops.Event) -> bool:
             return 0 <= low <= high <= MOST_VERSION
         case ops.Intervals(heartbeat_ms, session_ms):
             return 0 < heartbeat_ms < session_ms <= MOST_SESSION_MS
+        case ops.MaxPoll(ms):
+            return LEAST_POLL_MS <= ms <= MOST_MS
     return 0 <= getattr(event, "ms", 0) <= MOST_MS
 
 
@@ -194,6 +198,10 @@ PLACEHOLDERS: Final[Mapping[type, str]] = {
     ops.Static: "instance",
     ops.Assignors: "assignors",
     ops.GroupProtocol: "protocol",
+    ops.Commits: "commit",
+    ops.Works: "pause_ms",
+    ops.MaxPoll: "max_poll_ms",
+    ops.Pattern: "pattern",
 }
 
 
