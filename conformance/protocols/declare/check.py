@@ -154,6 +154,10 @@ class Family(Generic[S]):
     """The steps of a case that no peer, network or user can take. Idle ones are left out before the case is judged;
     what follows the first other one is not judged.
     """
+    finished: Callable[[tuple[Step, ...]], tuple[Step, ...]] = as_it_is
+    """A script that a user wrote, as it is played."""
+    unplayable: Callable[[Case], Iterator[Impossible]] | None = None
+    """The steps that keep a script of a user from being played; None: those that are impossible."""
     steps_are_apart: bool = False
     """Whether the case goes on as if a step that the target cannot take were not there: true for requests to a server,
     false for scripts whose later steps rely on earlier ones.
