@@ -24,7 +24,7 @@ def refused(capsys: pytest.CaptureFixture[str], target: str, script: str, *more:
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("answer Heartbeat OFFSET_OUT_OF_RANGE", "step 1, 'answer Heartbeat OFFSET_OUT_OF_RANGE', cannot be played: no"),
+        ("answer Heartbeat OFFSET_OUT_OF_RANGE", "step 1, 'answer Heartbeat OFFSET_OUT_OF_RANGE', cannot be played: "),
         ("answer Heartbeat OFFSET_OUT_OF_RANGE", "answers Heartbeat with OFFSET_OUT_OF_RANGE: use COORDINATOR_NOT_AVA"),
         ("rebalance; answer Heartbeat NOTHING", "step 2, 'answer Heartbeat NOTHING', cannot be read: use answer Join"),
         ("rebalanse", "step 1, 'rebalanse', cannot be read: a step begins with one of others, "),
