@@ -10,7 +10,7 @@ from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.playable import finished, unplayable
 from kipcheck.conformance.protocols.client.strategies import SCRIPTS, script
-from kipcheck.conformance.protocols.client.wording import exhibits
+from kipcheck.conformance.protocols.client.wording import exchanges, exhibits
 from kipcheck.conformance.protocols.declare.check import Check, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, machine_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
@@ -64,6 +64,7 @@ CLIENT: Final[Family[Subject]] = replace(
     steps_are_apart=False,
     finished=finished,
     unplayable=unplayable,
+    exchanges=exchanges,
 )
 
 CHECKS: tuple[Check[Subject], ...] = (
