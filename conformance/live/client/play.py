@@ -22,7 +22,7 @@ from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.client import events, ops
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
-from kipcheck.conformance.protocols.client.ops import held_ms
+from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.terms import INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
@@ -112,7 +112,7 @@ class Play:
         """Of the broker, from the program's next start on; empty: that of the edition."""
         self.offered: dict[ops.Kind, range] = {}
         """The versions that the broker offers then, of requests of which it does not offer all that it has."""
-        self._due: dict[ops.Phase, list[ops.Timed]] = {"start": [], "stop": []}
+        self._due: dict[ops.Phase, list[ops.Timed]] = {"start": [], "stop": [], "next": []}
         """The steps that change answers when the program starts or stops next."""
         self.shut_out = False
         """Whether the client may have ended: another program has its instance id, or the broker refuses it."""
@@ -134,6 +134,8 @@ class Play:
             return {"status": "accepted", "actions": []}
         if isinstance(event, ops.TIMED) and event.at != "now":
             self._due[event.at].append(event)
+            if event.at == "next":
+                self._change_answers(event)
             return {"status": "accepted", "actions": []}
         try:
             if not isinstance(event, BEFORE) and self.program is None:
@@ -228,6 +230,11 @@ class Play:
             self.shut_out |= isinstance(event, ops.Refuse)
         return due
 
+    def _take_prepared(self) -> list[ops.Timed]:
+        """The steps whose answers are changed when the client sends such a request by itself, once."""
+        prepared, self._due["next"] = self._due["next"], []
+        return prepared
+
     def _wanted(self) -> str:
         return wanted(self.settings, self.release, self.offered)
 
@@ -256,8 +263,8 @@ class Play:
         self.broker.others.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
         given = self.launcher.given(self.settings)
-        due = self._change_due("start")
-        held_s = sum(map(held_ms, due)) / 1000
+        due = [*self._change_due("start"), *self._take_prepared()]
+        held_s = sum(map(held_in_all_ms, due)) / 1000
         async with self._starts:
             first = len(self.recorder.events)
             patience_ms = round(self.patience_s * 1000)  # recorded before it may send anything:
@@ -334,10 +341,12 @@ class Play:
         time again after each: it has to come back after the last one."""
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        broker, held_s = self.broker, held_ms / 1000
+        broker, prepared = self.broker, self._take_prepared()
+        held_s = sum([held_ms, *map(held_in_all_ms, prepared)]) / 1000
         begun = changed = self.front.now()
         longest_s = self._longest_s + held_s
-        unsent_s = longest_s if kind is None or kind in CERTAIN else UNSENT_S
+        kinds = {*([kind] if kind else []), *(event.kind for event in prepared)}
+        unsent_s = longest_s if kinds <= CERTAIN else UNSENT_S
         first = left = broker.waiting(kind)
         is_provoked = True
         while (broker.pending or not broker.stable) and not self._has_ended():

@@ -174,7 +174,7 @@ def is_possible(event: ops.Event) -> bool:
         case ops.Answer(kind, error):
             return error in ERRORS[kind]
         case ops.Refuse(kind, refusal):
-            return refusal in REFUSALS[kind]
+            return refusal in REFUSALS[kind] and event.at != "next"
         case ops.Others(number):
             return 0 <= number <= MOST_OTHERS
         case ops.Member():

@@ -34,7 +34,7 @@ Refusal: TypeAlias = Literal[
 """Errors that a client cannot recover from."""
 Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
 Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
-Phase: TypeAlias = Literal["now", "start", "stop"]
+Phase: TypeAlias = Literal["now", "start", "stop", "next"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
 MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
@@ -42,8 +42,10 @@ MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negati
 Assignor: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
 At: TypeAlias = Annotated[
-    Phase, about("when; start: at the next start of the program; stop: when it is stopped"),
-    typical("start", "stop"), optional,
+    Phase, about("when; now: the broker does what lets the client send such a request, and waits for it; start: at the "
+                 "next start of the program; stop: when it is stopped; next: when the client sends one by itself, "
+                 "while the script goes on"),
+    typical("start", "stop", "next"), optional,
 ]  # fmt: skip
 
 
@@ -505,3 +507,8 @@ OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sam
 def held_ms(event: Event) -> int:
     """How long the broker holds one answer back, which is no time of the client's."""
     return event.ms if isinstance(event, Late | Silent) else 0
+
+
+def held_in_all_ms(event: Event) -> int:
+    """The same for all answers that a step changes."""
+    return held_ms(event) * getattr(event, "times", 1)
