@@ -46,6 +46,12 @@ def converse(cases: Sequence[Case], session: Session, deaths: Deaths | None = No
         yield History(case, session.info.name, tuple(ops))
 
 
+def converse_once(cases: Sequence[Case], session: Session) -> Iterator[History]:
+    """As ``converse``; cases with the same steps, of several checks, are one conversation."""
+    found = {each.case.id: each for each in converse([*{case.id: case for case in cases}.values()], session)}
+    return (replace(found[case.id], case=case) for case in cases)
+
+
 def _answers(session: Session, cases: Sequence[Case], stops: bool) -> Sequence[tuple[Observation, ...]]:
     """``stops``: perhaps of the first cases only, if the target died."""
     return run_up_to_death(session, cases) if stops else session.run(cases)
