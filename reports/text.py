@@ -103,8 +103,8 @@ def _block(failure: records.Failure, written: set[str]) -> Iterator[str]:
     for exhibit in failure.exhibits:
         yield from _exhibit(exhibit)
     found_at = f"; first found in {first(failure)}" if first(failure) else ""
-    smaller = f"; {phrases.SMALLER}" if failure.cut_early else ""
-    yield from _wrapped("found", f"{phrases.some(failure.cases, 'case')}: {phrases.where(failure)}{found_at}{smaller}")
+    about = f"{phrases.where(failure)}{found_at}{phrases.remarks(failure)}"
+    yield from _wrapped("found", f"{phrases.some(failure.cases, 'case')}: {about}")
     if phrases.expected(failure):
         yield from _wrapped("listed", phrases.expected(failure))
     for follower in failure.followed_by or ():

@@ -80,7 +80,8 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         "--cases",
         type=cli_options.positive,
         metavar="N",
-        help="values drawn for each check and message version, instead of the check's own number",
+        help="values drawn for each check and message version, instead of the check's own number; with --script: how "
+        "often each script is played, side by side",
     )
     gate.add_argument(
         "--workers",

@@ -40,7 +40,7 @@ class Options:
     """Globs over the names of subjects: messages, assignors, machines."""
     seed: int = 0
     cases: int | None = None
-    """Values drawn for every check and subject; None: each check's own number."""
+    """Values drawn for every check and subject; None: each check's own number. Of scripts: how often each is played."""
     workers: int = WORKERS
     out: Path = Path("kipcheck-out")
     dry_run: bool = False
@@ -118,7 +118,8 @@ class Selection:
             if given or not self.options.scripts:
                 yield Unit(
                     name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
-                    check.number(self.options.cases), len(self.options.targets) > 1, given, self._traced(check),
+                    self.options.cases if given else check.number(self.options.cases), len(self.options.targets) > 1,
+                    given, self._traced(check),
                 )  # fmt: skip
 
     def _traced(self, check: Check[Any]) -> str:

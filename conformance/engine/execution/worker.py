@@ -44,7 +44,7 @@ class Unit:
     compared: bool = False
     """Whether its answers are compared with those of other targets."""
     scripts: tuple[str, ...] = ()
-    """In shorthand: the cases of the unit, in place of those that are drawn."""
+    """In shorthand: the cases of the unit, in place of those that are drawn; each is played ``values`` times."""
     traced: str = ""
     """``all``: the exchanges of each case are reported; ``failed``: of those that fail; empty: of none."""
 
@@ -69,6 +69,8 @@ class Finding:
 
     consequences: tuple[tuple[str, Violation], ...] = ()
     """Invariants and violations that follow from it in this case."""
+    rate: tuple[int, int] | None = None
+    """Of a race, which does not fail alone: in how many plays beside others it fails, and of how many."""
 
     @property
     def case(self) -> Case:
@@ -229,8 +231,9 @@ class Worker:
         session = self.session(*_place(units[0]))
         samples = [self.samples(each) for each in units]
         try:
-            cases = [each.case for several in samples for each in several]
-            histories = converse_once(cases, session) if units[0].scripts else converse(cases, session)
+            cases = [[sample.case for sample in several] for several in samples]
+            every = [case for several in cases for case in several]
+            histories = converse_once(cases, session) if units[0].scripts else converse(every, session)
             return [
                 judged(unit, several, islice(histories, len(several)), Deaths())
                 for unit, several in zip(units, samples, strict=True)
@@ -394,7 +397,8 @@ def _after(check: Check[Any]) -> dict[str, frozenset[str]]:
 def samples_of(unit: Unit) -> tuple[Sample, ...]:
     """All cases of a unit, whatever the target claims."""
     if unit.scripts:
-        return tuple(scripts.sample(unit.check, unit.edition, unit.subject, text) for text in unit.scripts)
+        samples = (scripts.sample(unit.check, unit.edition, unit.subject, text) for text in unit.scripts)
+        return tuple(sample for sample in samples for _ in range(unit.values or 1))
     return drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
 
 
