@@ -111,7 +111,8 @@ def beats(history: History) -> Iterator[Violation]:
             return  # sessions of KIP-848 are a matter of the broker
         closes = (closes or isinstance(traced.event, events.Signalled)) and not isinstance(traced.event, STARTS)
         is_stable = now is not None and now.synced_ms is not None and now.synced_ms >= joins_ms
-        if now is None or not is_stable or closes or traced.shut_out or isinstance(traced.event, STARTS):
+        is_excused = closes or traced.shut_out or traced.stopped or isinstance(traced.event, STARTS)
+        if now is None or not is_stable or is_excused:
             last = traced.ms
             unanswered.clear()
             continue
@@ -419,6 +420,11 @@ def leaves(history: History) -> Iterator[Violation]:
             static = traced.event.instance is not None
         elif is_request(traced, "LeaveGroup"):
             left = True
+            named = {traced.event.member, *(traced.event.members or ())}
+            if traced.certain is not None and not static and traced.certain.member not in named:
+                why = "LeaveGroup does not name the member that leaves"
+                given = ", ".join(sorted(filter(None, named))) or "none"
+                yield breach(traced, why, traced.certain.member, given, "LeaveGroup", "another member")
             if static:
                 yield breach(traced, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
         elif isinstance(traced.event, events.Signalled):
