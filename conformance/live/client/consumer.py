@@ -437,6 +437,10 @@ class Consumer:
         answer = await self._ask(channel, "ApiVersions", {})
         self.offered = {each["apiKey"]: range(each["minVersion"], each["maxVersion"] + 1) for each in answer["apiKeys"]}
 
+    def patience_s(self, api: str) -> float | None:
+        """How long the answer to a request is awaited. A coordinator that is silent for a session is taken for dead."""
+        return self.session_ms / 1000 if api == "Heartbeat" else None
+
     async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         version = self.version(api)
         if self.offered and VERSIONS[api] not in self.offered.get(spec(APACHE, f"{api}Request").api_key or 0, ()):

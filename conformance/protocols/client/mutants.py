@@ -116,6 +116,8 @@ PACE: Final = (
      "Heartbeats are twice their interval apart."),
     ("LooksUpBeforeEachHeartbeat", "LooksUpEachTime", "keeps-its-coordinator", "pass 600; stop",
      "FindCoordinator precedes each heartbeat."),
+    ("WaitsForASilentCoordinator", "WaitsForEver", "gives-up-a-silent-coordinator", "silent Heartbeat 4500; stop",
+     "A heartbeat that is not answered is awaited as long as its connection is open."),
 )  # fmt: skip
 LEAVING: Final = (
     ("BeatsAfterItLeft", "BeatsOnceItLeft", "ends-with-its-leave", "stop", "A heartbeat follows LeaveGroup."),

@@ -13,3 +13,8 @@ class LooksUpEachTime(Consumer):
     async def round(self) -> None:
         await self.ask("FindCoordinator", {"key": self.group})
         await super().round()
+
+
+class WaitsForEver(Consumer):
+    def patience_s(self, api: str) -> float | None:
+        return None

@@ -8,7 +8,15 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
-from kipcheck.conformance.protocols.client.trace import OVER, TracedEvent, has_failed, is_answer, is_request, trace
+from kipcheck.conformance.protocols.client.trace import (
+    OVER,
+    TracedEvent,
+    has_failed,
+    is_answer,
+    is_request,
+    session_of,
+    trace,
+)
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 52
@@ -119,3 +127,50 @@ def keeps_its_coordinator(history: History) -> Iterator[Violation]:
                 why = f"a stable member to which no request failed looks its coordinator up {number} times"
                 yield breach(traced, why, f"at most {MOST_LOOK_UPS}", str(number), "FindCoordinator")
                 return
+
+
+@impact(
+    "A consumer waits for a coordinator that hangs, and its group reads nothing meanwhile", "trivia", "waiting",
+    "stuck-group",
+)  # fmt: skip
+@timed(
+    "client/gives-up-a-silent-coordinator", "grp-180", grade=Grade.SHOULD, premise=lambda history: any(_held(history))
+)
+def gives_up_a_silent_coordinator(history: History) -> Iterator[Violation]:
+    """A second after its session timeout a client waits no longer for a heartbeat: it looks its coordinator up again.
+
+    One that closes the connection has given it up too.
+    """
+    for traced, sent_ms, session_ms in _held(history):
+        waits_ms = traced.ms - sent_ms
+        if waits_ms > session_ms + terms.GRACE_MS:
+            why = (
+                f"{waits_ms} ms after its heartbeat the client waits for the answer, and sends no other request for it"
+            )
+            yield breach(traced, why, f"a look-up within {session_ms} ms", "none", "waits", since_ms=sent_ms)
+            return
+
+
+def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, int]]:
+    """The events at which a member has waited for the answer to a heartbeat for its session timeout, whether it looks
+    on or gives it up then, when it sent that, and its session timeout."""
+    sent: events.RequestSeen | None = None
+    session_ms = terms.SESSION_MS
+    for traced in trace(history):
+        event = traced.event
+        if sent is not None and traced.ms > sent.ms + session_ms and traced.certain is not None:
+            yield traced, sent.ms, session_ms
+        if is_request(traced, "Heartbeat"):
+            sent = sent or traced.event
+        elif is_request(traced, "JoinGroup"):
+            sent, session_ms = None, session_of(traced.event)
+        is_over = isinstance(event, OVER) or (
+            isinstance(event, events.Closed) and sent is not None and event.connection == sent.connection
+        )
+        if (
+            is_over
+            or is_request(traced, "FindCoordinator", "LeaveGroup")
+            or is_answer(traced, "Heartbeat")
+            or traced.stopped
+        ):
+            sent = None

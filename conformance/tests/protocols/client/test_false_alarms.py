@@ -433,7 +433,7 @@ def test_what_a_client_need_not_have_read_forbids_nothing_and_demands_nothing() 
 
 def test_a_client_that_gave_its_membership_up_owes_no_heartbeat_before_it_joins_again() -> None:
     """kafka-go 0.4.51: a LeaveGroup that is refused, or is not answered, and a back-off of 5 s before a new join."""
-    member = [joined(100), synced(110, "t-0"), GIVEN, beat(400, "m", 1)]
+    member = [joined(100), synced(110, "t-0"), GIVEN, *beating(400)]
     leave = "request", 500, {"api": "LeaveGroup", "version": 0, "member": "m"}
     silent: tuple[Any, ...] = ("opened", 5600, {})
     assert [*beats(history(*member, silent))]
@@ -768,6 +768,17 @@ def test_heartbeats_that_something_else_holds_up_keep_their_interval() -> None:
     assert not [*beats_at_its_interval(in_order(*STABLE, asked, late, *slow, STOPS))]
     for other in ("closed", 900, {"connection": 1}), beating(900, error=27)[1], ("signalled", 900, {}):
         assert not [*beats_at_its_interval(in_order(*STABLE, other, *slow, STOPS))]
+
+
+def test_a_client_that_waits_for_the_answer_to_a_heartbeat_is_not_silent() -> None:
+    """aiokafka 0.14.0 and kafka-python 3.0.12 send no further heartbeat while one waits for its answer."""
+    asked, answer = beating(400)
+    late, ends = (answer[0], 4900, answer[2]), ("signalled", 5400, {})
+    assert not [*beats(in_order(*STABLE, asked, late, *beating(5200), ("opened", 4000, {}), ends))]
+    assert [*beats(in_order(*STABLE, asked, late, ("opened", 8000, {})))], "it was answered"
+    closed = "closed", 4900, {"connection": 1, "why": "by the script"}
+    assert not [*beats(in_order(*STABLE, asked, closed, ("opened", 4000, {}), *beating(5200, connection=2), ends))]
+    assert [*beats(in_order(*STABLE, asked, closed, ("opened", 8000, {})))], "its connection is closed"
 
 
 def test_a_process_that_is_stopped_owes_nothing() -> None:
