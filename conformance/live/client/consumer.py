@@ -426,7 +426,11 @@ class Consumer:
             try:
                 if channel.writer is None:
                     await self.ask_versions(channel)
-                return await self._ask(channel, api, body)
+                async with asyncio.timeout(self.patience_s(api)):
+                    return await self._ask(channel, api, body)
+            except TimeoutError:
+                channel.close()
+                await self.find_coordinator()
             except (OSError, EOFError):
                 channel.close()
                 await asyncio.sleep(PAUSE_S)
