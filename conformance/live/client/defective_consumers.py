@@ -13,12 +13,14 @@ from kipcheck.conformance.live.client.defective import (
     consumer_groups,
     identity,
     leading,
+    leaving,
     membership,
+    pace,
     partitions,
     positions,
 )
 
-MODULES = (connections, identity, membership, partitions, positions, leading, consumer_groups)
+MODULES = (connections, identity, membership, pace, leaving, partitions, positions, leading, consumer_groups)
 
 
 def defective(name: str) -> type[Consumer]:

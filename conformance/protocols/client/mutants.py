@@ -107,8 +107,22 @@ MEMBERSHIP: Final = (
      "The program ends when its generation is over."),
     ("CrashesWhenItIsClosed", "CrashesAtItsEnd", "ends-when-stopped", "stop",
      "The program leaves its group, and crashes then."),
+    ("LeavesAnotherMember", "LeavesAStranger", "leaves", "stop", "LeaveGroup names a member that does not exist."),
     ("BeatsOnWhenFenced", "BeatsOnWhenFenced", "stays-fenced", "static; fence; stop",
      "A member whose instance id another process has sends heartbeats for a second and a half."),
+)  # fmt: skip
+PACE: Final = (
+    ("BeatsHalfAsOften", "Dawdles", "beats-at-its-interval", "pass 1400; stop",
+     "Heartbeats are twice their interval apart."),
+    ("LooksUpBeforeEachHeartbeat", "LooksUpEachTime", "keeps-its-coordinator", "pass 600; stop",
+     "FindCoordinator precedes each heartbeat."),
+    ("WaitsForASilentCoordinator", "WaitsForEver", "gives-up-a-silent-coordinator", "silent Heartbeat 4500; stop",
+     "A heartbeat that is not answered is awaited as long as its connection is open."),
+)  # fmt: skip
+LEAVING: Final = (
+    ("BeatsAfterItLeft", "BeatsOnceItLeft", "ends-with-its-leave", "stop", "A heartbeat follows LeaveGroup."),
+    ("LeavesAtEachRebalance", "LeavesToJoin", "stays-in-rebalances", "rebalance; stop",
+     "A member that is asked to rejoin leaves its group first."),
 )  # fmt: skip
 PARTITIONS: Final = (
     ("FetchesOn", "ReadsOn", "reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",
@@ -157,7 +171,17 @@ CONSUMER_GROUPS: Final = (
     ("EndsWithItsEpoch", "Vanishes", "leaves-with-its-epoch", "protocol consumer; stop",
      "A member of KIP-848's protocol closes without a last heartbeat."),
 )  # fmt: skip
-PLANTED: Final = (*CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PARTITIONS, *POSITIONS, *LEADING, *CONSUMER_GROUPS)
+PLANTED: Final = (
+    *CONNECTIONS,
+    *IDENTITY,
+    *MEMBERSHIP,
+    *PACE,
+    *LEAVING,
+    *PARTITIONS,
+    *POSITIONS,
+    *LEADING,
+    *CONSUMER_GROUPS,
+)
 """Name, class among the defective consumers, invariant, minimal case and sentence of each mutant."""
 
 for _name, _consumer, _invariant, _least, _sentence in PLANTED:
