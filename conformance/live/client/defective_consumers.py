@@ -11,6 +11,7 @@ from kipcheck.conformance.live.client.consumer import Consumer, main
 from kipcheck.conformance.live.client.defective import (
     connections,
     consumer_groups,
+    fatal_errors,
     identity,
     leading,
     membership,
@@ -18,7 +19,7 @@ from kipcheck.conformance.live.client.defective import (
     positions,
 )
 
-MODULES = (connections, identity, membership, partitions, positions, leading, consumer_groups)
+MODULES = (connections, identity, membership, partitions, positions, leading, consumer_groups, fatal_errors)
 
 
 def defective(name: str) -> type[Consumer]:

@@ -25,10 +25,12 @@ SILENT: Final[Mapping[str, str]] = {
     "client/starts-at-the-committed-offset": OTHER_CONNECTIONS,
     "client/commits-what-it-read": OTHER_CONNECTIONS,
     "client/reads-on": OTHER_CONNECTIONS,
+    "client/revokes-before-it-acknowledges": OTHER_CONNECTIONS,
     # The look-up goes over another connection, and any other may have told the client of its coordinator.
     "client/finds-its-coordinator": OTHER_CONNECTIONS,
     "client/beats": PAUSE,
     "client/beats-in-time": PAUSE,
+    "client/commits-with-its-epoch": PAUSE,
     # One request may be written before a process that was paused reads the answer that fences it.
     "client/stays-fenced": PAUSE,
     # The heartbeat thread of a process that was paused may come before the thread that reads the answer.
@@ -45,6 +47,8 @@ SILENT: Final[Mapping[str, str]] = {
     "client/leaves": PROCESS,
     "client/leaves-with-its-epoch": PROCESS,
     "client/ends-when-stopped": PROCESS,
+    # A user may call a client again that has raised an error.
+    "client/raises-fatal-errors": PROCESS,
     "client/names-its-topics": TOPICS,
     # A member that is closed leaves without SyncGroup.
     "client/leads-other-clients": PROCESS,

@@ -41,6 +41,8 @@ FIRST: Final = (
     "refuse Heartbeat GROUP_AUTHORIZATION_FAILED",
     "pass 500; answer OffsetCommit REBALANCE_IN_PROGRESS; late OffsetFetch 400; pass 1200",
     "topics 2; pass 200; rebalance; answer Heartbeat ILLEGAL_GENERATION; pass 200",
+    "protocol consumer; pass 200; reset ConsumerGroupHeartbeat; assign 1,2; rebalance; pass 600",
+    "protocol consumer; refuse ConsumerGroupHeartbeat GROUP_AUTHORIZATION_FAILED",
 )
 """The scripts that come before those that are drawn."""
 

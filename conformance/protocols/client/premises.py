@@ -58,6 +58,7 @@ COMMITS_AS_MEMBER: Final = _request("OffsetCommit", which=lambda commit: commit.
 FETCHES: Final = _request("Fetch")
 AS_MEMBER: Final = _request(*terms.GROUP_REQUESTS)
 OWNS: Final = _request(terms.HEARTBEAT, which=lambda beat: beat.owned)
+GIVES_UP: Final = _request(terms.HEARTBEAT, which=lambda beat: beat.owned is not None)
 OFFERS_EAGER: Final = _request("JoinGroup", which=lambda join: not EAGER.isdisjoint(join.assignors))
 OFFERS_COOPERATIVE: Final = _request("JoinGroup", which=lambda join: {*join.assignors} == {COOPERATIVE})
 # Answers
@@ -70,11 +71,15 @@ RECORDS: Final = _answer("Fetch", which=lambda answer: answer.records)
 MEMBERSHIP_OVER: Final = _error(*terms.FENCING)
 OLD_GENERATION: Final = _error(KafkaError.ILLEGAL_GENERATION)
 FENCED_INSTANCE: Final = _error(KafkaError.FENCED_INSTANCE_ID)
+ENDING_BEAT: Final = _error(*terms.ENDING, apis=(terms.HEARTBEAT,))
 MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=terms.COORDINATED)
 # The script
 SIGNALLED: Final = _is_a(events.Signalled)
 ENDED: Final = _is_a(events.Ended)
 ENDS: Final = _is_a(events.Signalled, events.Ended, events.Killed)
+
+ENDS_ON_ERRORS: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.ends_on_errors
+REFUSED: Final = _error(*terms.FATAL, apis=("JoinGroup", "SyncGroup"))
 
 # Several
 EMBEDS: Final = _any(
