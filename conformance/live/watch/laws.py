@@ -38,6 +38,7 @@ SILENT: Final[Mapping[str, str]] = {
     "client/does-not-spin": SETTINGS,
     "client/paces-itself": SETTINGS,
     "client/beats-no-more-than-due": SETTINGS,
+    "client/leaves-when-it-does-not-poll": SETTINGS,
     # A broker closes such a connection without a word, as for many other reasons.
     "client/asks-what-is-offered": "the reason for which a broker closes a connection is not on the wire",
     # Another user may have asked it to stay out; and the law reads what a script waited for.
@@ -50,6 +51,7 @@ SILENT: Final[Mapping[str, str]] = {
     # A user may call a client again that has raised an error.
     "client/raises-fatal-errors": PROCESS,
     "client/names-its-topics": TOPICS,
+    "client/subscribes-by-its-pattern": TOPICS,
     # A member that is closed leaves without SyncGroup.
     "client/leads-other-clients": PROCESS,
 }

@@ -143,6 +143,9 @@ LEADING: Final = (
      "A cooperative leader gives away what it still reads."),
     ("ReadsItsOwnVersionOnly", "ReadsItsOwnVersion", "leads-other-clients", "member v1; rebalance; stop",
      "The leader joins again where another member's subscription has a later version than its own."),
+    ("NamesItsFirstAssignor", "NamesItsFirstAssignor", "names-its-protocol",
+     "assignors range,roundrobin; member takes roundrobin; rebalance; stop",
+     "SyncGroup names the first assignor of the member, and not the one that the group chose."),
 )  # fmt: skip
 CONSUMER_GROUPS: Final = (
     ("NamesAnotherEpoch", "NamesAnotherEpoch", "names-its-epoch", "protocol consumer; stop",
@@ -166,6 +169,12 @@ CONSUMER_GROUPS: Final = (
      "A member acknowledges at once that a partition is taken away, and reads it on."),
     ("CommitsWithItsOldEpoch", "CommitsWithItsOldEpoch", "commits-with-its-epoch",
      "protocol consumer; pass 200; rebalance; pass 500; stop", "Commits carry the epoch with which the member joined."),
+    ("StaysWithoutPolls", "StaysWithoutPolls", "leaves-when-it-does-not-poll",
+     "protocol consumer; max-poll 3000; pause 6000; pass 5000; stop",
+     "A member whose program does not poll in time sends its heartbeats on."),
+    ("OmitsATopicOfItsPattern", "OmitsATopicOfItsPattern", "subscribes-by-its-pattern",
+     "protocol consumer; pattern; pass 1400; stop",
+     "The regular expression in heartbeats matches one of the topics of the pattern alone."),
 )  # fmt: skip
 FATAL_ERRORS: Final = (
     ("BeatsOnWhenRefused", "BeatsOnWhenRefused", "stops-at-an-ending",

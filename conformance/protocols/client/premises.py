@@ -78,6 +78,13 @@ SIGNALLED: Final = _is_a(events.Signalled)
 ENDED: Final = _is_a(events.Ended)
 ENDS: Final = _is_a(events.Signalled, events.Ended, events.Killed)
 
+HAS_PATTERN: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.pattern
+TOO_SLOW: Final[Kind] = lambda event: (
+    isinstance(event, events.Launched)
+    and event.max_poll_ms is not None
+    and (event.pause_ms or 0) > event.max_poll_ms + terms.GRACE_MS
+)
+"""The program works for longer between two polls than it may, and than what this says of a client is uncertain."""
 ENDS_ON_ERRORS: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.ends_on_errors
 REFUSED: Final = _error(*terms.FATAL, apis=("JoinGroup", "SyncGroup"))
 

@@ -143,3 +143,13 @@ class CommitsWithItsOldEpoch(Consumer):
             return await super().commit()
         finally:
             self.generation = epoch
+
+
+class StaysWithoutPolls(Consumer):
+    is_overdue = False
+
+
+class OmitsATopicOfItsPattern(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        wrong = {"subscribedTopicRegex": "t"} if api == HEARTBEAT else {}
+        return await super().ask(api, {**body, **wrong})

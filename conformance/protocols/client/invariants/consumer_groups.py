@@ -1,6 +1,7 @@
 """Laws of members of KIP-848's groups, whose only request is the heartbeat."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
@@ -8,7 +9,16 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.consequences import after_closing
-from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, Ended, RequestSeen, Signalled
+from kipcheck.conformance.protocols.client.events import (
+    AnswerSeen,
+    Closed,
+    Ended,
+    Event,
+    Frozen,
+    Launched,
+    RequestSeen,
+    Signalled,
+)
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
 from kipcheck.conformance.protocols.client.trace import (
     OVER,
@@ -142,6 +152,78 @@ def _after_lost_answers(history: History) -> Iterator[TracedEvent[RequestSeen]]:
 
 def _lost_an_answer(history: History) -> bool:
     return any(_after_lost_answers(history))
+
+
+@impact(
+    "Topics that the pattern of the user matches have no reader, or others are read", "stuck group", "gating",
+    "stuck-group", links=("KIP-848",),
+)  # fmt: skip
+@law("client/subscribes-by-its-pattern", "grp-200", premise=(premises.HAS_PATTERN, premises.BEATS_ANEW))
+def subscribes_by_its_pattern(history: History) -> Iterator[Violation]:
+    """Heartbeats have a regular expression that matches the topics that the pattern of the user matches, or name these
+    topics, a second after the client was sent that they exist."""
+    pattern, names, regex = "", frozenset[str](), ""
+    described: dict[str, int] = {}
+    for traced in trace(history):
+        if isinstance(traced.event, STARTS):
+            pattern = traced.event.pattern or "" if isinstance(traced.event, Launched) else ""
+            described.clear()
+        elif is_answer(traced, "Metadata"):
+            described = dict.fromkeys(traced.event.sizes or (), traced.ms) | described
+        elif pattern and is_request(traced, terms.HEARTBEAT) and generation_of(traced.event) >= JOINS:
+            names = names if traced.event.topics is None else frozenset(traced.event.topics)
+            regex = regex if traced.event.regex is None else traced.event.regex
+            known = {name for name, since_ms in described.items() if traced.ms > since_ms + terms.GRACE_MS}
+            missing = _matched(pattern, known) - names - _matched(regex, known)
+            if missing:
+                shown = f"the regular expression {regex}" if regex else f"the topics {listed(names)}"
+                why = f"the subscription in heartbeats has {shown}, without {listed(missing)}"
+                kind = "regular expression" if regex else "topics"
+                yield breach(traced, why, f"what {pattern} matches", shown, "omits", kind)
+                return
+
+
+def _matched(pattern: str, names: Iterable[str]) -> frozenset[str]:
+    """Nothing of an expression that cannot be read. Coordinators compare it with whole names."""
+    try:
+        return frozenset(filter(re.compile(pattern).fullmatch, names)) if pattern else frozenset()
+    except re.error:
+        return frozenset()
+
+
+@impact(
+    "The partitions of a program that hangs are read by no member", "stuck group", "gating", "unread-partition",
+    "stuck-group", links=("KIP-62", "KIP-848"),
+)  # fmt: skip
+@timed("client/leaves-when-it-does-not-poll", "grp-201", premise=(premises.TOO_SLOW, premises.RECORDS))
+def leaves_when_it_does_not_poll(history: History) -> Iterator[Violation]:
+    """A member whose program works longer than its longest time between two polls sends no heartbeat after that time
+    and a second, until it polls again; one of KIP-848's groups, and a dynamic one of others, leaves."""
+    slow: Launched | None = None
+    working: tuple[int, tuple[str, int]] | None = None
+    for traced in trace(history):
+        if isinstance(traced.event, Launched):
+            slow = traced.event if premises.TOO_SLOW(traced.event) else None
+        elif isinstance(traced.event, (*OVER, Frozen)):
+            slow, working = None, None
+        elif slow is not None and working is None:
+            if is_answer(traced, "Fetch") and traced.event.records and traced.certain is not None:
+                working = traced.ms, traced.certain.carried
+        elif slow is not None and working is not None:
+            since_ms, carried = working
+            longest_ms, until_ms = slow.max_poll_ms or 0, since_ms + (slow.pause_ms or 0)
+            if traced.ms > until_ms or traced.now is None or traced.now.carried != carried:
+                slow, working = None, None
+            elif _beats(traced) and traced.ms > since_ms + longest_ms + terms.GRACE_MS:
+                late_ms = traced.ms - since_ms
+                why = f"a heartbeat {late_ms} ms after the last poll, whose longest pause is {longest_ms} ms"
+                bound = f"no heartbeat after {longest_ms} ms without a poll"
+                yield breach(traced, why, bound, "a heartbeat", "no poll", since_ms=since_ms)
+                return
+
+
+def _beats(traced: TracedEvent[Event]) -> bool:
+    return is_request(traced, "Heartbeat", terms.HEARTBEAT) and generation_of(traced.event) > JOINS
 
 
 @impact(

@@ -17,6 +17,7 @@ PLACE = 55
 REPEATS: Final = 3
 """A client that raises an error may have sent one more request meanwhile, of another thread."""
 
+
 @impact(
     "A consumer goes on with a group that it cannot be in, and its user is sent no error", "stuck group", "waiting",
     "stuck-group", links=("KIP-848",),
