@@ -11,6 +11,7 @@ from kipcheck.conformance.live.client.consumer import Consumer, main
 from kipcheck.conformance.live.client.defective import (
     connections,
     consumer_groups,
+    fatal_errors,
     identity,
     leading,
     leaving,
@@ -20,7 +21,9 @@ from kipcheck.conformance.live.client.defective import (
     positions,
 )
 
-MODULES = (connections, identity, membership, pace, leaving, partitions, positions, leading, consumer_groups)
+MODULES = (
+    connections, identity, membership, pace, leaving, partitions, positions, leading, consumer_groups, fatal_errors,
+)  # fmt: skip
 
 
 def defective(name: str) -> type[Consumer]:

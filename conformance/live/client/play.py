@@ -268,7 +268,8 @@ class Play:
         async with self._starts:
             first = len(self.recorder.events)
             patience_ms = round(self.patience_s * 1000)  # recorded before it may send anything:
-            self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms))
+            ends = self.launcher.ends_on_errors
+            self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms, ends))
             try:
                 self.program = await self.launcher.start(self.settings)
             except OSError as wrong:

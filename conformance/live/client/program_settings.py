@@ -58,7 +58,9 @@ def wanted(settings: Settings, release: str, offered: Mapping[ops.Kind, range]) 
     return ", ".join(name for name, is_wanted in needs.items() if is_wanted)
 
 
-def launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patience_ms: int) -> events.Launched:
+def launched(
+    ms: int, given: Mapping[str, str], topics: tuple[str, ...], patience_ms: int, ends_on_errors: bool = False
+) -> events.Launched:
     """The settings of a program that laws compare with what it does. ``given``: those that reach it."""
 
     def number(name: str) -> int | None:
@@ -68,4 +70,5 @@ def launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patienc
         ms, number("session_ms"), number("heartbeat_ms"), number("rebalance_ms"),
         tuple(given["assignors"].split(",")) if "assignors" in given else None, topics, patience_ms or None,
         given.get("commit"), number("max_poll_ms"), number("pause_ms"), given.get("pattern"),
+        ends_on_errors,
     )  # fmt: skip

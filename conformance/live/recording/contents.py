@@ -121,8 +121,8 @@ class Contents(Bodies):
             case group.Leave(version, members):
                 ids = tuple(id for id, _ in members)
                 return {"member": ids[0]} if version < BATCHES_SINCE else {"members": ids}
-            case consumer.Heartbeat(owned=owned, topics=topics):
-                return {**named, "owned": _names(owned), "topics": topics}
+            case consumer.Heartbeat(owned=owned, topics=topics, regex=regex):
+                return {**named, "owned": _names(owned), "topics": topics, "regex": regex}
         return OF_ROWS[message][0](*sent) if isinstance(sent, tuple) else named
 
     def _answer(self, message: str, reply: Reply) -> dict[str, Any]:

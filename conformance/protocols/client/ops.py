@@ -64,10 +64,12 @@ class Others:
 
 @operation(
     "client-member", OTHERS,
-    "member[ reads {topics}][ owns {owned}][ of {back}][ v{version}][ data {data}][ damaged {damage}]",
-    examples="member reads t,u owns 0,1 of 1 v3; member reads t data noise; member damaged future",
+    "member[ reads {topics}][ owns {owned}][ of {back}][ v{version}][ data {data}][ damaged {damage}]"
+    "[ takes {assignor}]",
+    examples="member reads t,u owns 0,1 of 1 v3; member reads t data noise; member damaged future; "
+             "member takes roundrobin",
     sentence="another member: reads[ {topics}][, owns {owned}][ of {back} generations ago][, version {version}]"
-             "[, user data: {data}][, metadata: {damage}]",
+             "[, user data: {data}][, metadata: {damage}][, takes no assignor but {assignor}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -85,6 +87,9 @@ class Member:
     data: Annotated[Literal["none", "sticky", "noise", "huge"], about("its user data; sticky: its claims")] = "none"
     damage: Annotated[Damage, about("what is wrong with its metadata; future: a version that does not exist yet"),
                       typical("future", "tail", "cut", "empty", "long", "negative"), optional] = "whole"  # fmt: skip
+    assignor: Annotated[Literal["any", Assignor], about("the only assignor that it has, if the client offers it; any: "
+                                                         "all of them"),
+                        typical("roundrobin"), optional] = "any"  # fmt: skip
 
 
 @operation(
