@@ -225,6 +225,10 @@ OF_ROWS: Final[Mapping[str, tuple[Callable[..., dict[str, Any]], *tuple[tuple[st
         "responses[].partitions[].errorCode", "responses[].partitions[].records",
     )),
     "ListOffsetsRequest": (lambda rows: {"partitions": _names(rows)}, (_TOPIC, _NUMBER)),
+    "OffsetFetchRequest": (lambda rows: {"partitions": _names(rows)}, (
+        "groups[].topics[].name as topic | groups[].topics[].topicId as topic_id | topics[].name as topic",
+        "groups[].topics[].partitionIndexes[] | topics[].partitionIndexes[]",
+    )),
     "ListOffsetsResponse": (_looked_up, (_TOPIC, _NUMBER, _CODE, "topics[].partitions[].offset",
                                          "topics[].partitions[].oldStyleOffsets")),
     "OffsetCommitResponse": (lambda rows: {"error": _worst(code for (code,) in rows)}, (_CODE,)),
