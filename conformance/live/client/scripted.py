@@ -57,6 +57,8 @@ LEFT: Final = (-1, -2)
 """Epochs of members that leave."""
 MOST_REVOCATIONS: Final = 3
 """Rebalances of one step because other members gave partitions up."""
+GROWTHS: Final = 4
+"""Heartbeats with which the topics grow, after each assignment and error: then a client has time to commit it all."""
 COORDINATED: Final = frozenset({
     "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
 })  # fmt: skip
@@ -155,6 +157,8 @@ class ScriptedBroker(Broker):
         self.has_joined = False
         """Whether it was a stable member once."""
         self._revocations = 0
+        self._growths = GROWTHS
+        """How many heartbeats the topics still grow with."""
         self._run_groups()
 
     def _run_groups(self) -> None:
@@ -244,7 +248,7 @@ class ScriptedBroker(Broker):
         """Does what lets a client send such a request."""
         if api == "LeaveGroup":
             return
-        self.stable = False
+        self.stable, self._growths = False, GROWTHS
         if api in BY_ASSIGNMENT:
             self.rebalance()
         if api == "FindCoordinator":
@@ -383,11 +387,17 @@ class ScriptedBroker(Broker):
                 self.stable = False
             case "SyncGroup":
                 self.stable = self.has_joined = True
+                self._growths = GROWTHS
             case "Heartbeat" if request.body["memberId"] not in self.group.state.owing:
                 self.stable = True  # the client has found its coordinator again
-                for topic in self.others.subscribed:
-                    self.topics.grow(topic)  # some clients commit new positions only
-                self.log.grew()
+                self._grow()
+
+    def _grow(self) -> None:
+        """Some clients commit new positions only."""
+        for topic in self.others.subscribed if self._growths else ():
+            self.topics.grow(topic)
+        self._growths = max(0, self._growths - 1)
+        self.log.grew()
 
     def _beat(self, handler: Handler, request: Received, answer: Answer) -> None:
         """Of a consumer group: what the client is given was read, and committed, by other members."""
@@ -413,7 +423,10 @@ class ScriptedBroker(Broker):
             if after.epoch == group.state.target_epoch == group.state.group_epoch:
                 self.others.left = self.others.everything().difference(after.assigned)
                 if beat.epoch == after.epoch and had == after.assigned:
+                    self._grow()
                     self.stable = self.has_joined = True
+                else:
+                    self._growths = GROWTHS
 
         handler(request, done)
 
