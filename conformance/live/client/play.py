@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.client import disturbances
-from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.failed_start import describe, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
-from kipcheck.conformance.live.client.other_members import GROUP, TOPIC
+from kipcheck.conformance.live.client.other_members import TOPIC
+from kipcheck.conformance.live.client.program_settings import FIRST, SESSION_MS, changed, launched, wanted
 from kipcheck.conformance.live.client.scripted import SECOND, ScriptedBroker
 from kipcheck.conformance.live.recording.contents import ms_of
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
@@ -26,8 +26,6 @@ from kipcheck.conformance.protocols.client.terms import INTERVALS_OF_ITS_OWN, LA
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
-SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
-INSTANCE: Final = "i"
 CONSUMER: Final = "consumer"
 """The protocol of KIP-848. A client that does not have it may join a classic group, with its default timeouts."""
 CONNECT_S: Final = 30.0
@@ -56,16 +54,7 @@ AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
 
-BEFORE: Final = (
-    ops.Others,
-    ops.Assign,
-    ops.Grow,
-    ops.Static,
-    ops.Assignors,
-    ops.GroupProtocol,
-    ops.Older,
-    ops.Subscribe,
-)
+BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, *ops.SETTINGS)
 """The steps that a program need not run for."""
 
 
@@ -87,15 +76,6 @@ def disturbance(event: ops.Disturbed) -> disturbances.Disturbance:
             return disturbances.InOneSegment()
         case ops.Tags():
             return disturbances.WithTags()
-
-
-def _launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patience_ms: int) -> events.Launched:
-    """The settings of a program that laws compare with what it does."""
-    session_ms, heartbeat_ms, rebalance_ms = (
-        int(given[name]) if name in given else None for name in ("session_ms", "heartbeat_ms", "rebalance_ms")
-    )
-    assignors = tuple(given["assignors"].split(",")) if "assignors" in given else None
-    return events.Launched(ms, session_ms, heartbeat_ms, rebalance_ms, assignors, topics, patience_ms or None)
 
 
 class Play:
@@ -122,9 +102,7 @@ class Play:
         self.launcher = launcher
         self.program: Program | None = None
         self.idle = Idle(LATE_MS, self._note_idle)
-        self.settings = Settings(
-            "", GROUP, (TOPIC,), session_ms=SESSION_MS, heartbeat_ms=HEARTBEAT_MS, rebalance_ms=REBALANCE_MS
-        )
+        self.settings = FIRST
         """Of the program's next start."""
         self.release = ""
         """Of the broker, from the program's next start on; empty: that of the edition."""
@@ -207,24 +185,11 @@ class Play:
                 await self._restart()
             case ops.Stop():
                 await self._stop()
-            case _:
-                self._set(event)
-
-    def _set(self, event: ops.Setting) -> None:
-        """What is different when the program starts next."""
-        match event:
-            case ops.Static():
-                self.settings = replace(self.settings, instance=INSTANCE)
-            case ops.Assignors(names):
-                self.settings = replace(self.settings, assignors=",".join(names))
-            case ops.GroupProtocol(name):
-                self.settings = replace(self.settings, protocol=name)
-            case ops.Subscribe(number):
-                self.settings = replace(self.settings, topics=(TOPIC, SECOND)[:number])
-            case ops.Older(release):
-                self.release = release
-            case _:
-                assert_never(event)
+            case ops.Freeze(ms):
+                await self._freeze(ms)
+            case _:  # what is different when the program starts next
+                self.settings = changed(self.settings, event)
+                self.release = event.release if isinstance(event, ops.Older) else self.release
 
     def _may_be_sent(self, kind: ops.Kind) -> bool:
         return kind not in (CLASSIC_ONLY if self.broker.is_modern else CONSUMER_ONLY)
@@ -250,7 +215,7 @@ class Play:
         async with self._starts:
             first = len(self.recorder.events)
             patience_ms = round(self.patience_s * 1000)  # recorded before it may send anything:
-            self.recorder.add(_launched(self._now_ms(), given, self.settings.topics, patience_ms))
+            self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms))
             try:
                 self.program = await self.launcher.start(self.settings)
             except OSError as wrong:
@@ -262,7 +227,7 @@ class Play:
             return self._not_joined(again)
         if self.settings.protocol == CONSUMER and not self.broker.is_modern:
             raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
-        self._suited = self._wanted()
+        self._suited = wanted(self.settings, self.release)
         self._lost = False
         self.recorder.add(events.FirstJoined(self._now_ms()))
         await self._wait(AFTER_S)
@@ -286,20 +251,10 @@ class Play:
         else:
             self.release = ""
 
-    def _wanted(self) -> str:
-        """What the script needs of the program that some lack."""
-        given = self.settings
-        wanted = {
-            f"a broker of {self.release}": self.release, "a static member": given.instance,
-            f"assignors {given.assignors}": given.assignors, f"protocol {given.protocol}": given.protocol,
-            "two topics": given.topics[1:],
-        }  # fmt: skip
-        return ", ".join(name for name, is_wanted in wanted.items() if is_wanted)
-
     def _not_joined(self, again: bool) -> None:
-        wanted = self._wanted()
-        if wanted and not (again and wanted == self._suited):
-            raise Unsuited(f"the client does not join with {wanted}: {self._never_joined()}")
+        needed = wanted(self.settings, self.release)
+        if needed and not (again and needed == self._suited):
+            raise Unsuited(f"the client does not join with {needed}: {self._never_joined()}")
         if not again:
             if unserved(self.recorder.events):
                 return  # a law is broken; the script ends here
@@ -356,6 +311,24 @@ class Play:
             return max((session_ms + INTERVALS_OF_ITS_OWN * patience_ms) / 1000 + AFTER_S, longest_s)
         shown_s = (longest_absence_ms(self.recorder.events, begun_ms, now_ms, session_ms, 0) or 0) / 1000
         return max(shown_s + AFTER_S, longest_s) if shown_s <= MOST_WATCHED_S else longest_s
+
+    async def _freeze(self, ms: int) -> None:
+        """Stops the process for a time. A member whose session ends meanwhile is removed."""
+        assert self.program is not None
+        session_ms = min(self.broker.left_ms, ms)
+        self.recorder.add(events.Frozen(self._now_ms()))
+        self.program.freeze()
+        try:
+            await self._wait(session_ms / 1000)
+            if ms > session_ms:
+                self.broker.expire()
+                await self._wait((ms - session_ms) / 1000)
+        finally:
+            self.program.thaw()
+        if not self._over:
+            self.recorder.add(events.Thawed(self._now_ms()))
+            self.broker.stable = False
+            await self._settle()
 
     async def _be_refused(self, kind: ops.Kind) -> None:
         """Waits for the first request that is refused, and looks on for a while."""

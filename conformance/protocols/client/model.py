@@ -88,6 +88,8 @@ PARTITIONS: Final = 4
 MOST_PARTITIONS: Final = 1000
 MOST_MS: Final = 10_000
 """The longest delay of a script."""
+LEAST_POLL_MS: Final = 3000
+"""The session timeout of scripts: librdkafka refuses a shorter max.poll.interval.ms."""
 GENERATIONS: Final = range(10)
 VERSIONS: Final = range(4)
 """Of a subscription."""
@@ -169,6 +171,8 @@ def is_possible(event: ops.Event) -> bool:
             return PARTITIONS <= partitions <= MOST_PARTITIONS
         case ops.Subscribe(number):
             return number in (1, 2)
+        case ops.MaxPoll(ms):
+            return LEAST_POLL_MS <= ms <= MOST_MS
     return 0 <= getattr(event, "ms", 0) <= MOST_MS
 
 
@@ -176,6 +180,10 @@ PLACEHOLDERS: Final[Mapping[type, str]] = {
     ops.Static: "instance",
     ops.Assignors: "assignors",
     ops.GroupProtocol: "protocol",
+    ops.Commits: "commit",
+    ops.Works: "pause_ms",
+    ops.MaxPoll: "max_poll_ms",
+    ops.Pattern: "pattern",
 }
 
 

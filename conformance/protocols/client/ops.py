@@ -321,6 +321,64 @@ class Subscribe:
     number: Annotated[int, about("how many topics"), typical(2, 1)]
 
 
+@operation("client-commit", USER, "commit {how}", examples="commit late", sentence="lets the program commit {how}")
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """The program commits in this way from its next start on.
+
+    A program that commits late holds the records that it reads; after the next rebalance it commits those of the
+    partitions that it still has, and forgets the others.
+    """
+
+    how: Annotated[Literal["auto", "sync", "async", "late"], about(
+        "auto: the client does, at an interval; sync, async: after each poll; late: after the next rebalance"),
+        typical("sync", "async", "late")]  # fmt: skip
+
+
+@operation(
+    "client-pause", USER, "pause {ms}", examples="pause 500", sentence="lets the program work {ms} ms after a poll"
+)
+@dataclass(frozen=True, slots=True)
+class Works:
+    """The program works between two polls from its next start on, as soon as it has read its first records."""
+
+    ms: Annotated[int, about("milliseconds"), typical(500, 2000)]
+
+
+@operation(
+    "client-max-poll", USER, "max-poll {ms}",
+    examples="max-poll 4000",
+    sentence="lets at most {ms} ms pass between two polls",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class MaxPoll:
+    """The program has this max.poll.interval.ms from its next start on, which is its rebalance timeout, too."""
+
+    ms: Annotated[int, about("milliseconds"), typical(4000)]
+
+
+@operation("client-pattern", USER, "pattern", sentence="lets the program subscribe by a pattern")
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The program subscribes by a pattern from its next start on: to all topics whose names are one letter."""
+
+
+@operation(
+    "client-freeze", USER, "freeze {ms}",
+    examples="freeze 4000",
+    sentence="stops the process of the program for {ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """The process gets SIGSTOP, and SIGCONT later. Its connections stay open.
+
+    If its session ends meanwhile, the broker removes the member. The step ends when the client is a stable member
+    again.
+    """
+
+    ms: Annotated[int, about("milliseconds"), typical(1000, 3500)]
+
+
 @operation("client-fence", USER, "fence", sentence="starts another program with the same instance id")
 @dataclass(frozen=True, slots=True)
 class Fence:
@@ -336,7 +394,7 @@ class Restart:
     """
 
 
-Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe
+Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe | Commits | Works | MaxPoll | Pattern
 """What concerns the next start of the program."""
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
 """What happens to the answer to a request."""
@@ -351,15 +409,16 @@ Event: TypeAlias = (
     | Move
     | Pass
     | Setting
+    | Freeze
     | Fence
     | Restart
     | Refuse
     | Stop
 )
-SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe)
+SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe, Commits, Works, MaxPoll, Pattern)
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    *SETTINGS, Fence, Restart, Refuse, Stop,
+    *SETTINGS, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 

@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.client.model import (
     CLASSIC_ONLY,
     CONSUMER_ONLY,
     ERRORS,
+    PLACEHOLDERS,
     REFUSALS,
     SINCE,
     STATIC_ONLY,
@@ -26,8 +27,8 @@ from kipcheck.conformance.protocols.client.model import (
     is_worth,
     needs,
 )
-from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS, Refuse
-from kipcheck.conformance.protocols.client.strategies import SCRIPTS, STOP, refusal, script
+from kipcheck.conformance.protocols.client.ops import OPERATIONS, Refuse
+from kipcheck.conformance.protocols.client.strategies import DRAWN, SCRIPTS, STOP, refusal, script
 from kipcheck.conformance.protocols.client.terms import FATAL
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.targets.protocol import observed
@@ -46,7 +47,7 @@ def test_every_step_is_drawn_possible_and_read_back() -> None:
         assert OPERATIONS.shorthand(steps) == text
         assert all(is_possible(OPERATIONS.event_of(each)) for each in steps)
         verbs |= {each.verb for each in steps}
-    assert verbs == {OPERATIONS.verb_of[each] for each in EVENTS[:-2]}
+    assert verbs == {*DRAWN}
 
 
 def as_value(steps: Iterable[Step]) -> list[dict[str, Any]]:
@@ -85,7 +86,7 @@ def test_a_script_that_says_where_it_ends_has_no_refusal() -> None:
 def test_few_drawn_scripts_need_an_optional_placeholder() -> None:
     found = [needs(OPERATIONS.parse_shorthand(each)) for each in drawn(600)]
     assert sum(map(bool, found)) < 120
-    assert frozenset[str]().union(*found) == {"instance", "assignors", "protocol"}
+    assert frozenset[str]().union(*found) == {*PLACEHOLDERS.values()}
 
 
 def test_a_script_names_the_placeholders_that_it_needs() -> None:
