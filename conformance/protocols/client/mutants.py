@@ -152,6 +152,8 @@ COMMITS: Final = (
     ("CommitsNameless", "CommitsNameless", "commits-as-a-member", "stop", "OffsetCommit has no member id."),
     ("CommitsTheLastRead", "CommitsTheLastRead", "commits-in-time", "pass 3000; stop",
      "The offset of the last record is committed, and not the one after it."),
+    ("LeavesWithoutACommit", "LeavesWithoutACommit", "commits-before-it-leaves", "commit auto; pass 2200; stop",
+     "What is read after the third commit is never committed, and the member leaves."),
 )  # fmt: skip
 LEADING: Final = (
     ("AssignsToItselfAlone", "ForgetsAMember", "assigns-to-everybody", "others 1 lead; stop",

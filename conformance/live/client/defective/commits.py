@@ -9,13 +9,13 @@ from kipcheck.conformance.live.client.consumer import Consumer, Partition
 class CommitsOtherOffsets(Consumer):
     """It commits what ``wrong`` makes of its positions."""
 
-    commits = 0
+    number = 0
 
     def wrong(self) -> dict[Partition, int]:
         raise NotImplementedError
 
     async def commit(self) -> int:
-        self.commits += 1
+        self.number += 1
         positions, self.positions = self.positions, self.wrong()
         try:
             return await super().commit()
@@ -25,7 +25,7 @@ class CommitsOtherOffsets(Consumer):
 
 class CommitsBack(CommitsOtherOffsets):
     def wrong(self) -> dict[Partition, int]:
-        return {each: offset - 3 * (self.commits == 4) for each, offset in self.positions.items()}
+        return {each: offset - 3 * (self.number == 4) for each, offset in self.positions.items()}
 
 
 class CommitsALogicalOffset(CommitsOtherOffsets):
@@ -42,7 +42,7 @@ class CommitsUnread(CommitsOtherOffsets):
     """It commits 0 where it has no position yet."""
 
     async def fetch(self) -> None:
-        if self.commits > 2:
+        if self.number > 2:
             await super().fetch()
 
     def wrong(self) -> dict[Partition, int]:
@@ -57,3 +57,11 @@ class CommitsNameless(Consumer):
     async def commit(self) -> int:
         await super().commit()
         return Error.NONE
+
+
+class LeavesWithoutACommit(Consumer):
+    number = 0
+
+    async def commit(self) -> int:
+        self.number += 1
+        return await super().commit() if self.number < 4 else Error.NONE

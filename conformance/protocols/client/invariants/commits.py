@@ -90,9 +90,11 @@ def commits_its_position(history: History) -> Iterator[Violation]:
     A position goes back only if an answer takes it back, and is known once an offset was fetched, looked up, or sent to
     the client as committed.
     """
-    committed = _Committed()
+    committed, is_judged = _Committed(), True
     for traced in trace(history):
-        if is_request(traced, "OffsetCommit"):
+        if isinstance(traced.event, Launched):
+            is_judged = traced.event.commit != "late"  # whose user names the offsets
+        if is_request(traced, "OffsetCommit") and is_judged:
             for name, offset in traced.event.placed:
                 right, known_ms = committed.offsets.get(name, (0, 0))
                 assigned_ms = committed.unplaced.get(name, terms.NEVER)

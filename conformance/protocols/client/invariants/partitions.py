@@ -25,7 +25,7 @@ from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 60
 
-HINDERS: Final = (Opened, Closed, Frozen, Thawed, Signalled)
+HINDERS: Final = (Opened, Closed, Frozen, Thawed)
 """What keeps a client from reading for a while."""
 LOOKED_UP: Final = "offset looked up"
 """The client sent ListOffsets for partitions that it had not any more."""
@@ -130,6 +130,8 @@ class _Reading:
         event, now = traced.event, traced.certain
         if isinstance(event, Launched):
             self.is_judged = not event.pause_ms and event.commit != "late"
+        elif isinstance(event, Signalled):
+            self.is_judged = False
         mine = now.partitions if now is not None and now.synced_ms is not None and now.adopted else frozenset[str]()
         self.seen_ms = {name: self.seen_ms.get(name, event.ms) for name in mine}
         if client_trace.is_request(traced, "Fetch", "OffsetFetch", "ListOffsets"):
