@@ -39,6 +39,8 @@ def changed(settings: Settings, event: ops.Setting) -> Settings:
             return replace(settings, pause_ms=ms)
         case ops.MaxPoll(ms):
             return replace(settings, rebalance_ms=ms, max_poll_ms=ms)
+        case ops.Begins(at):
+            return replace(settings, offset_reset=at)
         case ops.Older():
             return settings
 
@@ -64,4 +66,5 @@ def launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patienc
         ms, number("session_ms"), number("heartbeat_ms"), number("rebalance_ms"),
         tuple(given["assignors"].split(",")) if "assignors" in given else None, topics, patience_ms or None,
         given.get("commit"), number("max_poll_ms"), number("pause_ms"), given.get("pattern"),
+        given.get("offset_reset"),
     )  # fmt: skip

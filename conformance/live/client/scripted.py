@@ -212,6 +212,16 @@ class ScriptedBroker(Broker):
         grown = replace(topic, partitions=max(partitions, topic.partitions))
         self.topics.by_name[TOPIC] = self.topics.by_id[topic.id] = grown
 
+    def reset_offsets(self, offset: int) -> None:
+        """An administrator commits that offset of all partitions, for a group without members."""
+        partitions = [
+            (topic.name, number) for topic in self.topics.by_name.values() for number in range(topic.partitions)
+        ]
+        group = self.groups.growing(GROUP)
+        group.send(messages.Commit(VERSION, "", None, -1, tuple((*each, offset) for each in partitions)))
+        group.metadata.update(dict.fromkeys(partitions, (LEADER_EPOCH, "")))
+        self.offsets.in_zookeeper.update({(GROUP, *each): offset for each in partitions})
+
     def rebalance(self) -> None:
         self._revocations = 0
         self._rebalance()

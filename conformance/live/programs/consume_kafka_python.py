@@ -52,7 +52,10 @@ def assignor(name: str) -> Any:
 class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
     def __init__(self) -> None:
         self.consumer: Any = KafkaConsumer(
-            bootstrap_servers=given("BOOTSTRAP"), group_id=given("GROUP"), auto_offset_reset="earliest", **settings()
+            bootstrap_servers=given("BOOTSTRAP"),
+            group_id=given("GROUP"),
+            auto_offset_reset=given("OFFSET_RESET") or "earliest",
+            **settings(),
         )
         named = {"pattern": given("PATTERN")} if given("PATTERN") else {"topics": given("TOPICS").split(",")}
         self.consumer.subscribe(**named, listener=self)

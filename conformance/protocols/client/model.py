@@ -88,6 +88,8 @@ PARTITIONS: Final = 4
 MOST_PARTITIONS: Final = 1000
 MOST_MS: Final = 10_000
 """The longest delay of a script."""
+RECORDS: Final = 10
+"""Of each partition, at first."""
 LEAST_POLL_MS: Final = 3000
 """The session timeout of scripts: librdkafka refuses a shorter max.poll.interval.ms."""
 GENERATIONS: Final = range(10)
@@ -122,7 +124,7 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case ops.Others() | ops.Assign() | ops.Grow():
+            case ops.Others() | ops.Assign() | ops.Grow() | ops.Committed():
                 pass
             case _ if not isinstance(event, ops.SETTINGS):
                 state = state._replace(started=True)
@@ -138,6 +140,8 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return state.static and not state.consumer
         case ops.Others() | ops.Member():
             return not state.consumer
+        case ops.Committed():
+            return not state.started
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
         case (
@@ -171,6 +175,8 @@ def is_possible(event: ops.Event) -> bool:
             return PARTITIONS <= partitions <= MOST_PARTITIONS
         case ops.Subscribe(number):
             return number in (1, 2)
+        case ops.Committed(offset):
+            return 0 <= offset <= RECORDS
         case ops.MaxPoll(ms):
             return LEAST_POLL_MS <= ms <= MOST_MS
     return 0 <= getattr(event, "ms", 0) <= MOST_MS
@@ -184,6 +190,7 @@ PLACEHOLDERS: Final[Mapping[type, str]] = {
     ops.Works: "pause_ms",
     ops.MaxPoll: "max_poll_ms",
     ops.Pattern: "pattern",
+    ops.Begins: "offset_reset",
 }
 
 

@@ -364,6 +364,30 @@ class Pattern:
 
 
 @operation(
+    "client-begin", USER, "begin {at}",
+    examples="begin latest",
+    sentence="lets the program begin at the {at} record where nothing is committed",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """The program begins to read there from its next start on, if its group has committed nothing of a partition."""
+
+    at: Annotated[Literal["latest", "earliest"], about("the policy for partitions without a committed offset")]
+
+
+@operation(
+    "client-committed", USER, "committed {offset}",
+    examples="committed 0",
+    sentence="commits offset {offset} of all partitions for the group",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """An administrator sets the committed offsets of the group, which has no members yet."""
+
+    offset: Annotated[int, about("the offset"), typical(0, 4)]
+
+
+@operation(
     "client-freeze", USER, "freeze {ms}",
     examples="freeze 4000",
     sentence="stops the process of the program for {ms} ms",
@@ -394,7 +418,9 @@ class Restart:
     """
 
 
-Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe | Commits | Works | MaxPoll | Pattern
+Setting: TypeAlias = (
+    Static | Assignors | GroupProtocol | Older | Subscribe | Commits | Works | MaxPoll | Pattern | Begins
+)
 """What concerns the next start of the program."""
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
 """What happens to the answer to a request."""
@@ -409,16 +435,17 @@ Event: TypeAlias = (
     | Move
     | Pass
     | Setting
+    | Committed
     | Freeze
     | Fence
     | Restart
     | Refuse
     | Stop
 )
-SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe, Commits, Works, MaxPoll, Pattern)
+SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe, Commits, Works, MaxPoll, Pattern, Begins)
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    *SETTINGS, Fence, Restart, Freeze, Refuse, Stop,
+    *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 

@@ -57,6 +57,19 @@ class AsksAndReads(Consumer):
         await asking
 
 
+class BeginsAtTheBeginning(Consumer):
+    async def first_offset(self, at: Partition) -> int:
+        return 0
+
+
+class TakesZeroForNone(Consumer):
+    async def look_up_positions(self) -> None:
+        new = {each for each in self.owned if each not in self.positions}
+        await super().look_up_positions()
+        for each in new:
+            self.positions[each] = self.positions[each] or await self.first_offset(each)
+
+
 class SkipsARecord(Consumer):
     async def fetch(self) -> None:
         before = {**self.positions}
