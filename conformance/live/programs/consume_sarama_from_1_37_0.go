@@ -10,6 +10,7 @@ var assignors = map[string]sarama.BalanceStrategy{"range": sarama.BalanceStrateg
 	"roundrobin": sarama.BalanceStrategyRoundRobin, "sticky": sarama.BalanceStrategySticky}
 
 func configure(config *sarama.Config) {
+	config.Consumer.Offsets.AutoCommit.Enable = given("COMMIT") == "" || given("COMMIT") == "auto"
 	member := &config.Consumer.Group
 	member.InstanceId, config.Consumer.Offsets.AutoCommit.Interval = given("INSTANCE"), 100*time.Millisecond
 	for place, each := range strings.FieldsFunc(given("ASSIGNORS"), func(char rune) bool { return char == ',' }) {
