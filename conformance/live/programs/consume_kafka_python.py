@@ -37,7 +37,7 @@ def settings() -> dict[str, Any]:
     if names := [name for name in given("ASSIGNORS").split(",") if name]:
         found["partition_assignment_strategy"] = [assignor(name) for name in names]
     if given("COMMIT") in ("", "auto"):
-        return {**found, "enable_auto_commit": True, "auto_commit_interval_ms": 100}
+        return {**found, "enable_auto_commit": True, "auto_commit_interval_ms": int(given("COMMIT_MS") or 100)}
     return {**found, "enable_auto_commit": False}
 
 

@@ -393,9 +393,9 @@ class Commits:
     partitions that it still has, and forgets the others.
     """
 
-    how: Annotated[Literal["auto", "sync", "async", "late"], about(
-        "auto: the client does, at an interval; sync, async: after each poll; late: after the next rebalance"),
-        typical("sync", "async", "late")]  # fmt: skip
+    how: Annotated[Literal["auto", "seldom", "sync", "async", "late"], about(
+        "auto, seldom: the client does, at a short or long interval; sync, async: after each poll; "
+        "late: after the next rebalance"), typical("seldom", "sync", "async", "late")]  # fmt: skip
 
 
 @operation(
