@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import Event, Launched
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
-from kipcheck.conformance.protocols.client.invariants.partitions import hinders
+from kipcheck.conformance.protocols.client.invariants.partitions import hindered_ms
 from kipcheck.conformance.protocols.client.trace import (
     STARTS,
     Membership,
@@ -165,9 +165,8 @@ class _Pace:
         self.by_name = {name: found for name, found in self.by_name.items() if name in mine}
         if isinstance(event, Launched):
             self.launched = event
-        if hinders(traced):
-            self.since_ms = event.ms
-        elif is_answer(traced, "Fetch"):
+        self.since_ms = hindered_ms(traced, self.since_ms)
+        if is_answer(traced, "Fetch"):
             for name, end in (traced.event.ends or {}).items():
                 if name in mine:
                     self.by_name.setdefault(name, _Read()).ends.append((event.ms, end))
@@ -188,16 +187,16 @@ def commits_in_time(history: History) -> Iterator[Violation]:
     """A program that commits again and again commits its whole position: a second and three of its pauses later."""
     pace, behind = _Pace(), set[str]()
     for traced in trace(history):
+        pace.read(traced)
         if is_answer(traced, "SyncGroup", terms.HEARTBEAT):
             behind.clear()
-        for name, found in pace.by_name.items() if traced.certain is not None else ():
+        for name, found in pace.by_name.items():
             since_ms = traced.ms - found.bound_ms()
             end, sent_ms = found.sent_until(since_ms)
             if found.committed < end and pace.since_ms < since_ms and name not in behind:
                 behind.add(name)
                 why = f"the client was sent {name} up to {end}, and commits {found.committed}"
                 yield breach(traced, why, f"offset {end}", f"offset {found.committed}", "behind", since_ms=sent_ms)
-        pace.read(traced)
 
 
 @impact(

@@ -25,7 +25,7 @@ from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 60
 
-HINDERS: Final = (Opened, Closed, Frozen, Thawed)
+HINDERS: Final = (Opened, Closed, Thawed)
 """What keeps a client from reading for a while."""
 LOOKED_UP: Final = "offset looked up"
 """The client sent ListOffsets for partitions that it had not any more."""
@@ -98,11 +98,17 @@ def stops_reading_to_join(history: History) -> Iterator[Violation]:
             joins_ms = None
 
 
-def hinders(traced: client_trace.TracedEvent[Event]) -> bool:
-    """Whether it keeps a client from reading and committing for a while: a connection, a stop, a refusal, a join."""
-    if client_trace.is_answer(traced):
-        return bool(traced.error)
-    return isinstance(traced.event, HINDERS) or client_trace.is_request(traced, "JoinGroup", "FindCoordinator")
+def hindered_ms(traced: client_trace.TracedEvent[Event], before_ms: int) -> int:
+    """When something last kept a client from reading and committing: a connection, a stop, a refusal, a join.
+
+    ``before_ms``: the same before this event. A process that is stopped is kept from it until it goes on.
+    """
+    if isinstance(traced.event, Frozen):
+        return terms.NEVER
+    refused = client_trace.is_answer(traced) and traced.error
+    joins = client_trace.is_request(traced, "JoinGroup", "FindCoordinator")
+    hinders = refused or joins or isinstance(traced.event, HINDERS)
+    return traced.ms if hinders and (before_ms != terms.NEVER or isinstance(traced.event, Thawed)) else before_ms
 
 
 UNREAD_MS: Final = 3000
@@ -148,8 +154,7 @@ class _Reading:
             self.has_read = True
         if client_trace.is_answer(traced, "Metadata"):
             self.missing = traced.event.missing
-        if hinders(traced):
-            self.hindered_ms = event.ms
+        self.hindered_ms = hindered_ms(traced, self.hindered_ms)
 
     def _asks(self, request: RequestSeen, ms: int) -> None:
         self.seen_ms |= dict.fromkeys(self.seen_ms.keys() & {*(request.partitions or self.seen_ms)}, ms)

@@ -13,7 +13,7 @@ from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, Event, Launched, RequestSeen
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.trace import STARTS, Membership, TracedEvent, is_answer, is_request, trace
-from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.declare.invariant import Leading, impact
 
 PLACE = 70
 
@@ -285,11 +285,19 @@ def commits_what_it_read(history: History) -> Iterator[Violation]:
             furthest[name] = max(offset, furthest.get(name, 0))
 
 
+def after_other_offsets(history: History, violation: Violation) -> Leading | None:
+    """The first breach of where it begins to read, up to then: what a client reads wrongly it reads on from there."""
+    before = ((law, found) for law, found in _found(history) if law == WAITS)
+    return next(
+        (Leading(law, found.shape) for law, found in before if (found.at_ms or 0) <= (violation.at_ms or 0)), None
+    )
+
+
 @impact(
     "A consumer loses its position in a rebalance, and reads and commits again what it has committed",
     "double processing", "ownership", "lost-offsets",
 )  # fmt: skip
-@timed("client/reads-on", "grp-102", premise=(premises.COMMITS, premises.FETCHES))
+@timed("client/reads-on", "grp-102", premise=(premises.COMMITS, premises.FETCHES), follows=after_other_offsets)
 def reads_on(history: History) -> Iterator[Violation]:
     """A client reads on from what it has committed: it fetches no earlier offset unless an answer takes it back.
 
