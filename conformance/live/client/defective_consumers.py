@@ -9,6 +9,7 @@ import sys
 
 from kipcheck.conformance.live.client.consumer import Consumer, main
 from kipcheck.conformance.live.client.defective import (
+    commits,
     connections,
     consumer_groups,
     fatal_errors,
@@ -22,7 +23,8 @@ from kipcheck.conformance.live.client.defective import (
 )
 
 MODULES = (
-    connections, identity, membership, pace, leaving, partitions, positions, leading, consumer_groups, fatal_errors,
+    connections, identity, membership, pace, leaving, partitions, positions, commits, leading, consumer_groups,
+    fatal_errors,
 )  # fmt: skip
 
 

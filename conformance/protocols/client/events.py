@@ -286,6 +286,8 @@ class Launched:
     """The regular expression by which the program subscribes; None: it names its topics."""
     ends_on_errors: bool = False
     """Whether it is known that the program ends when its client raises an error that no client recovers from."""
+    offset_reset: str | None = None
+    """Where the program begins without a committed offset: ``earliest`` or ``latest``; None: it is not given."""
 
 
 @event("joined", "is a member of the group for the first time")
