@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, assert_never
+from typing import Any, Final, assert_never, get_args
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
@@ -47,6 +47,8 @@ FENCED_S: Final = 0.6
 """Time for a client to notice that another one has its instance id."""
 REFUSED_S: Final = 1.5
 """So long a client is watched that is refused: a law counts its requests in a second."""
+NOTICED_S: Final = 0.3
+"""Time for a client to notice what happens to a log: its Fetch waits for records, but not for other leaders."""
 NODES: Final = 2
 STOP_S: Final = 30.0
 """The default timeout of ``KafkaConsumer.close``."""
@@ -65,6 +67,7 @@ BEFORE: Final = (
     ops.GroupProtocol,
     ops.Older,
     ops.Subscribe,
+    *get_args(ops.LogEvent),
 )
 """The steps that a program need not run for."""
 
@@ -185,6 +188,8 @@ class Play:
             case ops.Move():
                 broker.move()
                 await self._settle()
+            case ops.Create() | ops.Delete() | ops.Records() | ops.Trim() | ops.Elect() | ops.Lags():
+                await self._change_log(event)
             case ops.Answer(kind, error, times):
                 if self._may_be_sent(kind):
                     broker.fail_next(kind, error, times)
@@ -209,6 +214,29 @@ class Play:
                 await self._stop()
             case _:
                 self._set(event)
+
+    async def _change_log(self, event: ops.LogEvent) -> None:
+        """Waits until a client that runs has noticed it, if it notices it soon."""
+        broker, lasts_ms = self.broker, 0
+        match event:
+            case ops.Create(topic):
+                if broker.logs.create(topic):
+                    broker.topics_changed()
+            case ops.Delete(topic):
+                if broker.logs.delete(topic):
+                    self.recorder.add(events.TopicDeleted(self._now_ms(), topic))
+                    broker.topics_changed()
+            case ops.Records(kept):
+                broker.logs.write(kept)
+            case ops.Trim(records):
+                self.recorder.add(events.Trimmed(self._now_ms(), broker.logs.trim(records)))
+            case ops.Elect(partitions, lasts_ms):
+                broker.logs.elect(partitions, NODES, lasts_ms)
+            case ops.Lags(what, ms):
+                broker.lag(what, ms)
+        if self.program is not None:
+            await self._settle("Metadata" if isinstance(event, ops.Lags) else None)
+            await self._wait(NOTICED_S + lasts_ms / 1000)
 
     def _set(self, event: ops.Setting) -> None:
         """What is different when the program starts next."""
@@ -257,7 +285,7 @@ class Play:
                 raise Broken(f"the program cannot be started: {wrong}") from None
             begun = self.front.now()
             joined = await self._joins(begun + START_S)
-        if not (joined or await self._joins(begun + CONNECT_S)):
+        if not (joined or (not self._missing and await self._joins(begun + CONNECT_S))):
             self._over = True
             return self._not_joined(again)
         if self.settings.protocol == CONSUMER and not self.broker.is_modern:
@@ -286,13 +314,18 @@ class Play:
         else:
             self.release = ""
 
+    @property
+    def _missing(self) -> tuple[str, ...]:
+        """The topics of the program that do not exist. A client may wait for them before it joins."""
+        return tuple(name for name in self.settings.topics if name not in self.broker.topics.by_name)
+
     def _wanted(self) -> str:
         """What the script needs of the program that some lack."""
         given = self.settings
         wanted = {
             f"a broker of {self.release}": self.release, "a static member": given.instance,
             f"assignors {given.assignors}": given.assignors, f"protocol {given.protocol}": given.protocol,
-            "two topics": given.topics[1:],
+            "two topics": given.topics[1:], f"topic {', '.join(self._missing)} deleted": self._missing,
         }  # fmt: skip
         return ", ".join(name for name, is_wanted in wanted.items() if is_wanted)
 
