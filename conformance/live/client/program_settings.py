@@ -52,13 +52,16 @@ def changed(settings: Settings, event: ops.Setting) -> Settings:
             return settings
 
 
-def wanted(settings: Settings, release: str, offered: Mapping[ops.Kind, range]) -> str:
+def wanted(
+    settings: Settings, release: str, offered: Mapping[ops.Kind, range] = {}, missing: tuple[str, ...] = ()
+) -> str:
     """What a script needs of a program that some programs lack. ``release``: of the broker, if it is not its own;
-    ``offered``: the versions of requests that a script chooses."""
+    ``offered``: the versions of requests that a script chooses; ``missing``: the topics that do not exist."""
     needs = {
         f"a broker of {release}": release, "a static member": settings.instance,
         f"assignors {settings.assignors}": settings.assignors, f"protocol {settings.protocol}": settings.protocol,
-        "two topics": settings.topics[1:], f"the pattern {settings.pattern}": settings.pattern,
+        "two topics": settings.topics[1:], f"topic {', '.join(missing)} deleted": missing,
+        f"the pattern {settings.pattern}": settings.pattern,
         f"commits {settings.commit}": settings.commit != FIRST.commit,
         **{f"{kind} {versions.start} to {versions.stop - 1}": "offered" for kind, versions in offered.items()},
     }  # fmt: skip

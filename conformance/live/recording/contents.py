@@ -68,10 +68,10 @@ READ: Final = {
 
 
 class Contents(Bodies):
-    """A topic with an unknown id has the id as its name."""
+    """A topic with an unknown id has the id as its name; one that was deleted, the name that it had."""
 
     def __init__(self, edition: Edition, topics: Topics) -> None:
-        super().__init__(edition, topics, SAME, str)
+        super().__init__(edition, topics, SAME, lambda id: topics.deleted.get(id, str(id)))
         self._context = Context(self._values)
 
     def sent(self, request: Received) -> Sent:
