@@ -155,7 +155,7 @@ POSITIONS: Final = (
     ("BeginsAtTheBeginning", "BeginsAtTheBeginning", "reads-in-order", "begin latest; stop",
      "Partitions without a committed offset are read from the beginning, whatever the user wants."),
     ("TakesZeroForNone", "TakesZeroForNone", "starts-at-the-committed-offset",
-     "begin latest; committed 0; pass 200; stop", "A committed offset of 0 is taken for none."),
+     "begin latest; committed 0; pass 800; stop", "A committed offset of 0 is taken for none."),
     ("SkipsARecord", "SkipsARecord", "reads-in-order", "pass 600; stop", "A record is skipped after each one."),
     ("LosesItsPositions", "LosesPositions", "reads-on", "pass 200; rebalance; stop",
      "After a rebalance all partitions are read from the beginning, before the committed offsets are known."),
