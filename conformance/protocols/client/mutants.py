@@ -116,6 +116,9 @@ PACE: Final = (
      "Heartbeats are twice their interval apart."),
     ("LooksUpBeforeEachHeartbeat", "LooksUpEachTime", "keeps-its-coordinator", "pass 600; stop",
      "FindCoordinator precedes each heartbeat."),
+    ("RepeatsWithoutAPause", "JoinsAtOnce", "pauses-before-it-repeats",
+     "answer JoinGroup COORDINATOR_LOAD_IN_PROGRESS times 6; stop",
+     "A JoinGroup of a group that is loading is sent again at once."),
     ("WaitsForASilentCoordinator", "WaitsForEver", "gives-up-a-silent-coordinator", "silent Heartbeat 4500; stop",
      "A heartbeat that is not answered is awaited as long as its connection is open."),
 )  # fmt: skip

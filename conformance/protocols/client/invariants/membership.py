@@ -96,7 +96,8 @@ def beats(history: History) -> Iterator[Violation]:
     LeaveGroup, or JoinGroup without a member id, takes itself for no member. One that sent JoinGroup is no stable
     member: its session does not end before the coordinator has answered, and ``client/comes-back`` judges its retries.
     What is sent behind a request that is never answered is never read, and a client may wait for the answer to one of
-    its group, so the time until it comes, or the connection is closed, shows no silence.
+    its group, so the time until it comes, or the connection is closed, shows no silence. One that looks its
+    coordinator up has none to send to.
     """
     last, session_ms, closes, joins_ms = -1, terms.SESSION_MS, False, -1
     unanswered: list[events.RequestSeen] = []
@@ -117,6 +118,8 @@ def beats(history: History) -> Iterator[Violation]:
             last = traced.ms
             unanswered.clear()
             continue
+        if is_request(traced, "FindCoordinator") or is_answer(traced, "FindCoordinator"):
+            last = traced.ms
         last = max(last, now.synced_ms or 0)
         silent_ms = traced.ms - last
         if silent_ms > session_ms and not unanswered:

@@ -23,6 +23,9 @@ PLACE = 52
 
 MOST_LOOK_UPS: Final = 2
 """Of a stable member to which no request fails."""
+REPEATS: Final = 5
+"""Of a request that failed: fewer may be those of several parts of a client."""
+REPEATS_MS: Final = 50
 BEATS_SEEN: Final = 2
 """Heartbeats in a row whose time is measured: one alone may be late for many reasons."""
 LONGEST_INTERVAL: Final = 1.9
@@ -174,3 +177,35 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
             or traced.stopped
         ):
             sent = None
+
+
+@impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")
+@timed("client/pauses-before-it-repeats", "grp-96", grade=Grade.SHOULD, premise=lambda history: any(_repeats(history)))
+def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
+    """Five repeats in a row of a request that the broker cannot answer yet take more than 50 ms.
+
+    So they do with any back-off. A broker cannot answer yet while it loads, or does not lead. Parts of a client may
+    each repeat a request once at the same time.
+    """
+    for traced, failed_ms in _repeats(history):
+        lasted_ms = traced.ms - failed_ms
+        if lasted_ms <= REPEATS_MS:
+            api = traced.event.api
+            why = f"{api}, which the broker could not answer yet, is sent {REPEATS} times more within {lasted_ms} ms"
+            yield breach(traced, why, f"more than {REPEATS_MS} ms", f"{lasted_ms} ms", api, since_ms=failed_ms)
+            return
+
+
+def _repeats(history: History) -> Iterator[tuple[TracedEvent[events.RequestSeen], int]]:
+    """The last one of so many repeats in a row, and when the request failed before the first of them."""
+    failed_ms: dict[str, list[int]] = {}
+    for traced in trace(history):
+        if isinstance(traced.event, OVER):
+            failed_ms.clear()
+        elif is_answer(traced):
+            if traced.error in terms.NOT_YET:
+                failed_ms.setdefault(traced.event.api, []).append(traced.ms)
+            else:
+                failed_ms.pop(traced.event.api, None)
+        elif is_request(traced) and len(times := failed_ms.get(traced.event.api, [])) >= REPEATS:
+            yield traced, times[-REPEATS]

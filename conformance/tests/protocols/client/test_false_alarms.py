@@ -33,7 +33,11 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     leaves,
     stops_when_fenced,
 )
-from kipcheck.conformance.protocols.client.invariants.pace import beats_at_its_interval, keeps_its_coordinator
+from kipcheck.conformance.protocols.client.invariants.pace import (
+    beats_at_its_interval,
+    keeps_its_coordinator,
+    pauses_before_it_repeats,
+)
 from kipcheck.conformance.protocols.client.invariants.partitions import claims_what_it_owns, reads_its_own
 from kipcheck.conformance.protocols.client.invariants.positions import (
     commits_what_it_read,
@@ -829,3 +833,30 @@ def test_a_look_up_that_is_repeated_after_an_error_has_a_reason() -> None:
     assert [each.observed for each in keeps_its_coordinator(often)] == ["3"]
     moved = refuses(520, "Heartbeat", 16, ["m", 1])
     assert not [*keeps_its_coordinator(in_order(*STABLE, *beating(130, 300, 500, 700), *look_ups, moved))]
+
+
+def test_repeats_at_the_same_time_of_several_parts_of_a_client_are_no_loop() -> None:
+    """aiokafka 0.14.0 asks three times at once for the committed offsets, and waits then."""
+
+    def repeats(*times: int, error: int = 14) -> list[tuple[Any, ...]]:
+        asked = {"api": "OffsetFetch", "version": 3, "connection": 2}
+        answer = {**asked, "error": error, "committed": {}}
+        return [each for ms in times for each in (("request", ms, asked), ("answer", ms, answer))]
+
+    at_once = 200, 201, 201, 202, 203, 204
+    assert [*pauses_before_it_repeats(history(*repeats(*at_once)))]
+    assert not [*pauses_before_it_repeats(history(*repeats(200, 201, 201, 503, 504, 504, 806)))]
+    assert not [*pauses_before_it_repeats(history(*repeats(*at_once, error=25)))], "it joins anew"
+    between = repeats(202, error=0)
+    assert not [*pauses_before_it_repeats(in_order(*repeats(200, 201, 201), *between, *repeats(203, 204)))]
+
+
+def test_a_client_that_looks_for_its_coordinator_has_none_to_send_heartbeats_to() -> None:
+    """franz-go 1.22.2: six look-ups failed, or lost their connection, one in 0.5 to 1 s."""
+    look_ups: list[tuple[Any, ...]] = [
+        ("request", ms, {"api": "FindCoordinator", "version": 4, "connection": 7}) for ms in range(500, 4600, 900)
+    ]
+    moved = refuses(400, "Heartbeat", 16, ["m", 1])
+    found = [*STABLE, beating(400, connection=2)[0], moved, *beating(4700, connection=2), ("signalled", 4800, {})]
+    assert [*beats(in_order(*found))]
+    assert not [*beats(in_order(*found, *look_ups))]
