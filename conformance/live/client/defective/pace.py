@@ -30,3 +30,15 @@ class JoinsAtOnce(Consumer):
         while api == "JoinGroup" and answer["errorCode"] == Error.COORDINATOR_LOAD_IN_PROGRESS:
             answer = await super().ask(api, body)
         return answer
+
+
+class JoinsTwice(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer = await super().ask(api, body)
+        return await super().ask(api, body) if api == "JoinGroup" and not answer["errorCode"] else answer
+
+
+class CommitsOnly(Consumer):
+    async def round(self) -> None:
+        await self.commit()
+        await self.rest()

@@ -39,8 +39,11 @@ class _Rhythm:
 
     interval_ms: int | None = None
     pause_ms: int = 0
+    session_ms: int = terms.SESSION_MS
     answered_ms: list[int] = field(default_factory=list)
-    """When the assignment came, and the answer to each heartbeat since."""
+    """When the assignment came, and the answer to each heartbeat since; after a disturbance the answer to a commit."""
+    recovers: bool = False
+    """Whether it is that to a commit: a back-off may still delay the next heartbeat."""
     waiting: dict[int, int] = field(default_factory=dict)
     """Connection -> when the request was sent for whose answer the client waits there, but for Fetch."""
     fetches: set[int] = field(default_factory=set)
@@ -55,11 +58,18 @@ class _Rhythm:
             self.fetches.add(traced.connection)
         elif is_request(traced):
             self.waiting.setdefault(traced.connection, traced.ms)
-        begins = is_answer(traced, "SyncGroup") and not traced.error
-        if begins or traced.stopped or self._is_disturbed(traced):
+        if is_request(traced, "JoinGroup"):
+            self.session_ms = session_of(traced.event)
+        is_synced = is_answer(traced, "SyncGroup") and not traced.error
+        if is_synced or traced.stopped or self._is_disturbed(traced):
             self.answered_ms.clear()
-        if begins or (is_answer(traced, "Heartbeat") and not traced.error):
-            self.answered_ms.append(traced.ms)
+        if is_answer(traced, *terms.GROUP_REQUESTS) and not traced.error:
+            is_commit = traced.event.api == "OffsetCommit"
+            if self.recovers and not is_commit:
+                self.answered_ms.clear()
+            if not (self.answered_ms and is_commit):
+                self.recovers = is_commit
+                self.answered_ms.append(traced.ms)
         if isinstance(event, events.Closed) or (is_answer(traced) and traced.event.api != "Fetch"):
             self.waiting.pop(traced.connection, None)
 
@@ -74,11 +84,17 @@ class _Rhythm:
         return is_late or isinstance(traced.event, (events.Closed, *OVER))
 
     @property
+    def since_ms(self) -> int:
+        """When the time of the last heartbeats began."""
+        return self.answered_ms[max(len(self.answered_ms) - BEATS_SEEN, 0)]
+
+    @property
     def longest_ms(self) -> int | None:
-        """In what time the last heartbeats have to have come. None: nothing is due."""
-        if self.interval_ms is None or len(self.answered_ms) < BEATS_SEEN:
+        """In what time since then the last heartbeats have to have come. None: nothing is due."""
+        if self.interval_ms is None or not self.answered_ms:
             return None
-        return round(BEATS_SEEN * (LONGEST_INTERVAL * self.interval_ms + self.pause_ms))
+        longest_ms = round(BEATS_SEEN * (LONGEST_INTERVAL * self.interval_ms + self.pause_ms))
+        return max(longest_ms, self.session_ms) if self.recovers else longest_ms
 
 
 @impact(
@@ -89,15 +105,17 @@ class _Rhythm:
 def beats_at_its_interval(history: History) -> Iterator[Violation]:
     """While nothing disturbs it, two heartbeats of a stable member take at most 3.8 of its intervals.
 
-    They count from the answer to the one before them, and on a connection without Fetch: a broker reads what is sent
-    behind a Fetch when that is answered. A program that works between two polls may send them as late as that.
+    So does the first one after the assignment; after a request that failed it may take the session timeout. They count
+    from the answer to the one before them, and on a connection without Fetch: a broker reads what is sent behind a
+    Fetch when that is answered. A program that works between two polls may send them as late as that.
     """
     for traced, rhythm, longest_ms in _due(history):
-        since_ms = rhythm.answered_ms[-BEATS_SEEN]
-        if traced.ms - since_ms > longest_ms:
-            once = f"a stable member sent one heartbeat in {traced.ms - since_ms} ms"
-            why = f"{once}; its interval is {rhythm.interval_ms} ms"
-            yield breach(traced, why, f"two in {longest_ms} ms", "one", "heartbeats", since_ms=since_ms)
+        lasted_ms, beats = traced.ms - rhythm.since_ms, len(rhythm.answered_ms[1:])
+        if lasted_ms > longest_ms:
+            number = "one" if beats else "no"
+            why = f"a stable member sent {number} heartbeat in {lasted_ms} ms; its interval is {rhythm.interval_ms} ms"
+            bound, shape = f"{'two' if beats else 'one'} in {longest_ms} ms", "heartbeats" if beats else "no heartbeat"
+            yield breach(traced, why, bound, number, shape, since_ms=rhythm.since_ms)
             return
 
 
@@ -132,6 +150,23 @@ def keeps_its_coordinator(history: History) -> Iterator[Violation]:
                 return
 
 
+@impact("A consumer joins its group once more than it has to", "trivia", "resources", "needless-move")
+@law("client/joins-once", "grp-77", grade=Grade.SHOULD, premise=(premises.JOINED,))
+def joins_once(history: History) -> Iterator[Violation]:
+    """A client whose JoinGroup was answered sends SyncGroup, and no second JoinGroup, if nothing fails meanwhile."""
+    has_joined = False
+    for traced in trace(history):
+        if is_answer(traced, "JoinGroup") and not traced.error and not traced.in_doubt:
+            has_joined = True
+        elif is_request(traced, "SyncGroup", "LeaveGroup") or has_failed(traced):
+            has_joined = False
+        elif has_joined and is_request(traced, "JoinGroup"):
+            yield breach(
+                traced, "JoinGroup follows JoinGroup, which was answered", "SyncGroup", "JoinGroup", "JoinGroup"
+            )
+            return
+
+
 @impact(
     "A consumer waits for a coordinator that hangs, and its group reads nothing meanwhile", "trivia", "waiting",
     "stuck-group",
@@ -161,7 +196,7 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
     session_ms = terms.SESSION_MS
     for traced in trace(history):
         event = traced.event
-        if sent is not None and traced.ms > sent.ms + session_ms and traced.certain is not None:
+        if sent is not None and traced.ms >= sent.ms + session_ms - terms.RACE_MS and traced.certain is not None:
             yield traced, sent.ms, session_ms
         if is_request(traced, "Heartbeat"):
             sent = sent or traced.event
