@@ -42,6 +42,7 @@ FIRST: Final = (
     "refuse Heartbeat GROUP_AUTHORIZATION_FAILED",
     "pass 500; answer OffsetCommit REBALANCE_IN_PROGRESS; late OffsetFetch 400; pass 1200",
     "topics 2; pass 200; rebalance; answer Heartbeat ILLEGAL_GENERATION; pass 200",
+    "answer Heartbeat COORDINATOR_NOT_AVAILABLE times 6; pass 3500",
     "move; pass 1400; silent Heartbeat 4500",
     "protocol consumer; pass 200; reset ConsumerGroupHeartbeat; assign 1,2; rebalance; pass 600",
     "protocol consumer; refuse ConsumerGroupHeartbeat GROUP_AUTHORIZATION_FAILED",
