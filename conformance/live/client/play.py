@@ -344,7 +344,7 @@ class Play:
     def _never_joined(self) -> str:
         assert self.program is not None
         ended = self.program.ended
-        how = f"ended with code {ended.result()}" if ended.done() else f"ran for {CONNECT_S:.0f} s"
+        how = f"ended with code {ended.result()}" if ended.done() else f"ran for {START_S if self._missing else CONNECT_S:.0f} s"
         return describe(self.recorder.events, how, self.program.output)
 
     async def _settle(self, kind: ops.Kind | None = None, held_ms: int = 0) -> None:

@@ -403,7 +403,10 @@ class Trim:
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Elect:
-    """The other node is elected leader of partitions of each topic."""
+    """The other node is elected leader of partitions of each topic.
+
+    Where they have no leader before that, the disk of the old one has failed.
+    """
 
     partitions: Annotated[tuple[int, ...], about("their numbers; none: all"), typical((), (0,), (1, 3)),
                           optional] = ()  # fmt: skip
