@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, get_args
 
 from kipcheck.conformance.core.files.broker_settings import settings
-from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.edition import APACHE, Edition
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.client.disturbances import Disturbance
 from kipcheck.conformance.live.client.other_members import (
@@ -49,10 +49,12 @@ from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
+from kipcheck.conformance.wire.framing import requests
 
 SECOND: Final = "u"
 TOPICS: Final = ((TOPIC, PARTITIONS), (SECOND, 2))
-SETTINGS: Final = {"group.min.session.timeout.ms": 1, "group.max.session.timeout.ms": SESSION_MS, HEARTBEAT: 300}
+HEARTBEAT_MS: Final = 300
+SETTINGS: Final = {"group.min.session.timeout.ms": 1, "group.max.session.timeout.ms": SESSION_MS}
 VISITOR: Final = "other-visitor"
 """A member that joins and leaves at once, which makes a group rebalance."""
 LEFT: Final = (-1, -2)
@@ -67,6 +69,8 @@ MEMBERS: Final[Mapping[str, type[messages.Request]]] = {
     "JoinGroup": messages.Join, "SyncGroup": messages.Sync, "Heartbeat": messages.Heartbeat,
     "LeaveGroup": messages.Leave, "OffsetCommit": messages.Commit,
 }  # fmt: skip
+SIGNS: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat"})
+"""The requests whose answers make a stable member."""
 BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 """The requests that a client sends in a rebalance."""
 
@@ -129,9 +133,9 @@ class ScriptedConsumerGroup(LiveMachine):
 
 
 class ScriptedBroker(Broker):
-    def __init__(self, edition: Edition) -> None:
+    def __init__(self, edition: Edition, heartbeat_ms: int = HEARTBEAT_MS) -> None:
         known = settings(edition.release)
-        config = [f"{name}={value}" for name, value in SETTINGS.items() if name in known]
+        config = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
         super().__init__(edition, Topics.of(TOPICS), config)
         self.logs = ScriptedLog(TOPICS, self.topics, self.log, self.groups)
         self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target)
@@ -185,10 +189,15 @@ class ScriptedBroker(Broker):
 
     # Called by scripts
 
-    def become(self, edition: Edition) -> None:
-        """Serves the versions of that edition, and has its settings."""
-        other = ScriptedBroker(edition)
-        self.edition, self.versions = edition, other.versions
+    def become(self, edition: Edition, offered: Mapping[Kind, range], heartbeat_ms: int) -> None:
+        """Serves the versions of that edition, with these ranges of those that are offered otherwise, and has its
+        settings. ``heartbeat_ms``: the interval of KIP-848. Errors: LookupError for a range in which it has none."""
+        other = ScriptedBroker(edition, heartbeat_ms)
+        self.edition = edition
+        self.versions = {
+            key: _within(served, key, offered) for key, served in other.versions.items()
+            if requests(edition)[key].name in self.handlers
+        }  # fmt: skip
         self.log.pads = other.log.pads
         self.has_consumer_groups = other.has_consumer_groups
         self.settings = self.groups.settings = other.settings
@@ -244,19 +253,28 @@ class ScriptedBroker(Broker):
             if member.instance is not None:
                 self._join(member, "", f"{member.instance}-{uuid.uuid4()}")
 
+    @property
+    def left_ms(self) -> int:
+        """The time after which a member is removed that sends nothing from now on: its session timeout."""
+        if (consumers := self.consumers) is not None:
+            return consumers.machine.config.session_ms
+        return self.session_ms or SESSION_MS
+
+    def expire(self) -> None:
+        """The session of the client ends."""
+        self.stable = False
+        self._remove()
+
     def fail_next(self, api: Kind, error: Error, times: int = 1) -> None:
         self.faults += [(api, error)] * times
-        self.provoke(api)
 
     def refuse(self, api: Kind, error: Refusal) -> None:
         """All requests of that kind are answered with that error from now on."""
         self.refusals[api] = error
-        self.provoke(api)
 
     def disturb(self, api: Kind, how: Disturbance, times: int = 1) -> None:
         """What happens to the answers to the next requests of that kind."""
         self.disturbances += [(api, how)] * times
-        self.provoke(api)
 
     def provoke(self, api: Kind) -> None:
         """Does what lets a client send such a request."""
@@ -368,7 +386,12 @@ class ScriptedBroker(Broker):
         if disturbance is None:
             return super().received(request, connection)
         self.disturbances.remove(disturbance)
+        self._disturbed(request)
         disturbance[1].apply(request, connection, super().received)
+
+    def _disturbed(self, request: Received) -> None:
+        """A member that was sent an error, or nothing, has to show that it is one."""
+        self.stable = self.stable and request.api not in SIGNS
 
     def _handle(self, handler: Handler, request: Received, answer: Answer) -> None:
         """Answers with an error of the script, or as every broker does."""
@@ -487,6 +510,7 @@ class ScriptedBroker(Broker):
         if fault is None or request.version < SINCE.get(fault, 0) or not _can_get(request, fault[1]):
             return None
         self.faults.remove(fault)
+        self._disturbed(request)
         error = fault[1]
         if error in ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"):
             self._remove()
@@ -495,6 +519,16 @@ class ScriptedBroker(Broker):
         if error == "REBALANCE_IN_PROGRESS":
             self._rebalance()
         return error
+
+
+def _within(served: range, key: int, offered: Mapping[Kind, range]) -> range:
+    """The versions of a request that are offered. Errors: LookupError."""
+    name = requests(APACHE)[key].name.removesuffix("Request")
+    wanted = next((versions for kind, versions in offered.items() if kind == name), served)
+    found = range(max(served.start, wanted.start), min(served.stop, wanted.stop))
+    if not found:
+        raise LookupError(f"the broker has no version {wanted.start} to {wanted.stop - 1} of {name}")
+    return found
 
 
 def _can_get(request: Received, error: Error) -> bool:

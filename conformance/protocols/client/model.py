@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.client import ops
+from kipcheck.conformance.protocols.client import log_ops, ops
 
 COORDINATOR: Final[tuple[ops.Error, ...]] = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 LEADER: Final[tuple[ops.Error, ...]] = (
@@ -89,14 +89,21 @@ SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
 """The version of a request since which a broker gives that answer; others: all versions."""
 CONSUMER_ONLY: Final = frozenset({"ConsumerGroupHeartbeat"})
 CLASSIC_ONLY: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
+AT_THE_END: Final = frozenset({"OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat"})
+"""The requests that a program sends when it is stopped."""
 MOST_OTHERS: Final = 16
 PARTITIONS: Final = 4
 """Of each topic."""
 MOST_PARTITIONS: Final = 1000
 MOST_MS: Final = 10_000
 """The longest delay of a script."""
+MOST_SESSION_MS: Final = 60_000
+MOST_VERSION: Final = 100
+"""Of a request."""
 MOST_TIMES: Final = 20
 """The most requests that one step changes, unless it changes all."""
+LEAST_POLL_MS: Final = 3000
+"""The session timeout of scripts: librdkafka refuses a shorter max.poll.interval.ms."""
 GENERATIONS: Final = range(10)
 VERSIONS: Final = range(4)
 """Of a subscription."""
@@ -111,7 +118,7 @@ class State(NamedTuple):
     """It uses the protocol of KIP-848."""
     shut_out: bool = False
     """It may have ended: another program has its instance id, or the broker refuses it."""
-    missing: frozenset[ops.Subscribable] = frozenset()
+    missing: frozenset[log_ops.Subscribable] = frozenset()
     """The topics that do not exist."""
 
 
@@ -131,13 +138,21 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case ops.Create(topic):
+            case log_ops.Create(topic):
                 state = state._replace(missing=state.missing - {topic})
-            case ops.Delete(topic):
+            case log_ops.Delete(topic):
                 state = state._replace(missing=state.missing | {topic})
-            case ops.Others() | ops.Assign() | ops.Grow() | ops.Records() | ops.Trim() | ops.Elect() | ops.Lags():
+            case (
+                ops.Others()
+                | ops.Assign()
+                | ops.Grow()
+                | log_ops.Records()
+                | log_ops.Trim()
+                | log_ops.Elect()
+                | log_ops.Lags()
+            ):
                 pass
-            case _ if not isinstance(event, ops.SETTINGS):
+            case _ if not isinstance(event, ops.SETTINGS) and getattr(event, "at", "now") == "now":
                 state = state._replace(started=True)
         return Transition(state)
 
@@ -151,9 +166,9 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return state.static and not state.consumer
         case ops.Others() | ops.Member():
             return not state.consumer
-        case ops.Create(topic):
+        case log_ops.Create(topic):
             return topic in state.missing
-        case ops.Delete(topic):
+        case log_ops.Delete(topic):
             return topic not in state.missing
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
@@ -167,6 +182,9 @@ def is_worth(state: State, event: ops.Event) -> bool:
             | ops.Together()
             | ops.Tags()
         ):
+            phase = getattr(event, "at", "now")
+            if (phase == "start" and state.started) or (phase == "stop" and event.kind not in AT_THE_END):
+                return False
             return event.kind not in (CLASSIC_ONLY if state.consumer else CONSUMER_ONLY)
     return not (state.started and isinstance(event, ops.SETTINGS))
 
@@ -175,11 +193,13 @@ def is_possible(event: ops.Event) -> bool:
     """Whether a broker, a network, a user and other members can do that."""
     if not 1 <= getattr(event, "times", 1) <= MOST_TIMES:
         return False
+    if getattr(event, "at", "now") == "start" and getattr(event, "kind", "") == "LeaveGroup":
+        return False
     match event:
         case ops.Answer(kind, error):
             return error in ERRORS[kind]
         case ops.Refuse(kind, refusal):
-            return refusal in REFUSALS[kind]
+            return refusal in REFUSALS[kind] and event.at != "next"
         case ops.Others(number):
             return 0 <= number <= MOST_OTHERS
         case ops.Member():
@@ -190,10 +210,16 @@ def is_possible(event: ops.Event) -> bool:
             return PARTITIONS <= partitions <= MOST_PARTITIONS
         case ops.Subscribe(number):
             return number in (1, 2)
-        case ops.Trim(records):
+        case log_ops.Trim(records):
             return records >= 0
-        case ops.Elect(partitions, ms):
+        case log_ops.Elect(partitions, ms):
             return ms <= MOST_MS and all(0 <= number < MOST_PARTITIONS for number in partitions)
+        case ops.Offer(kind, low, high):
+            return 0 <= low <= high <= MOST_VERSION
+        case ops.Intervals(heartbeat_ms, session_ms):
+            return 0 < heartbeat_ms < session_ms <= MOST_SESSION_MS
+        case ops.MaxPoll(ms):
+            return LEAST_POLL_MS <= ms <= MOST_MS
     return 0 <= getattr(event, "ms", 0) <= MOST_MS
 
 
@@ -201,6 +227,10 @@ PLACEHOLDERS: Final[Mapping[type, str]] = {
     ops.Static: "instance",
     ops.Assignors: "assignors",
     ops.GroupProtocol: "protocol",
+    ops.Commits: "commit",
+    ops.Works: "pause_ms",
+    ops.MaxPoll: "max_poll_ms",
+    ops.Pattern: "pattern",
 }
 
 

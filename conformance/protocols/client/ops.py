@@ -9,12 +9,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 from kipcheck.conformance.core.operations.declaration import Operations, operation
 from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
 from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.protocols.client import log_ops
+from kipcheck.conformance.protocols.client.log_ops import BROKER, OTHERS, USER
 
 CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""
-BROKER: Final = "broker"
-OTHERS: Final = "others"
-USER: Final = "user"
 Kind: TypeAlias = Literal[
     "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "FindCoordinator", "Metadata", "OffsetFetch", "ListOffsets",
     "Fetch", "LeaveGroup", "ConsumerGroupHeartbeat",
@@ -33,16 +32,21 @@ Refusal: TypeAlias = Literal[
     "UNSUPPORTED_ASSIGNOR", "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID",
 ]  # fmt: skip
 """Errors that a client cannot recover from."""
-Released: TypeAlias = Literal["3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
+Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
+Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
+Phase: TypeAlias = Literal["now", "start", "stop", "next"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
-Subscribable: TypeAlias = Literal["t", "u"]
-Kept: TypeAlias = Literal["batch", "gap", "empty", "control", "aborted", "marker"]
-"""What the records of a log are."""
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
 MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
 """What no reader of subscriptions can read."""
 Assignor: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
+At: TypeAlias = Annotated[
+    Phase, about("when; now: the broker does what lets the client send such a request, and waits for it; start: at the "
+                 "next start of the program; stop: when it is stopped; next: when the client sends one by itself, "
+                 "while the script goes on"),
+    typical("start", "stop", "next"), optional,
+]  # fmt: skip
 
 
 @operation(
@@ -120,9 +124,9 @@ class Rebalance:
 
 
 @operation(
-    "client-answer", BROKER, "answer {kind} {error}[ times {times}]",
+    "client-answer", BROKER, "answer {kind} {error}[ times {times}][ at {at}]",
     examples="answer Heartbeat UNKNOWN_MEMBER_ID; answer Heartbeat NOT_COORDINATOR times 6",
-    sentence="answers the next {kind} with {error}[, {times} times]",
+    sentence="answers the next {kind} with {error}[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -134,12 +138,13 @@ class Answer:
     kind: Annotated[Kind, about("the request")]
     error: Annotated[Error, about("the error")]
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
-    "client-refuse", BROKER, "refuse {kind} {error}",
+    "client-refuse", BROKER, "refuse {kind} {error}[ at {at}]",
     examples="refuse JoinGroup GROUP_AUTHORIZATION_FAILED",
-    sentence="answers each {kind} with {error} from now on",
+    sentence="answers each {kind} with {error} from now on[, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Refuse:
@@ -150,12 +155,13 @@ class Refuse:
 
     kind: Annotated[Kind, about("the requests")]
     error: Annotated[Refusal, about("the error")]
+    at: At = "now"
 
 
 @operation(
-    "client-late", BROKER, "late {kind} {ms}[ times {times}]",
+    "client-late", BROKER, "late {kind} {ms}[ times {times}][ at {at}]",
     examples="late SyncGroup 400",
-    sentence="answers the next {kind} after {ms} ms[, {times} times]",
+    sentence="answers the next {kind} after {ms} ms[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Late:
@@ -167,6 +173,7 @@ class Late:
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
@@ -185,9 +192,9 @@ class Pieces:
 
 
 @operation(
-    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}]",
+    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}][ at {at}]",
     examples="reset Heartbeat; reset JoinGroup amid",
-    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times]",
+    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Reset:
@@ -204,12 +211,13 @@ class Reset:
         optional,
     ] = "before"
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
-    "client-silent", BROKER, "silent {kind} {ms}[ times {times}]",
+    "client-silent", BROKER, "silent {kind} {ms}[ times {times}][ at {at}]",
     examples="silent Heartbeat 400",
-    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times]",
+    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Silent:
@@ -222,6 +230,7 @@ class Silent:
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds until the connection is closed"), typical(400, 1500)]
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
@@ -273,7 +282,52 @@ class Move:
 class Older:
     """The broker has the versions of an older release from the next start of the program on."""
 
-    release: Annotated[Released, about("the release"), typical(*get_args(Released)[:3])]
+    release: Annotated[Released, about("the release"), typical(*get_args(Released)[:4])]
+
+
+@operation(
+    "client-newer", BROKER, "newer {release}",
+    examples="newer 4.0.0",
+    sentence="is of release {release}, without the versions that are gone",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """The broker has the versions of a newer release from the next start of the program on, if its own is older."""
+
+    release: Annotated[Renewed, about("the release")]
+
+
+@operation(
+    "client-offer", BROKER, "offer {kind} {low}-{high}",
+    examples="offer Metadata 0-4; offer JoinGroup 5-9",
+    sentence="offers versions {low} to {high} of {kind}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The broker serves these versions of a request from the next start of the program on, of those that it has.
+
+    Other ranges stay, as those of hosted brokers, which are of no release.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+    low: Annotated[int, about("the lowest version"), typical(0, 2)]
+    high: Annotated[int, about("the highest version"), typical(4, 2, 9)]
+
+
+@operation(
+    "client-intervals", USER, "intervals {heartbeat_ms} of {session_ms}",
+    examples="intervals 1000 of 10000",
+    sentence="gives the program a heartbeat interval of {heartbeat_ms} ms and a session timeout of {session_ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The program has this heartbeat interval and this session timeout from its next start on, and the broker too.
+
+    No session of a script ends by itself, however short. Steps that wait for a heartbeat take as long as one.
+    """
+
+    heartbeat_ms: Annotated[int, about("milliseconds; without this step 300"), typical(1000, 3000)]
+    session_ms: Annotated[int, about("milliseconds; without this step 3000"), typical(10_000)]
 
 
 @operation("client-pass", BROKER, "pass {ms}", examples="pass 500", sentence="{ms} ms pass")
@@ -330,6 +384,64 @@ class Subscribe:
     number: Annotated[int, about("how many topics"), typical(2, 1)]
 
 
+@operation("client-commit", USER, "commit {how}", examples="commit late", sentence="lets the program commit {how}")
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """The program commits in this way from its next start on.
+
+    A program that commits late holds the records that it reads; after the next rebalance it commits those of the
+    partitions that it still has, and forgets the others.
+    """
+
+    how: Annotated[Literal["auto", "sync", "async", "late"], about(
+        "auto: the client does, at an interval; sync, async: after each poll; late: after the next rebalance"),
+        typical("sync", "async", "late")]  # fmt: skip
+
+
+@operation(
+    "client-pause", USER, "pause {ms}", examples="pause 500", sentence="lets the program work {ms} ms after a poll"
+)
+@dataclass(frozen=True, slots=True)
+class Works:
+    """The program works between two polls from its next start on, as soon as it has read its first records."""
+
+    ms: Annotated[int, about("milliseconds"), typical(500, 2000)]
+
+
+@operation(
+    "client-max-poll", USER, "max-poll {ms}",
+    examples="max-poll 4000",
+    sentence="lets at most {ms} ms pass between two polls",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class MaxPoll:
+    """The program has this max.poll.interval.ms from its next start on, which is its rebalance timeout, too."""
+
+    ms: Annotated[int, about("milliseconds"), typical(4000)]
+
+
+@operation("client-pattern", USER, "pattern", sentence="lets the program subscribe by a pattern")
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The program subscribes by a pattern from its next start on: to all topics whose names are one letter."""
+
+
+@operation(
+    "client-freeze", USER, "freeze {ms}",
+    examples="freeze 4000",
+    sentence="stops the process of the program for {ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """The process gets SIGSTOP, and SIGCONT later. Its connections stay open.
+
+    If its session ends meanwhile, the broker removes the member. The step ends when the client is a stable member
+    again.
+    """
+
+    ms: Annotated[int, about("milliseconds"), typical(1000, 3500)]
+
+
 @operation("client-fence", USER, "fence", sentence="starts another program with the same instance id")
 @dataclass(frozen=True, slots=True)
 class Fence:
@@ -345,96 +457,25 @@ class Restart:
     """
 
 
-# The log
-
-
-@operation("client-create", USER, "create {topic}", examples="create u", sentence="creates topic {topic}")
-@dataclass(frozen=True, slots=True)
-class Create:
-    """The topic is created, unless it exists.
-
-    One that was deleted before has another id then, and a log of its own.
-    """
-
-    topic: Annotated[Subscribable, about("the topic"), typical("u", "t")]
-
-
-@operation("client-delete", USER, "delete {topic}", examples="delete u", sentence="deletes topic {topic}")
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """The topic is deleted, with the offsets that groups committed. Before the first start: it does not exist yet."""
-
-    topic: Annotated[Subscribable, about("the topic"), typical("u", "t")]
-
-
-@operation(
-    "client-records", OTHERS, "records {kind}",
-    examples="records gap",
-    sentence="writes records to each partition: {kind}",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The log of each partition gets records of that kind, followed by one batch with one record.
-
-    batch: five in one batch. gap: two of five in their batch, and no batch for the three offsets after it, as
-    compaction leaves them. empty: a batch without records, as well. control: a transaction that is committed, with
-    the marker of its end. aborted: one that is aborted. marker: the same, without a record that follows.
-    """
-
-    kind: Annotated[Kept, about("what they are"), typical(*get_args(Kept))]
-
-
-@operation(
-    "client-trim", USER, "trim {records}",
-    examples="trim 2",
-    sentence="deletes all records of each partition but the last {records}",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Trim:
-    """The first records of each partition are deleted, as by retention: the log starts at a later offset."""
-
-    records: Annotated[int, about("how many are left"), typical(2, 0)]
-
-
-@operation(
-    "client-elect", BROKER, "elect[ {partitions}][ after {ms}]",
-    examples="elect; elect 0,2 after 400",
-    sentence="leads partitions[ {partitions}] of each topic from the other node[, after {ms} ms without a leader]",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Elect:
-    """The other node is elected leader of partitions of each topic.
-
-    Where they have no leader before that, the disk of the old one has failed.
-    """
-
-    partitions: Annotated[tuple[int, ...], about("their numbers; none: all"), typical((), (0,), (1, 3)),
-                          optional] = ()  # fmt: skip
-    ms: Annotated[int, about("milliseconds without a leader before that"), typical(400), optional] = 0
-
-
-@operation(
-    "client-lags", BROKER, "lags {what} {ms}",
-    examples="lags node 800",
-    sentence="answers Metadata without the newest changes to each {what}, for {ms} ms",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Lags:
-    """The answers to Metadata are those of a node that does not know yet what others know.
-
-    node: without the nodes other than the one that answers. topic: it knows no topic of the client, by name or id.
-    leader: the leaders are those before the last election. The time begins with the first such answer.
-    """
-
-    what: Annotated[Literal["node", "topic", "leader"], about("what it does not know yet")]
-    ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
-
-
-Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe
+Setting: TypeAlias = (
+    Static
+    | Assignors
+    | GroupProtocol
+    | Older
+    | Subscribe
+    | Newer
+    | Offer
+    | Intervals
+    | Commits
+    | Works
+    | MaxPoll
+    | Pattern
+)
 """What concerns the next start of the program."""
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
 """What happens to the answer to a request."""
-LogEvent: TypeAlias = Create | Delete | Records | Trim | Elect | Lags
+Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent
+"""What changes answers now, or at the next start or stop of the program."""
 Event: TypeAlias = (
     Others
     | Member
@@ -444,18 +485,22 @@ Event: TypeAlias = (
     | Answer
     | Disturbed
     | Move
-    | LogEvent
+    | log_ops.Event
     | Pass
     | Setting
+    | Freeze
     | Fence
     | Restart
     | Refuse
     | Stop
 )
-SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe)
+TIMED: Final = (Answer, Refuse, Late, Reset, Silent)
+SETTINGS: Final = (
+    Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals, Commits, Works, MaxPoll, Pattern,
+)  # fmt: skip
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    Create, Delete, Records, Trim, Elect, Lags, *SETTINGS, Fence, Restart, Refuse, Stop,
+    *log_ops.EVENTS, *SETTINGS, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 
@@ -463,3 +508,8 @@ OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sam
 def held_ms(event: Event) -> int:
     """How long the broker holds one answer back, which is no time of the client's."""
     return event.ms if isinstance(event, Late | Silent) else 0
+
+
+def held_in_all_ms(event: Event) -> int:
+    """The same for all answers that a step changes."""
+    return held_ms(event) * getattr(event, "times", 1)
