@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
@@ -20,7 +20,7 @@ from kipcheck.conformance.live.recording.contents import ms_of
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.listener import Front
-from kipcheck.conformance.protocols.client import events, ops
+from kipcheck.conformance.protocols.client import events, log_ops, ops
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
 from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.terms import INTERVALS_OF_ITS_OWN, LATE_MS
@@ -59,7 +59,7 @@ AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
 
-BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, ops.Committed, *get_args(ops.LogEvent), *ops.SETTINGS)
+BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, ops.Committed, *log_ops.EVENTS, *ops.SETTINGS)
 """The steps that a program need not run for."""
 
 
@@ -182,7 +182,14 @@ class Play:
             case ops.Move():
                 broker.move()
                 await self._settle()
-            case ops.Create() | ops.Delete() | ops.Records() | ops.Trim() | ops.Elect() | ops.Lags():
+            case (
+                log_ops.Create()
+                | log_ops.Delete()
+                | log_ops.Records()
+                | log_ops.Trim()
+                | log_ops.Elect()
+                | log_ops.Lags()
+            ):
                 await self._change_log(event)
             case ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
                 if self._may_be_sent(event.kind):
@@ -209,27 +216,27 @@ class Play:
             case _:
                 self._set(event)
 
-    async def _change_log(self, event: ops.LogEvent) -> None:
+    async def _change_log(self, event: log_ops.Event) -> None:
         """Waits until a client that runs has noticed it, if it notices it soon."""
         broker, lasts_ms = self.broker, 0
         match event:
-            case ops.Create(topic):
+            case log_ops.Create(topic):
                 if broker.logs.create(topic):
                     broker.topics_changed()
-            case ops.Delete(topic):
+            case log_ops.Delete(topic):
                 if broker.logs.delete(topic):
                     self.recorder.add(events.TopicDeleted(self._now_ms(), topic))
                     broker.topics_changed()
-            case ops.Records(kept):
+            case log_ops.Records(kept):
                 broker.logs.write(kept)
-            case ops.Trim(records):
+            case log_ops.Trim(records):
                 self.recorder.add(events.Trimmed(self._now_ms(), broker.logs.trim(records)))
-            case ops.Elect(partitions, lasts_ms):
+            case log_ops.Elect(partitions, lasts_ms):
                 broker.logs.elect(partitions, NODES, lasts_ms)
-            case ops.Lags(what, ms):
+            case log_ops.Lags(what, ms):
                 broker.lag(what, ms)
         if self.program is not None:
-            await self._settle("Metadata" if isinstance(event, ops.Lags) else None)
+            await self._settle("Metadata" if isinstance(event, log_ops.Lags) else None)
             await self._wait(NOTICED_S + lasts_ms / 1000)
 
     def _set(self, event: ops.Setting) -> None:
@@ -368,7 +375,11 @@ class Play:
     def _never_joined(self) -> str:
         assert self.program is not None
         ended = self.program.ended
-        how = f"ended with code {ended.result()}" if ended.done() else f"ran for {CONNECT_S:.0f} s"
+        how = (
+            f"ended with code {ended.result()}"
+            if ended.done()
+            else f"ran for {START_S if self._missing else CONNECT_S:.0f} s"
+        )
         return describe(self.recorder.events, how, self.program.output)
 
     async def _settle(self, kind: ops.Kind | None = None, held_ms: int = 0) -> None:

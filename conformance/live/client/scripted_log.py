@@ -20,7 +20,7 @@ from kipcheck.conformance.live.server.topics import (
     one_record,
 )
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.client import ops
+from kipcheck.conformance.protocols.client import log_ops
 from kipcheck.conformance.wire.record_batches import CONTROL, TRANSACTIONAL, Record, RecordBatch, encode
 
 PRODUCER: Final = 77
@@ -78,7 +78,7 @@ class ScriptedLog:
 
     # Records
 
-    def write(self, kind: ops.Kept) -> None:
+    def write(self, kind: log_ops.Kept) -> None:
         """Records of a kind, to each partition of each topic."""
         for topic in self.topics.by_name.values():
             for log, epoch in topic.logs:
@@ -177,7 +177,7 @@ def _without_other_nodes(request: Received, body: Mapping[str, Any]) -> dict[str
 # Batches
 
 
-def _batches(kind: ops.Kept, topic: str, base: int, epoch: int) -> Iterator[tuple[bytes, int]]:
+def _batches(kind: log_ops.Kept, topic: str, base: int, epoch: int) -> Iterator[tuple[bytes, int]]:
     """Each batch with the offset after it."""
     match kind:
         case "batch":

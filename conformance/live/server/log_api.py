@@ -12,7 +12,7 @@ from kipcheck.conformance.live.recording.fetch_sessions import IDS_SINCE, Key, t
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.fetch_sessions import FetchSessions, Wanted
 from kipcheck.conformance.live.server.groups import Answer, Handler
-from kipcheck.conformance.live.server.topics import NO_LEADER, NODE, RECORD_MS, Log, Topic, Topics, nodes
+from kipcheck.conformance.live.server.topics import NO_LEADER, NODE, RECORD_MS, Leader, Log, Topic, Topics, nodes
 from kipcheck.conformance.wire import message_sets
 from kipcheck.conformance.wire.record_batches import decode
 
@@ -109,10 +109,15 @@ class LogApi:
         if not 0 <= index < topic.partitions:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         leader, epoch = topic.leader_of(index), asked.get("currentLeaderEpoch", -1)
+        if leader.node == NO_LEADER and self._is_at(request, topic.leaders[index][-2]):
+            return Error.KAFKA_STORAGE_ERROR  # why there is none
         if 0 <= epoch != leader.epoch:
             return Error.FENCED_LEADER_EPOCH if epoch < leader.epoch else Error.UNKNOWN_LEADER_EPOCH
-        is_here = leader.node != NO_LEADER and self.addresses(request)[leader.node] == request.reached
-        return Error.NONE if is_here else Error.NOT_LEADER_OR_FOLLOWER
+        return Error.NONE if self._is_at(request, leader) else Error.NOT_LEADER_OR_FOLLOWER
+
+    def _is_at(self, request: Received, leader: Leader) -> bool:
+        """Whether the request reached that leader."""
+        return leader.node != NO_LEADER and self.addresses(request)[leader.node] == request.reached
 
     def refuse(self, request: Received, answer: Answer, error: Error) -> None:
         """Answers a Fetch with an error of its session, or of each partition."""

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.client import ops
+from kipcheck.conformance.protocols.client import log_ops, ops
 
 COORDINATOR: Final[tuple[ops.Error, ...]] = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 LEADER: Final[tuple[ops.Error, ...]] = (
@@ -120,7 +120,7 @@ class State(NamedTuple):
     """It uses the protocol of KIP-848."""
     shut_out: bool = False
     """It may have ended: another program has its instance id, or the broker refuses it."""
-    missing: frozenset[ops.Subscribable] = frozenset()
+    missing: frozenset[log_ops.Subscribable] = frozenset()
     """The topics that do not exist."""
 
 
@@ -140,13 +140,20 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case ops.Create(topic):
+            case log_ops.Create(topic):
                 state = state._replace(missing=state.missing - {topic})
-            case ops.Delete(topic):
+            case log_ops.Delete(topic):
                 state = state._replace(missing=state.missing | {topic})
-            case ops.Records() | ops.Trim() | ops.Elect() | ops.Lags():
-                pass
-            case ops.Others() | ops.Assign() | ops.Grow() | ops.Committed():
+            case (
+                ops.Others()
+                | ops.Assign()
+                | ops.Grow()
+                | ops.Committed()
+                | log_ops.Records()
+                | log_ops.Trim()
+                | log_ops.Elect()
+                | log_ops.Lags()
+            ):
                 pass
             case _ if not isinstance(event, ops.SETTINGS) and getattr(event, "at", "now") == "now":
                 state = state._replace(started=True)
@@ -164,9 +171,9 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return not state.consumer
         case ops.Committed():
             return not state.started
-        case ops.Create(topic):
+        case log_ops.Create(topic):
             return topic in state.missing
-        case ops.Delete(topic):
+        case log_ops.Delete(topic):
             return topic not in state.missing
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
@@ -210,16 +217,16 @@ def is_possible(event: ops.Event) -> bool:
             return number in (1, 2)
         case ops.Committed(offset):
             return 0 <= offset <= RECORDS
+        case log_ops.Trim(records):
+            return records >= 0
+        case log_ops.Elect(partitions, ms):
+            return ms <= MOST_MS and all(0 <= number < MOST_PARTITIONS for number in partitions)
         case ops.Offer(kind, low, high):
             return 0 <= low <= high <= MOST_VERSION
         case ops.Intervals(heartbeat_ms, session_ms):
             return 0 < heartbeat_ms < session_ms <= MOST_SESSION_MS
         case ops.MaxPoll(ms):
             return LEAST_POLL_MS <= ms <= MOST_MS
-        case ops.Trim(records):
-            return records >= 0
-        case ops.Elect(partitions, ms):
-            return ms <= MOST_MS and all(0 <= number < MOST_PARTITIONS for number in partitions)
     return 0 <= getattr(event, "ms", 0) <= MOST_MS
 
 

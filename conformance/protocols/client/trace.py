@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeGuard, TypeVar
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.client import events, ops, terms
+from kipcheck.conformance.protocols.client import events, log_ops, ops, terms
 from kipcheck.conformance.protocols.client.ops import MALFORMED, OPERATIONS, Kind
 
 E_co = TypeVar("E_co", bound=events.Event, covariant=True)
@@ -381,7 +381,7 @@ def has_missing_topic(history: History, step: int) -> bool:
 
 def has_deleted_topic(history: History, step: int) -> bool:
     """Whether a topic that the client may read was deleted, in that step or before."""
-    return any(each.verb == OPERATIONS.verb_of[ops.Delete] for each in history.case.steps[: step + 1])
+    return any(each.verb == OPERATIONS.verb_of[log_ops.Delete] for each in history.case.steps[: step + 1])
 
 
 def disturbance(history: History, step: int, unsent: Kind | None = None) -> tuple[str, ...]:
@@ -406,6 +406,6 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
                 return (f"reset {when}",)
             case ops.Late() | ops.Pieces() | ops.Silent() | ops.Together() | ops.Tags() | ops.Move():
                 return (each.verb.removeprefix("client-"),)
-            case ops.Delete() | ops.Trim() | ops.Elect() | ops.Lags():
+            case log_ops.Delete() | log_ops.Trim() | log_ops.Elect() | log_ops.Lags():
                 return (each.verb.removeprefix("client-"),)
     return ()
