@@ -93,11 +93,11 @@ def read(check: str, edition: str, machine: str, text: str) -> Script:
     return Script(case, len(texts))
 
 
-def text_of(machine: str, case: Case) -> str:
-    """The steps of a case in shorthand; their verbs where the machine has none, or where it has no word for a step."""
-    operations, verbs = _operations(machine), "; ".join(step.verb for step in case.steps)
+def text_of(machine: str, steps: Sequence[Step]) -> str:
+    """The steps in shorthand; their verbs where the machine has none, or where it has no word for a step."""
+    operations, verbs = _operations(machine), "; ".join(step.verb for step in steps)
     try:
-        return verbs if operations is None else operations.shorthand(case.steps)
+        return verbs if operations is None else operations.shorthand(steps)
     except (LookupError, TypeError, ValueError):
         return verbs
 
