@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Final
@@ -134,6 +135,20 @@ def test_a_replay_prints_the_exchanges(tmp_path: Path, capsys: pytest.CaptureFix
     assert run([*asked, "--out", str(tmp_path)]) == 1
     failure = next((tmp_path / "failures").glob("*.json"))
     capsys.readouterr()
+    assert run(["show", failure.stem, "--out", str(tmp_path)]) == 0
+    (vary,) = re.findall(r"^  vary      kipcheck (.*)$", capsys.readouterr().out, re.MULTILINE)
+    assert run([*shlex.split(vary), "--out", str(tmp_path / "again")]) == 1
+    assert (tmp_path / "again" / "failures" / failure.name).exists(), "the same failure, by the command that it prints"
+    capsys.readouterr()
     assert run(["replay", str(failure), "--trace"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("  events") and "-> coordinator: " in shown and "fails again: " in shown.splitlines()[-1]
+
+
+def test_the_steps_of_scripts_for_clients_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["play", "client", "--events"]) == 0
+    assert "in shorthand: late SyncGroup 400" in capsys.readouterr().out
+    assert run(["play", "client", "--events", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "client"
+    assert run(["play", "client"]) == 2
+    assert "kipcheck run --target client:... --script STEPS; --events lists the steps" in capsys.readouterr().err
