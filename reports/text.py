@@ -113,6 +113,8 @@ def _block(failure: records.Failure, written: set[str]) -> Iterator[str]:
         yield from _wrapped("fix", failure.fix)
     if failure.tags:
         yield from _wrapped("tags", ", ".join(failure.tags))
+    if phrases.played_again(failure):
+        yield f"  {'vary':<9} {phrases.played_again(failure)}"
     yield f"  {'again':<9} {failure.reproduce}"
 
 

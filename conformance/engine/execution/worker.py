@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.values.case import Case, Role
-from kipcheck.conformance.core.values.history import History, Unsupported
+from kipcheck.conformance.core.values.history import History, Op, Unsupported
 from kipcheck.conformance.core.values.verdict import Grade, Result, Verdict, Violation, worst
 from kipcheck.conformance.engine.execution import scripts
 from kipcheck.conformance.engine.execution.converse import converse, converse_once
@@ -327,7 +327,7 @@ def judged(
         result.cases.append((sample.case.id, word, by))
         if unit.traced == "all" or (unit.traced and word in BROKEN):
             result.traces.append(_trace(unit, history, verdicts))
-        if why := _not_played(history) if unit.scripts else _not_begun(history):
+        if why := _not_played(unit.subject, history) if unit.scripts else _not_begun(history):
             result.skipped[sample.case.id] = why
         result.reached.update(_reached(check, history, verdicts))
         for verdict in verdicts:
@@ -346,7 +346,7 @@ def judged(
 
 def _trace(unit: Unit, history: History, verdicts: Sequence[Verdict]) -> Trace:
     broken = {each.invariant: each.violations[0].why for each in verdicts if each.result is Result.FAIL}
-    text = scripts.text_of(unit.subject, history.case)
+    text = scripts.text_of(unit.subject, history.case.steps)
     return Trace(history.case.id, text, broken, exchanges_of(history))
 
 
@@ -364,19 +364,21 @@ def _not_begun(history: History) -> str:
     """Why a script of a live client was not begun; empty: it was."""
     first = history.ops[0].observation
     is_begun = history.case.role is not Role.CLIENT or not isinstance(first, Unsupported) or not first.limit
-    return "" if is_begun else next(iter(_unmet(history)), ("", ""))[1]
+    return "" if is_begun else next((unmet.reason for _, unmet in _unmet(history)), "")
 
 
-def _not_played(history: History) -> str:
+def _not_played(machine: str, history: History) -> str:
     """Which step of a user's script the target cannot take, and why; empty: it took all."""
-    return next((f"{step} cannot be played: {why}" for step, why in _unmet(history)), "")
+    for op, unmet in _unmet(history):
+        return f"step {op.index + 1}, {scripts.text_of(machine, [op.step])!r}, cannot be played: {unmet.reason}"
+    return ""
 
 
-def _unmet(history: History) -> Iterator[tuple[str, str]]:
+def _unmet(history: History) -> Iterator[tuple[Op, Unsupported]]:
     """The steps that the target cannot take, each with the reason."""
     for op in history.ops:
         if isinstance(op.observation, Unsupported) and op.observation.reason:
-            yield f"step {op.index + 1}, {op.step.verb},", op.observation.reason
+            yield op, op.observation
 
 
 def _reached(check: Check[Any], history: History, verdicts: Iterable[Verdict]) -> Iterator[str]:
