@@ -21,8 +21,8 @@ FATAL: Final = frozenset({
     KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID,
     KafkaError.UNSUPPORTED_ASSIGNOR, KafkaError.INVALID_REGULAR_EXPRESSION, KafkaError.GROUP_ID_NOT_FOUND,
 })  # fmt: skip
-"""Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, a group that is
-gone, and so on. One that joins again after the last is right, too."""
+"""Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, a group that
+is gone, and so on. One that joins again after the last is right, too."""
 ENDING: Final = FATAL - {KafkaError.TOPIC_AUTHORIZATION_FAILED}
 """The errors of a heartbeat of KIP-848 after which a client is no member any more. One for a topic may pass."""
 OF_GROUPS: Final = frozenset({
