@@ -219,7 +219,7 @@ CONSUMER_GROUPS: Final = (
     ("CommitsWithItsOldEpoch", "CommitsWithItsOldEpoch", "commits-with-its-epoch",
      "protocol consumer; pass 200; rebalance; pass 500; stop", "Commits carry the epoch with which the member joined."),
     ("StaysWithoutPolls", "StaysWithoutPolls", "leaves-when-it-does-not-poll",
-     "protocol consumer; max-poll 3000; pause 6000; pass 5000; stop",
+     "max-poll 3000; pause 6000; pass 5000; stop",
      "A member whose program does not poll in time sends its heartbeats on."),
     ("OmitsATopicOfItsPattern", "OmitsATopicOfItsPattern", "subscribes-by-its-pattern",
      "protocol consumer; pattern; pass 1400; stop",
