@@ -51,8 +51,15 @@ def reads_its_own(history: History) -> Iterator[Violation]:
 @impact("A consumer overwrites the offsets of other members", "wrong data", "ownership", "double-processing")
 @timed("client/commits-its-own", "grp-61", "grp-88", premise=(premises.ASSIGNED, premises.COMMITS_AS_MEMBER))
 def commits_its_own(history: History) -> Iterator[Violation]:
-    """A client commits only partitions that it was assigned in the generation of its OffsetCommit."""
+    """A client commits only partitions that it was assigned in the generation of its OffsetCommit.
+
+    A cooperative member commits what it has to revoke in the generation that takes it away; an eager one has revoked
+    all before it joined.
+    """
+    is_eager = False
     for traced in client_trace.trace(history):
+        if client_trace.is_request(traced, "JoinGroup"):
+            is_eager = not premises.EAGER.isdisjoint(traced.event.assignors)
         if not client_trace.is_request(traced, "OffsetCommit") or not traced.event.member:
             continue
         given = traced.event.member, client_trace.generation_of(traced.event)
@@ -60,11 +67,13 @@ def commits_its_own(history: History) -> Iterator[Violation]:
             membership for membership in traced.memberships
             if membership.carried == given and (membership.synced_ms is not None or membership.is_current(traced.ms))
         )  # fmt: skip
-        allowed |= _all(
-            membership
-            for membership in traced.memberships
-            if membership.until_ms is not None and membership.is_current(traced.ms)
-        )
+        now = traced.now
+        if not (is_eager and now is not None and traced.earliest_ms > (now.synced_ms or terms.NEVER) + terms.RACE_MS):
+            allowed |= _all(
+                membership
+                for membership in traced.memberships
+                if membership.until_ms is not None and membership.is_current(traced.ms)
+            )
         strange = {*(traced.event.partitions or ())} - allowed
         known = any(membership.carried == given for membership in traced.memberships)
         if strange and known and _is_known(traced):
