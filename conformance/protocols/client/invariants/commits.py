@@ -195,8 +195,7 @@ def commits_in_time(history: History) -> Iterator[Violation]:
     pace, behind = _Pace(), set[str]()
     for traced in trace(history):
         pace.read(traced)
-        if is_answer(traced, "SyncGroup", terms.HEARTBEAT):
-            behind.clear()
+        behind &= pace.by_name.keys()
         for name, found in pace.by_name.items():
             since_ms = traced.ms - found.bound_ms()
             end, sent_ms = found.sent_until(since_ms)

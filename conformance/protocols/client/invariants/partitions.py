@@ -134,8 +134,8 @@ class _Reading:
     """When the client was assigned a partition, or asked for it last."""
     hindered_ms: int = 0
     """When something last kept the client from reading."""
-    missing: bool = False
-    """Whether the last Metadata lacked a topic."""
+    missing: set[str] = field(default_factory=set)
+    """The topics that do not exist, as far as the client was sent."""
     is_judged: bool = True
     """Whether its program takes records as soon as they come."""
     has_read: bool = False
@@ -162,7 +162,9 @@ class _Reading:
         if client_trace.is_answer(traced, "Fetch") and traced.event.records:
             self.has_read = True
         if client_trace.is_answer(traced, "Metadata"):
-            self.missing = traced.event.missing
+            there = traced.event.sizes or {}
+            self.missing |= {_topic(name) for name in mine} if traced.event.missing else set()
+            self.missing -= there.keys()
         self.hindered_ms = hindered_ms(traced, self.hindered_ms)
 
     def _asks(self, request: RequestSeen, ms: int) -> None:
@@ -171,8 +173,10 @@ class _Reading:
     def unread(self, ms: int) -> Iterator[tuple[str, int]]:
         """The partitions that are not read, and since when."""
         waiting = [each for requests in self.waits.values() for each in requests]
-        for name, seen_ms in self.seen_ms.items() if self.has_read and self.is_judged and not self.missing else ():
+        for name, seen_ms in self.seen_ms.items() if self.has_read and self.is_judged else ():
             since_ms = max(seen_ms, self.hindered_ms)
+            if _topic(name) in self.missing:
+                continue
             if ms > since_ms + UNREAD_MS and not any(name in (each.partitions or (name,)) for each in waiting):
                 yield name, since_ms
 
@@ -192,6 +196,10 @@ def reads_what_it_is_assigned(history: History) -> Iterator[Violation]:
             found |= unread.keys()
             why = f"the member has {listed(unread)}, and does not read it for {UNREAD_MS / 1000:.0f} s"
             yield breach(traced, why, "Fetch", "none", "not read", since_ms=min(unread.values()))
+
+
+def _topic(name: str) -> str:
+    return name.rpartition("-")[0]
 
 
 def _all(memberships: Iterator[client_trace.Membership]) -> frozenset[str]:
@@ -286,7 +294,7 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
 
 
 def _claims(traced: client_trace.TracedEvent[RequestSeen], found: Subscribed, claimed: set[str]) -> Iterator[Violation]:
-    right = [{each for each in owned if each.rpartition("-")[0] in found.topics} for owned in _owned(traced)]
+    right = [{each for each in owned if _topic(each) in found.topics} for owned in _owned(traced)]
     if claimed not in right:
         more = claimed - set().union(*right)
         shape = "after its membership ended" if traced.now is None else "too many" if more else "too few"
