@@ -168,7 +168,7 @@ class _Reading:
         self.hindered_ms = hindered_ms(traced, self.hindered_ms)
 
     def _asks(self, request: RequestSeen, ms: int) -> None:
-        self.seen_ms |= dict.fromkeys(self.seen_ms.keys() & {*(request.partitions or self.seen_ms)}, ms)
+        self.seen_ms |= {name: ms for name in self.seen_ms if _is_asked_for(name, request)}
 
     def unread(self, ms: int) -> Iterator[tuple[str, int]]:
         """The partitions that are not read, and since when."""
@@ -177,8 +177,13 @@ class _Reading:
             since_ms = max(seen_ms, self.hindered_ms)
             if _topic(name) in self.missing:
                 continue
-            if ms > since_ms + UNREAD_MS and not any(name in (each.partitions or (name,)) for each in waiting):
+            if ms > since_ms + UNREAD_MS and not any(_is_asked_for(name, each) for each in waiting):
                 yield name, since_ms
+
+
+def _is_asked_for(name: str, request: RequestSeen) -> bool:
+    """An OffsetFetch without partitions is for all."""
+    return name in (request.partitions or ()) or (request.api == "OffsetFetch" and not request.partitions)
 
 
 @impact(
