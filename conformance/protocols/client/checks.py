@@ -51,7 +51,8 @@ FIRST: Final = (
     "assignors range,roundrobin; member takes roundrobin; rebalance",
     "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL",
     "begin latest; pass 500; rebalance; pass 500",
-    "begin latest; committed 0; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 500",
+    "begin latest; committed 0; pass 500; rebalance; pass 500",
+    "others 1 follow; assign 0,1; pass 500; assign 2,3; refuse OffsetFetch TOPIC_AUTHORIZATION_FAILED",
     "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
 )
 """The scripts that come before those that are drawn."""
