@@ -110,6 +110,8 @@ class Consumer:
         """The next offset to read, of the owned partitions whose committed offset is known."""
         self.ids: dict[str, uuid.UUID] = {}
         """Of topics, for KIP-848."""
+        self.offered: dict[int, range] = {}
+        """The versions that its broker offers, by API key; empty: it did not ask."""
         self.held: dict[Partition, int] = {}
         """What it has read, and commits late."""
         self.done: dict[Partition, int] = {}
@@ -128,7 +130,6 @@ class Consumer:
     async def run(self) -> int:
         """Its exit code."""
         try:
-            await self.ask("ApiVersions", {})
             await self.find_topics()
             await self.find_coordinator()
             await (self.live_by_heartbeats() if self.is_modern else self.live())
@@ -423,14 +424,23 @@ class Consumer:
         for _ in range(TRIES):
             channel = self.coordinator if api in COORDINATED else self.home
             try:
+                if channel.writer is None:
+                    await self.ask_versions(channel)
                 return await self._ask(channel, api, body)
             except (OSError, EOFError):
                 channel.close()
                 await asyncio.sleep(PAUSE_S)
         raise ConnectionError(f"{api} was never answered")
 
+    async def ask_versions(self, channel: Channel) -> None:
+        """Of a connection that is new: its broker may be of another release now. Errors: as ``_ask``; RuntimeError."""
+        answer = await self._ask(channel, "ApiVersions", {})
+        self.offered = {each["apiKey"]: range(each["minVersion"], each["maxVersion"] + 1) for each in answer["apiKeys"]}
+
     async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         version = self.version(api)
+        if self.offered and VERSIONS[api] not in self.offered.get(spec(APACHE, f"{api}Request").api_key or 0, ()):
+            raise RuntimeError(f"the broker does not offer version {VERSIONS[api]} of {api}")
         await self.running.wait()
         channel.sent += 1
         answer = await channel.ask(self.written(api, version, channel.sent, self.known(api, version, body)))

@@ -1,6 +1,7 @@
 """Plays one script: starts a client against a scripted broker, takes each step, and returns what passed meanwhile."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,14 +15,14 @@ from kipcheck.conformance.live.client.failed_start import describe, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.other_members import TOPIC
 from kipcheck.conformance.live.client.program_settings import FIRST, SESSION_MS, changed, launched, wanted
-from kipcheck.conformance.live.client.scripted import SECOND, ScriptedBroker
+from kipcheck.conformance.live.client.scripted import HEARTBEAT_MS, SECOND, ScriptedBroker
 from kipcheck.conformance.live.recording.contents import ms_of
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.client import events, ops
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
-from kipcheck.conformance.protocols.client.ops import held_ms
+from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.terms import INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
@@ -37,6 +38,8 @@ MOST_WATCHED_S: Final = 30.0
 """So long a client is awaited that shows by its attempts in what time it is back; longer if its user states it."""
 UNSENT_S: Final = 1.0
 """The longest wait for a request that a client need not send."""
+BEATS: Final = 3
+"""So many heartbeats a client may need to be a stable member: that time is longer if their interval is."""
 LOST_S: Final = 2.0
 """The same for one that was none in a step before: it may still come back, and is not judged if it does not."""
 CERTAIN: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
@@ -96,6 +99,7 @@ class Play:
         self._starts = starts or asyncio.Semaphore()
         self.settle_s = settle_s
         self.patience_s = patience_s
+        self.edition = edition
         self.broker = ScriptedBroker(edition)
         self.recorder = Recorder(edition, self.broker.topics)
         self.front = Front(self.broker, edition, traffic=Traffic((self.recorder, *observers)))
@@ -106,6 +110,10 @@ class Play:
         """Of the program's next start."""
         self.release = ""
         """Of the broker, from the program's next start on; empty: that of the edition."""
+        self.offered: dict[ops.Kind, range] = {}
+        """The versions that the broker offers then, of requests of which it does not offer all that it has."""
+        self._due: dict[ops.Phase, list[ops.Timed]] = {"start": [], "stop": [], "next": []}
+        """The steps that change answers when the program starts or stops next."""
         self.shut_out = False
         """Whether the client may have ended: another program has its instance id, or the broker refuses it."""
         self._lost = False
@@ -123,6 +131,11 @@ class Play:
         if not is_possible(event):
             return {"status": "unsupported", "message": "a broker does not answer that"}
         if self._over:
+            return {"status": "accepted", "actions": []}
+        if isinstance(event, ops.TIMED) and event.at != "now":
+            self._due[event.at].append(event)
+            if event.at == "next":
+                self._change_answers(event)
             return {"status": "accepted", "actions": []}
         try:
             if not isinstance(event, BEFORE) and self.program is None:
@@ -163,13 +176,10 @@ class Play:
             case ops.Move():
                 broker.move()
                 await self._settle()
-            case ops.Answer(kind, error):
-                if self._may_be_sent(kind):
-                    broker.fail_next(kind, error)
-                    await self._settle(kind)
-            case ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
+            case ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
                 if self._may_be_sent(event.kind):
-                    broker.disturb(event.kind, disturbance(event))
+                    self._change_answers(event)
+                    broker.provoke(event.kind)
                     await self._settle(event.kind, held_ms(event))
             case ops.Pass(ms):
                 await self._wait(ms / 1000)
@@ -177,19 +187,60 @@ class Play:
                 self.shut_out = broker.instance is not None
                 broker.fence()
                 await self._wait(FENCED_S)
-            case ops.Refuse(kind, refusal):
-                if self._may_be_sent(kind):
-                    broker.refuse(kind, refusal)
-                    await self._be_refused(kind)
+            case ops.Refuse():
+                if self._may_be_sent(event.kind):
+                    self._change_answers(event)
+                    broker.provoke(event.kind)
+                    await self._be_refused(event.kind)
             case ops.Restart():
                 await self._restart()
             case ops.Stop():
                 await self._stop()
             case ops.Freeze(ms):
                 await self._freeze(ms)
-            case _:  # what is different when the program starts next
-                self.settings = changed(self.settings, event)
-                self.release = event.release if isinstance(event, ops.Older) else self.release
+            case _:
+                self._set(event)
+
+    def _set(self, event: ops.Setting) -> None:
+        """What is different when the program starts next."""
+        self.settings = changed(self.settings, event)
+        match event:
+            case ops.Older(release):
+                self.release = release if Release.parse(release) < self._own_release else ""
+            case ops.Newer(release):
+                self.release = release if Release.parse(release) > self._own_release else ""
+            case ops.Offer(kind, low, high):
+                self.offered[kind] = range(low, high + 1)
+
+    def _change_answers(self, event: ops.Answer | ops.Refuse | ops.Disturbed) -> None:
+        """Lets the broker change the answers that a step names."""
+        match event:
+            case ops.Answer(kind, error, times):
+                self.broker.fail_next(kind, error, times)
+            case ops.Refuse(kind, refusal):
+                self.broker.refuse(kind, refusal)
+            case _:
+                self.broker.disturb(event.kind, disturbance(event), getattr(event, "times", 1))
+
+    def _change_due(self, phase: ops.Phase) -> list[ops.Timed]:
+        """The same for the steps of a phase, which begins. Returns them."""
+        due, self._due[phase] = self._due[phase], []
+        for event in due:
+            self._change_answers(event)
+            self.shut_out |= isinstance(event, ops.Refuse)
+        return due
+
+    def _take_prepared(self) -> list[ops.Timed]:
+        """The steps whose answers are changed when the client sends such a request by itself, once."""
+        prepared, self._due["next"] = self._due["next"], []
+        return prepared
+
+    def _wanted(self) -> str:
+        return wanted(self.settings, self.release, self.offered)
+
+    @property
+    def _own_release(self) -> Release:
+        return Release.parse(self.edition.release)
 
     def _may_be_sent(self, kind: ops.Kind) -> bool:
         return kind not in (CLASSIC_ONLY if self.broker.is_modern else CONSUMER_ONLY)
@@ -212,6 +263,8 @@ class Play:
         self.broker.others.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
         given = self.launcher.given(self.settings)
+        due = [*self._change_due("start"), *self._take_prepared()]
+        held_s = sum(map(held_in_all_ms, due)) / 1000
         async with self._starts:
             first = len(self.recorder.events)
             patience_ms = round(self.patience_s * 1000)  # recorded before it may send anything:
@@ -222,37 +275,44 @@ class Play:
                 raise Broken(f"the program cannot be started: {wrong}") from None
             begun = self.front.now()
             joined = await self._joins(begun + START_S)
-        if not (joined or await self._joins(begun + CONNECT_S)):
+        if not joined and self.shut_out:
+            return await self._be_refused(due[-1].kind, CONNECT_S)
+        if not (joined or await self._joins(begun + CONNECT_S + held_s)):
             self._over = True
-            return self._not_joined(again)
+            return self._not_joined(again or bool(due))
         if self.settings.protocol == CONSUMER and not self.broker.is_modern:
             raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
-        self._suited = wanted(self.settings, self.release)
+        self._suited = self._wanted()
         self._lost = False
         self.recorder.add(events.FirstJoined(self._now_ms()))
+        if due:
+            return await self._settle(due[-1].kind, held_ms(due[-1]))
         await self._wait(AFTER_S)
         self.idle.late_ms()
         self.recorder.forget_idle(first)  # no law about time looks at the start, in which much is loaded
 
     async def _joins(self, until_s: float) -> bool:
-        """Waits for it, or the end of the program."""
+        """Waits for it, or the end of the program, or a refusal."""
         assert self.program is not None
         while not (self.broker.has_joined and self.broker.stable):
-            if self.program.ended.done() or self.front.now() > until_s:
+            if self.program.ended.done() or self.front.now() > until_s or self.broker.has_refused:
                 return False
             await asyncio.wait([self.program.ended], timeout=0.02)
         return True
 
     def _become(self) -> None:
-        """The broker has the versions of the older release."""
-        own = self.broker.edition.release
-        if self.release and Release.parse(self.release) < Release.parse(own):
-            self.broker.become(edition_of(f"apache@{self.release}"))
-        else:
-            self.release = ""
+        """The broker has the release and the versions of the next start. Errors: ``Unsuited``."""
+        edition = edition_of(f"apache@{self.release}") if self.release else self.edition
+        self.front.edition = edition
+        try:
+            self.broker.become(edition, self.offered, self.settings.heartbeat_ms)
+        except LookupError as why:
+            raise Unsuited(str(why)) from None
 
     def _not_joined(self, again: bool) -> None:
-        needed = wanted(self.settings, self.release)
+        needed = self._wanted()
+        if self._sent_what_is_gone():
+            return  # a law is broken; the script ends here
         if needed and not (again and needed == self._suited):
             raise Unsuited(f"the client does not join with {needed}: {self._never_joined()}")
         if not again:
@@ -263,6 +323,11 @@ class Play:
         if not self._has_ended():
             self.recorder.add(events.Unsettled(self._now_ms(), round(CONNECT_S * 1000)))
 
+    def _sent_what_is_gone(self) -> bool:
+        """Whether it sent a version below those that the broker serves, which no older broker excuses."""
+        found = [*map(int, re.findall(r"\d+", unserved(self.recorder.events)))]
+        return bool(found) and found[1] < self.broker.versions.get(found[0], range(0)).start
+
     def _never_joined(self) -> str:
         assert self.program is not None
         ended = self.program.ended
@@ -270,26 +335,40 @@ class Play:
         return describe(self.recorder.events, how, self.program.output)
 
     async def _settle(self, kind: ops.Kind | None = None, held_ms: int = 0) -> None:
-        """Waits until the client is a stable member, and the answer that the script changes was sent.
+        """Waits until the client is a stable member, and the answers that the script changes were sent.
 
-        ``held_ms``: how long the script holds that answer back."""
+        ``held_ms``: how long the script holds each of them back. Of several, each is provoked, and the client has its
+        time again after each: it has to come back after the last one."""
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        begun, longest_s = self.front.now(), self._longest_s + held_ms / 1000
-        unsent_s = longest_s if kind is None or kind in CERTAIN else UNSENT_S
-        while (self.broker.pending or not self.broker.stable) and not self._has_ended():
-            waited_s = self.front.now() - begun
-            if self.broker.pending and self.broker.stable and waited_s > unsent_s:
+        broker, prepared = self.broker, self._take_prepared()
+        held_s = sum([held_ms, *map(held_in_all_ms, prepared)]) / 1000
+        begun = changed = self.front.now()
+        longest_s = self._longest_s + held_s
+        kinds = {*([kind] if kind else []), *(event.kind for event in prepared)}
+        unsent_s = longest_s if kinds <= CERTAIN else UNSENT_S
+        first = left = broker.waiting(kind)
+        is_provoked = True
+        while (broker.pending or not broker.stable) and not self._has_ended():
+            if (now_left := broker.waiting(kind)) < left:
+                changed, is_provoked = self.front.now(), False
+                begun, longest_s = (begun, longest_s) if left == first else (changed, self._longest_s + held_s)
+                left = now_left
+            if kind is not None and left and broker.stable and not is_provoked:
+                broker.provoke(kind)
+                is_provoked = True
+            if broker.pending and broker.stable and self.front.now() - changed > unsent_s:
                 break
+            waited_s = self.front.now() - begun
             if waited_s > longest_s and waited_s > (longest_s := self._watched_s(begun, longest_s)):
                 break
             await asyncio.sleep(0.01)
-        unsent = self.broker.drop_pending()
+        unsent = [api for api in broker.drop_pending() if api != kind or left == first]
         if self._over:
             return  # which is recorded
-        if unsent and not self.broker.rebalancing and self.broker.is_member:
-            self.broker.stable = True  # nothing was sent that could disturb the client
-        self._lost = not self.broker.stable
+        if unsent and not broker.rebalancing and broker.is_member:
+            broker.stable = True  # nothing was sent that could disturb the client
+        self._lost = not broker.stable
         made = events.Unsettled if self._lost else events.Settled
         now = self.front.now()
         self.recorder.add(made(ms_of(now), ms_of(now - begun), tuple(unsent)))
@@ -298,7 +377,9 @@ class Play:
     @property
     def _longest_s(self) -> float:
         """The longest time until a client is a stable member. For one that is lost already it has passed."""
-        return LOST_S if self._lost else self.settle_s
+        if self._lost:
+            return LOST_S
+        return self.settle_s + BEATS * (self.settings.heartbeat_ms - HEARTBEAT_MS) / 1000
 
     def _watched_s(self, begun_s: float, longest_s: float) -> float:
         """The time in which a client is awaited that was not back in the longest time: that after which it can be said
@@ -330,9 +411,12 @@ class Play:
             self.broker.stable = False
             await self._settle()
 
-    async def _be_refused(self, kind: ops.Kind) -> None:
-        """Waits for the first request that is refused, and looks on for a while."""
-        begun, longest_s = self.front.now(), self._longest_s if kind in CERTAIN else UNSENT_S
+    async def _be_refused(self, kind: ops.Kind, longest_s: float = 0.0) -> None:
+        """Waits for the first request that is refused, and looks on for a while.
+
+        ``longest_s``: the longest time until that request; 0: that of a member."""
+        begun = self.front.now()
+        longest_s = longest_s or (self._longest_s if kind in CERTAIN else UNSENT_S)
         self.shut_out = True
         if kind == "LeaveGroup":
             return await self._wait(AFTER_S)
@@ -362,12 +446,14 @@ class Play:
 
     async def _stop(self) -> None:
         assert self.program is not None
+        self._change_due("stop")
         self.recorder.add(events.Signalled(self._now_ms()))
         self.program.stop()
         await self._wait(STOP_S)
         if not self._over:
             self.recorder.add(events.Killed(self._now_ms(), self.program.output[-2000:]))
         self._over = True
+        self.broker.drop_pending()
         await self.program.kill()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSED_S):  # what it sent last belongs to it, not to its next start

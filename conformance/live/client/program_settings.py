@@ -6,10 +6,10 @@ from typing import Final
 
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.other_members import GROUP, TOPIC
-from kipcheck.conformance.live.client.scripted import SECOND
+from kipcheck.conformance.live.client.scripted import HEARTBEAT_MS, SECOND
 from kipcheck.conformance.protocols.client import events, ops
 
-SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
+SESSION_MS, REBALANCE_MS = 3000, 6000
 INSTANCE: Final = "i"
 PATTERN: Final = "^[a-z]$"
 """Matches the topics of scripts, but for those that do not exist. librdkafka takes what begins with ^ for a pattern."""
@@ -21,7 +21,7 @@ FIRST: Final = Settings(
 
 
 def changed(settings: Settings, event: ops.Setting) -> Settings:
-    """The settings after a step of a script, but for the release of the broker, which is no setting of a program."""
+    """The settings after a step of a script, but for those of the broker, which are not those of the program."""
     match event:
         case ops.Static():
             return replace(settings, instance=INSTANCE)
@@ -39,17 +39,21 @@ def changed(settings: Settings, event: ops.Setting) -> Settings:
             return replace(settings, pause_ms=ms)
         case ops.MaxPoll(ms):
             return replace(settings, rebalance_ms=ms, max_poll_ms=ms)
-        case ops.Older():
+        case ops.Intervals(heartbeat_ms, session_ms):
+            return replace(settings, heartbeat_ms=heartbeat_ms, session_ms=session_ms)
+        case ops.Older() | ops.Newer() | ops.Offer():
             return settings
 
 
-def wanted(settings: Settings, release: str) -> str:
-    """What a script needs of a program that some programs lack. ``release``: of the broker, if it is an older one."""
+def wanted(settings: Settings, release: str, offered: Mapping[ops.Kind, range]) -> str:
+    """What a script needs of a program that some programs lack. ``release``: of the broker, if it is not its own;
+    ``offered``: the versions of requests that a script chooses."""
     needs = {
         f"a broker of {release}": release, "a static member": settings.instance,
         f"assignors {settings.assignors}": settings.assignors, f"protocol {settings.protocol}": settings.protocol,
         "two topics": settings.topics[1:], f"the pattern {settings.pattern}": settings.pattern,
         f"commits {settings.commit}": settings.commit != FIRST.commit,
+        **{f"{kind} {versions.start} to {versions.stop - 1}": "offered" for kind, versions in offered.items()},
     }  # fmt: skip
     return ", ".join(name for name, is_wanted in needs.items() if is_wanted)
 

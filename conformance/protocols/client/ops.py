@@ -32,12 +32,21 @@ Refusal: TypeAlias = Literal[
     "UNSUPPORTED_ASSIGNOR", "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID",
 ]  # fmt: skip
 """Errors that a client cannot recover from."""
-Released: TypeAlias = Literal["3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
+Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
+Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
+Phase: TypeAlias = Literal["now", "start", "stop", "next"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
 MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
 """What no reader of subscriptions can read."""
 Assignor: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
+Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
+At: TypeAlias = Annotated[
+    Phase, about("when; now: the broker does what lets the client send such a request, and waits for it; start: at the "
+                 "next start of the program; stop: when it is stopped; next: when the client sends one by itself, "
+                 "while the script goes on"),
+    typical("start", "stop", "next"), optional,
+]  # fmt: skip
 
 
 @operation(
@@ -115,9 +124,9 @@ class Rebalance:
 
 
 @operation(
-    "client-answer", BROKER, "answer {kind} {error}",
-    examples="answer Heartbeat UNKNOWN_MEMBER_ID",
-    sentence="answers the next {kind} with {error}",
+    "client-answer", BROKER, "answer {kind} {error}[ times {times}][ at {at}]",
+    examples="answer Heartbeat UNKNOWN_MEMBER_ID; answer Heartbeat NOT_COORDINATOR times 6",
+    sentence="answers the next {kind} with {error}[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -128,12 +137,14 @@ class Answer:
 
     kind: Annotated[Kind, about("the request")]
     error: Annotated[Error, about("the error")]
+    times: Times = 1
+    at: At = "now"
 
 
 @operation(
-    "client-refuse", BROKER, "refuse {kind} {error}",
+    "client-refuse", BROKER, "refuse {kind} {error}[ at {at}]",
     examples="refuse JoinGroup GROUP_AUTHORIZATION_FAILED",
-    sentence="answers each {kind} with {error} from now on",
+    sentence="answers each {kind} with {error} from now on[, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Refuse:
@@ -144,12 +155,13 @@ class Refuse:
 
     kind: Annotated[Kind, about("the requests")]
     error: Annotated[Refusal, about("the error")]
+    at: At = "now"
 
 
 @operation(
-    "client-late", BROKER, "late {kind} {ms}",
+    "client-late", BROKER, "late {kind} {ms}[ times {times}][ at {at}]",
     examples="late SyncGroup 400",
-    sentence="answers the next {kind} after {ms} ms",
+    sentence="answers the next {kind} after {ms} ms[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Late:
@@ -160,6 +172,8 @@ class Late:
 
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
+    times: Times = 1
+    at: At = "now"
 
 
 @operation(
@@ -178,9 +192,9 @@ class Pieces:
 
 
 @operation(
-    "client-reset", BROKER, "reset {kind}[ {when}]",
+    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}][ at {at}]",
     examples="reset Heartbeat; reset JoinGroup amid",
-    sentence="resets the connection at the next {kind}[, {when} its answer]",
+    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Reset:
@@ -196,12 +210,14 @@ class Reset:
         typical("amid", "after"),
         optional,
     ] = "before"
+    times: Times = 1
+    at: At = "now"
 
 
 @operation(
-    "client-silent", BROKER, "silent {kind} {ms}",
+    "client-silent", BROKER, "silent {kind} {ms}[ times {times}][ at {at}]",
     examples="silent Heartbeat 400",
-    sentence="never answers the next {kind}, and closes the connection after {ms} ms",
+    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Silent:
@@ -213,6 +229,8 @@ class Silent:
 
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds until the connection is closed"), typical(400, 1500)]
+    times: Times = 1
+    at: At = "now"
 
 
 @operation(
@@ -264,7 +282,52 @@ class Move:
 class Older:
     """The broker has the versions of an older release from the next start of the program on."""
 
-    release: Annotated[Released, about("the release"), typical(*get_args(Released)[:3])]
+    release: Annotated[Released, about("the release"), typical(*get_args(Released)[:4])]
+
+
+@operation(
+    "client-newer", BROKER, "newer {release}",
+    examples="newer 4.0.0",
+    sentence="is of release {release}, without the versions that are gone",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """The broker has the versions of a newer release from the next start of the program on, if its own is older."""
+
+    release: Annotated[Renewed, about("the release")]
+
+
+@operation(
+    "client-offer", BROKER, "offer {kind} {low}-{high}",
+    examples="offer Metadata 0-4; offer JoinGroup 5-9",
+    sentence="offers versions {low} to {high} of {kind}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The broker serves these versions of a request from the next start of the program on, of those that it has.
+
+    Other ranges stay, as those of hosted brokers, which are of no release.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+    low: Annotated[int, about("the lowest version"), typical(0, 2)]
+    high: Annotated[int, about("the highest version"), typical(4, 2, 9)]
+
+
+@operation(
+    "client-intervals", USER, "intervals {heartbeat_ms} of {session_ms}",
+    examples="intervals 1000 of 10000",
+    sentence="gives the program a heartbeat interval of {heartbeat_ms} ms and a session timeout of {session_ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The program has this heartbeat interval and this session timeout from its next start on, and the broker too.
+
+    No session of a script ends by itself, however short. Steps that wait for a heartbeat take as long as one.
+    """
+
+    heartbeat_ms: Annotated[int, about("milliseconds; without this step 300"), typical(1000, 3000)]
+    session_ms: Annotated[int, about("milliseconds; without this step 3000"), typical(10_000)]
 
 
 @operation("client-pass", BROKER, "pass {ms}", examples="pass 500", sentence="{ms} ms pass")
@@ -394,10 +457,25 @@ class Restart:
     """
 
 
-Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe | Commits | Works | MaxPoll | Pattern
+Setting: TypeAlias = (
+    Static
+    | Assignors
+    | GroupProtocol
+    | Older
+    | Subscribe
+    | Newer
+    | Offer
+    | Intervals
+    | Commits
+    | Works
+    | MaxPoll
+    | Pattern
+)
 """What concerns the next start of the program."""
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
 """What happens to the answer to a request."""
+Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent
+"""What changes answers now, or at the next start or stop of the program."""
 Event: TypeAlias = (
     Others
     | Member
@@ -415,7 +493,10 @@ Event: TypeAlias = (
     | Refuse
     | Stop
 )
-SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe, Commits, Works, MaxPoll, Pattern)
+TIMED: Final = (Answer, Refuse, Late, Reset, Silent)
+SETTINGS: Final = (
+    Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals, Commits, Works, MaxPoll, Pattern,
+)  # fmt: skip
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
     *SETTINGS, Fence, Restart, Freeze, Refuse, Stop,
@@ -424,5 +505,10 @@ OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sam
 
 
 def held_ms(event: Event) -> int:
-    """How long the broker holds an answer back, which is no time of the client's."""
+    """How long the broker holds one answer back, which is no time of the client's."""
     return event.ms if isinstance(event, Late | Silent) else 0
+
+
+def held_in_all_ms(event: Event) -> int:
+    """The same for all answers that a step changes."""
+    return held_ms(event) * getattr(event, "times", 1)

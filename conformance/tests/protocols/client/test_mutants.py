@@ -17,9 +17,10 @@ from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, con
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.target import served
 from kipcheck.conformance.protocols.client.checks import FIRST
+from kipcheck.conformance.protocols.client.events import AnswerSeen
 from kipcheck.conformance.protocols.client.invariants.law import breach
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
-from kipcheck.conformance.protocols.client.trace import was_late
+from kipcheck.conformance.protocols.client.trace import trace, was_late
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.protocol import observed
@@ -74,6 +75,21 @@ def all_played(scripts: Iterable[tuple[str, ...]]) -> list[History]:
         return await asyncio.gather(*(played(*each) for each in scripts))
 
     return asyncio.run(run())
+
+
+def test_answers_of_requests_that_come_by_themselves_are_changed() -> None:
+    """In the first join, in a rebalance and at the end, several at once."""
+    lookup = "answer FindCoordinator COORDINATOR_NOT_AVAILABLE at next"
+    first = f"{lookup}; answer JoinGroup COORDINATOR_LOAD_IN_PROGRESS at next; pass 1"
+    again = "answer SyncGroup REBALANCE_IN_PROGRESS at next; late OffsetFetch 200 at next; rebalance"
+    (history,) = all_played([("", f"{first}; {again}; reset LeaveGroup after at stop; stop", "")])
+    assert not broken(history)
+    errors: dict[int, set[tuple[str, int]]] = {}
+    for traced in trace(history):
+        if isinstance(traced.event, AnswerSeen) and traced.error:
+            errors.setdefault(traced.step, set()).add((traced.event.api, traced.error))
+    joins = {("FindCoordinator", 15), ("JoinGroup", 14)}
+    assert joins <= errors[2] and ("SyncGroup", 27) in errors[5] and errors.keys() <= {2, 5}
 
 
 @pytest.fixture(scope="module")
