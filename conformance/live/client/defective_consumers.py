@@ -9,6 +9,7 @@ import sys
 
 from kipcheck.conformance.live.client.consumer import Consumer, main
 from kipcheck.conformance.live.client.defective import (
+    commits,
     connections,
     consumer_groups,
     identity,
@@ -18,7 +19,7 @@ from kipcheck.conformance.live.client.defective import (
     positions,
 )
 
-MODULES = (connections, identity, membership, partitions, positions, leading, consumer_groups)
+MODULES = (connections, identity, membership, partitions, positions, commits, leading, consumer_groups)
 
 
 def defective(name: str) -> type[Consumer]:

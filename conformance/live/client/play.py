@@ -57,7 +57,7 @@ AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
 
-BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, *ops.SETTINGS)
+BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, ops.Committed, *ops.SETTINGS)
 """The steps that a program need not run for."""
 
 
@@ -170,6 +170,10 @@ class Play:
                 broker.given = {TOPIC: partitions, SECOND: more}
             case ops.Grow(partitions):
                 broker.grow(partitions)
+            case ops.Committed(offset):
+                if self.program is not None:
+                    raise Unsuited("committed offsets are reset only while the group has no members: put it first")
+                broker.reset_offsets(offset)
             case ops.Rebalance():
                 broker.rebalance()
                 await self._settle()

@@ -13,8 +13,11 @@ SESSION_MS, REBALANCE_MS = 3000, 6000
 INSTANCE: Final = "i"
 PATTERN: Final = "^[a-z]$"
 """Matches the topics of scripts, but for those that do not exist. librdkafka takes what begins with ^ for a pattern."""
+AUTO: Final = "auto"
+SELDOM_MS: Final = 5000
+"""The default of auto.commit.interval.ms, longer than most scripts: commits come where partitions are given up."""
 FIRST: Final = Settings(
-    "", GROUP, (TOPIC,), session_ms=SESSION_MS, heartbeat_ms=HEARTBEAT_MS, rebalance_ms=REBALANCE_MS, commit="auto",
+    "", GROUP, (TOPIC,), session_ms=SESSION_MS, heartbeat_ms=HEARTBEAT_MS, rebalance_ms=REBALANCE_MS, commit=AUTO,
     max_poll_ms=REBALANCE_MS,
 )  # fmt: skip
 """Of a script without settings. The rebalance timeout of Kafka's consumer is its max.poll.interval.ms."""
@@ -33,12 +36,16 @@ def changed(settings: Settings, event: ops.Setting) -> Settings:
             return settings if settings.pattern else replace(settings, topics=(TOPIC, SECOND)[:number])
         case ops.Pattern():
             return replace(settings, pattern=PATTERN, topics=(TOPIC, SECOND))
+        case ops.Commits("seldom"):
+            return replace(settings, commit=AUTO, commit_ms=SELDOM_MS)
         case ops.Commits(how):
-            return replace(settings, commit=how)
+            return replace(settings, commit=how, commit_ms=0)
         case ops.Works(ms):
             return replace(settings, pause_ms=ms)
         case ops.MaxPoll(ms):
             return replace(settings, rebalance_ms=ms, max_poll_ms=ms)
+        case ops.Begins(where):
+            return replace(settings, offset_reset=where)
         case ops.Intervals(heartbeat_ms, session_ms):
             return replace(settings, heartbeat_ms=heartbeat_ms, session_ms=session_ms)
         case ops.Older() | ops.Newer() | ops.Offer():
@@ -68,4 +75,5 @@ def launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patienc
         ms, number("session_ms"), number("heartbeat_ms"), number("rebalance_ms"),
         tuple(given["assignors"].split(",")) if "assignors" in given else None, topics, patience_ms or None,
         given.get("commit"), number("max_poll_ms"), number("pause_ms"), given.get("pattern"),
+        given.get("offset_reset"),
     )  # fmt: skip

@@ -42,6 +42,9 @@ FIRST: Final = (
     "refuse Heartbeat GROUP_AUTHORIZATION_FAILED",
     "pass 500; answer OffsetCommit REBALANCE_IN_PROGRESS; late OffsetFetch 400; pass 1200",
     "topics 2; pass 200; rebalance; answer Heartbeat ILLEGAL_GENERATION; pass 200",
+    "begin latest; pass 500; rebalance; pass 500",
+    "begin latest; committed 0; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 500",
+    "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
 )
 """The scripts that come before those that are drawn."""
 

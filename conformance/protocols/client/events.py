@@ -282,6 +282,8 @@ class Launched:
     """How long the program works between two polls."""
     pattern: str | None = None
     """The regular expression by which the program subscribes; None: it names its topics."""
+    offset_reset: str | None = None
+    """Where the program begins without a committed offset: ``earliest`` or ``latest``; None: it is not given."""
 
 
 @event("joined", "is a member of the group for the first time")

@@ -95,6 +95,8 @@ MOST_VERSION: Final = 100
 """Of a request."""
 MOST_TIMES: Final = 20
 """The most requests that one step changes, unless it changes all."""
+RECORDS: Final = 10
+"""Of each partition, at first."""
 LEAST_POLL_MS: Final = 3000
 """The session timeout of scripts: librdkafka refuses a shorter max.poll.interval.ms."""
 GENERATIONS: Final = range(10)
@@ -129,7 +131,7 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case ops.Others() | ops.Assign() | ops.Grow():
+            case ops.Others() | ops.Assign() | ops.Grow() | ops.Committed():
                 pass
             case _ if not isinstance(event, ops.SETTINGS) and getattr(event, "at", "now") == "now":
                 state = state._replace(started=True)
@@ -145,6 +147,8 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return state.static and not state.consumer
         case ops.Others() | ops.Member():
             return not state.consumer
+        case ops.Committed():
+            return not state.started
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
         case (
@@ -185,6 +189,8 @@ def is_possible(event: ops.Event) -> bool:
             return PARTITIONS <= partitions <= MOST_PARTITIONS
         case ops.Subscribe(number):
             return number in (1, 2)
+        case ops.Committed(offset):
+            return 0 <= offset <= RECORDS
         case ops.Offer(kind, low, high):
             return 0 <= low <= high <= MOST_VERSION
         case ops.Intervals(heartbeat_ms, session_ms):
@@ -202,6 +208,7 @@ PLACEHOLDERS: Final[Mapping[type, str]] = {
     ops.Works: "pause_ms",
     ops.MaxPoll: "max_poll_ms",
     ops.Pattern: "pattern",
+    ops.Begins: "offset_reset",
 }
 
 

@@ -393,9 +393,9 @@ class Commits:
     partitions that it still has, and forgets the others.
     """
 
-    how: Annotated[Literal["auto", "sync", "async", "late"], about(
-        "auto: the client does, at an interval; sync, async: after each poll; late: after the next rebalance"),
-        typical("sync", "async", "late")]  # fmt: skip
+    how: Annotated[Literal["auto", "seldom", "sync", "async", "late"], about(
+        "auto, seldom: the client does, at a short or long interval; sync, async: after each poll; "
+        "late: after the next rebalance"), typical("seldom", "sync", "async", "late")]  # fmt: skip
 
 
 @operation(
@@ -424,6 +424,30 @@ class MaxPoll:
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """The program subscribes by a pattern from its next start on: to all topics whose names are one letter."""
+
+
+@operation(
+    "client-begin", USER, "begin {where}",
+    examples="begin latest",
+    sentence="lets the program begin at the {where} record where nothing is committed",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """The program begins to read there from its next start on, if its group has committed nothing of a partition."""
+
+    where: Annotated[Literal["latest", "earliest"], about("the policy for partitions without a committed offset")]
+
+
+@operation(
+    "client-committed", USER, "committed {offset}",
+    examples="committed 0",
+    sentence="commits offset {offset} of all partitions for the group",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """An administrator sets the committed offsets of the group, which has no members yet."""
+
+    offset: Annotated[int, about("the offset"), typical(0, 4)]
 
 
 @operation(
@@ -470,6 +494,7 @@ Setting: TypeAlias = (
     | Works
     | MaxPoll
     | Pattern
+    | Begins
 )
 """What concerns the next start of the program."""
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
@@ -487,6 +512,7 @@ Event: TypeAlias = (
     | Move
     | Pass
     | Setting
+    | Committed
     | Freeze
     | Fence
     | Restart
@@ -496,10 +522,11 @@ Event: TypeAlias = (
 TIMED: Final = (Answer, Refuse, Late, Reset, Silent)
 SETTINGS: Final = (
     Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals, Commits, Works, MaxPoll, Pattern,
+    Begins,
 )  # fmt: skip
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    *SETTINGS, Fence, Restart, Freeze, Refuse, Stop,
+    *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 
