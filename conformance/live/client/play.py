@@ -65,6 +65,7 @@ BEFORE: Final = (
     ops.GroupProtocol,
     ops.Older,
     ops.Subscribe,
+    ops.Prepare,
 )
 """The steps that a program need not run for."""
 
@@ -132,6 +133,10 @@ class Play:
         """Whether the client may have ended: another program has its instance id, or the broker refuses it."""
         self._lost = False
         """Whether it was no stable member at the end of the longest time."""
+        self._prepares = False
+        """Whether steps that change answers do not wait: see ``Prepare``."""
+        self._prepared_ms = 0
+        """How long the script holds these answers back."""
         self._suited = ""
         """What was needed of the program when it joined last."""
         self._over = False
@@ -146,6 +151,10 @@ class Play:
             return {"status": "unsupported", "message": "a broker does not answer that"}
         if self._over:
             return {"status": "accepted", "actions": []}
+        if isinstance(event, ops.Answer | ops.Disturbed) and self._prepares:
+            self._prepare(event)
+            return {"status": "accepted", "actions": self.recorder.take()}
+        self._prepares = isinstance(event, ops.Prepare)
         try:
             if not isinstance(event, BEFORE) and self.program is None:
                 await self._start()
@@ -207,8 +216,18 @@ class Play:
                 await self._restart()
             case ops.Stop():
                 await self._stop()
+            case ops.Prepare():
+                pass
             case _:
                 self._set(event)
+
+    def _prepare(self, event: ops.Answer | ops.Disturbed) -> None:
+        """The answer is changed when the client sends such a request by itself."""
+        if isinstance(event, ops.Answer):
+            self.broker.faults.append((event.kind, event.error))
+        else:
+            self.broker.disturbances.append((event.kind, disturbance(event)))
+            self._prepared_ms += held_ms(event)
 
     def _set(self, event: ops.Setting) -> None:
         """What is different when the program starts next."""
@@ -246,6 +265,7 @@ class Play:
         self._become()
         self.broker.others.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
+        is_disturbed = bool(self.broker.pending)
         given = self.launcher.given(self.settings)
         async with self._starts:
             first = len(self.recorder.events)
@@ -259,13 +279,15 @@ class Play:
             joined = await self._joins(begun + START_S)
         if not (joined or await self._joins(begun + CONNECT_S)):
             self._over = True
-            return self._not_joined(again)
+            return self._not_joined(again or is_disturbed)
         if self.settings.protocol == CONSUMER and not self.broker.is_modern:
             raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
         self._suited = self._wanted()
         self._lost = False
         self.recorder.add(events.FirstJoined(self._now_ms()))
         await self._wait(AFTER_S)
+        if is_disturbed:
+            return
         self.idle.late_ms()
         self.recorder.forget_idle(first)  # no law about time looks at the start, in which much is loaded
 
@@ -320,8 +342,9 @@ class Play:
         ``held_ms``: how long the script holds that answer back."""
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        begun, longest_s = self.front.now(), self._longest_s + held_ms / 1000
-        unsent_s = longest_s if kind is None or kind in CERTAIN else UNSENT_S
+        begun, longest_s = self.front.now(), self._longest_s + (held_ms + self._prepared_ms) / 1000
+        self._prepared_ms = 0
+        unsent_s = longest_s if self.broker.pending <= CERTAIN else UNSENT_S
         while (self.broker.pending or not self.broker.stable) and not self._has_ended():
             waited_s = self.front.now() - begun
             if self.broker.pending and self.broker.stable and waited_s > unsent_s:

@@ -98,6 +98,8 @@ class State(NamedTuple):
 
     started: bool = False
     static: bool = False
+    prepares: bool = False
+    """The steps that change answers do not start it: see ``Prepare``."""
     consumer: bool = False
     """It uses the protocol of KIP-848."""
     shut_out: bool = False
@@ -111,6 +113,9 @@ class Scripts:
         return State()
 
     def step(self, state: State, event: ops.Event, /) -> Transition[State, Any]:
+        if state.prepares and isinstance(event, ops.Answer | ops.Disturbed):
+            return Transition(state)
+        state = state._replace(prepares=isinstance(event, ops.Prepare))
         match event:
             case ops.Static():
                 state = state._replace(static=True)
@@ -120,7 +125,7 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case ops.Others() | ops.Assign() | ops.Grow():
+            case ops.Others() | ops.Assign() | ops.Grow() | ops.Prepare():
                 pass
             case _ if not isinstance(event, ops.SETTINGS):
                 state = state._replace(started=True)

@@ -246,6 +246,16 @@ class Tags:
     kind: Annotated[Kind, about("the request")]
 
 
+@operation("client-prepare", BROKER, "prepare", sentence="prepares what happens to the following answers")
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """The steps that follow and change answers only take effect when a client sends such a request by itself.
+
+    They do not start the program, cause no rebalance or error so that it is sent, and do not wait, up to the first step
+    of another kind: so the first join of a program, a rebalance, ``restart`` and ``stop`` meet several changed answers.
+    """
+
+
 @operation("client-move", BROKER, "move", sentence="the coordinator moves to the other node")
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -348,6 +358,7 @@ Event: TypeAlias = (
     | Rebalance
     | Answer
     | Disturbed
+    | Prepare
     | Move
     | Pass
     | Setting
@@ -359,7 +370,7 @@ Event: TypeAlias = (
 SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe)
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    *SETTINGS, Fence, Restart, Refuse, Stop,
+    Prepare, *SETTINGS, Fence, Restart, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 
