@@ -194,13 +194,13 @@ class Play:
             case ops.Move():
                 broker.move()
                 await self._settle()
-            case ops.Answer(kind, error):
+            case ops.Answer(kind, error, times):
                 if self._may_be_sent(kind):
-                    broker.fail_next(kind, error)
+                    broker.fail_next(kind, error, times)
                     await self._settle(kind)
             case ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
                 if self._may_be_sent(event.kind):
-                    broker.disturb(event.kind, disturbance(event))
+                    broker.disturb(event.kind, disturbance(event), getattr(event, "times", 1))
                     await self._settle(event.kind, held_ms(event))
             case ops.Pass(ms):
                 await self._wait(ms / 1000)
@@ -223,11 +223,12 @@ class Play:
 
     def _prepare(self, event: ops.Answer | ops.Disturbed) -> None:
         """The answer is changed when the client sends such a request by itself."""
+        times = getattr(event, "times", 1)
         if isinstance(event, ops.Answer):
-            self.broker.faults.append((event.kind, event.error))
+            self.broker.faults += [(event.kind, event.error)] * times
         else:
-            self.broker.disturbances.append((event.kind, disturbance(event)))
-            self._prepared_ms += held_ms(event)
+            self.broker.disturbances += [(event.kind, disturbance(event))] * times
+        self._prepared_ms += held_ms(event) * times
 
     def _set(self, event: ops.Setting) -> None:
         """What is different when the program starts next."""
@@ -337,27 +338,39 @@ class Play:
         return describe(self.recorder.events, how, self.program.output)
 
     async def _settle(self, kind: ops.Kind | None = None, held_ms: int = 0) -> None:
-        """Waits until the client is a stable member, and the answer that the script changes was sent.
+        """Waits until the client is a stable member, and the answers that the script changes were sent.
 
-        ``held_ms``: how long the script holds that answer back."""
+        ``held_ms``: how long the script holds each of them back. Of several, each is provoked, and the client has its
+        time again after each: it has to come back after the last one."""
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        begun, longest_s = self.front.now(), self._longest_s + (held_ms + self._prepared_ms) / 1000
+        broker, held_s = self.broker, (held_ms + self._prepared_ms) / 1000
         self._prepared_ms = 0
-        unsent_s = longest_s if self.broker.pending <= CERTAIN else UNSENT_S
-        while (self.broker.pending or not self.broker.stable) and not self._has_ended():
-            waited_s = self.front.now() - begun
-            if self.broker.pending and self.broker.stable and waited_s > unsent_s:
+        begun = changed = self.front.now()
+        longest_s = self._longest_s + held_s
+        unsent_s = longest_s if broker.pending <= CERTAIN else UNSENT_S
+        first = left = broker.waiting(kind)
+        is_provoked = True
+        while (broker.pending or not broker.stable) and not self._has_ended():
+            if (now_left := broker.waiting(kind)) < left:
+                changed, is_provoked = self.front.now(), False
+                begun, longest_s = (begun, longest_s) if left == first else (changed, self._longest_s + held_s)
+                left = now_left
+            if kind is not None and left and broker.stable and not is_provoked:
+                broker.provoke(kind)
+                is_provoked = True
+            if broker.pending and broker.stable and self.front.now() - changed > unsent_s:
                 break
+            waited_s = self.front.now() - begun
             if waited_s > longest_s and waited_s > (longest_s := self._watched_s(begun, longest_s)):
                 break
             await asyncio.sleep(0.01)
-        unsent = self.broker.drop_pending()
+        unsent = [api for api in broker.drop_pending() if api != kind or left == first]
         if self._over:
             return  # which is recorded
-        if unsent and not self.broker.rebalancing and self.broker.is_member:
-            self.broker.stable = True  # nothing was sent that could disturb the client
-        self._lost = not self.broker.stable
+        if unsent and not broker.rebalancing and broker.is_member:
+            broker.stable = True  # nothing was sent that could disturb the client
+        self._lost = not broker.stable
         made = events.Unsettled if self._lost else events.Settled
         now = self.front.now()
         self.recorder.add(made(ms_of(now), ms_of(now - begun), tuple(unsent)))

@@ -226,21 +226,21 @@ class ScriptedBroker(Broker):
             if member.instance is not None:
                 self._join(member, "", f"{member.instance}-{uuid.uuid4()}")
 
-    def fail_next(self, api: Kind, error: Error) -> None:
-        self.faults.append((api, error))
-        self._provoke(api)
+    def fail_next(self, api: Kind, error: Error, times: int = 1) -> None:
+        self.faults += [(api, error)] * times
+        self.provoke(api)
 
     def refuse(self, api: Kind, error: Refusal) -> None:
         """All requests of that kind are answered with that error from now on."""
         self.refusals[api] = error
-        self._provoke(api)
+        self.provoke(api)
 
-    def disturb(self, api: Kind, how: Disturbance) -> None:
-        """What happens to the answer to the next request of that kind."""
-        self.disturbances.append((api, how))
-        self._provoke(api)
+    def disturb(self, api: Kind, how: Disturbance, times: int = 1) -> None:
+        """What happens to the answers to the next requests of that kind."""
+        self.disturbances += [(api, how)] * times
+        self.provoke(api)
 
-    def _provoke(self, api: Kind) -> None:
+    def provoke(self, api: Kind) -> None:
         """Does what lets a client send such a request."""
         if api == "LeaveGroup":
             return
@@ -282,12 +282,16 @@ class ScriptedBroker(Broker):
         """The requests that an error or a disturbance waits for; not those of the end."""
         return frozenset(api for api, _ in (*self.faults, *self.disturbances) if api != "LeaveGroup")
 
+    def waiting(self, kind: Kind | None) -> int:
+        """How many errors and disturbances wait for requests of that kind."""
+        return sum(api == kind for api, _ in (*self.faults, *self.disturbances))
+
     def drop_pending(self) -> list[str]:
         """The requests that errors and disturbances still wait for, which are forgotten; not those of the end."""
-        unsent: list[str] = [api for api, _ in (*self.faults, *self.disturbances) if api != "LeaveGroup"]
+        waiting: list[str] = [api for api, _ in (*self.faults, *self.disturbances) if api != "LeaveGroup"]
         self.faults = [fault for fault in self.faults if fault[0] == "LeaveGroup"]
         self.disturbances = [disturbance for disturbance in self.disturbances if disturbance[0] == "LeaveGroup"]
-        return unsent
+        return [*dict.fromkeys(waiting)]
 
     def target(self) -> Partitions:
         """What the script gives to a client that leads nothing."""
@@ -471,7 +475,9 @@ class ScriptedBroker(Broker):
 
 
 def _can_get(request: Received, error: Error) -> bool:
-    """Whether the request says what the error is about: the epoch of a leader, or that it wants stable offsets."""
+    """Whether the request says what the error is about: a member, the epoch of a leader, or stable offsets."""
+    if error == "UNKNOWN_MEMBER_ID" and request.api == "JoinGroup":
+        return bool(request.body["memberId"])
     if error in ("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"):
         parts = (part for each in request.body["topics"] for part in each["partitions"])
         return any(each.get("currentLeaderEpoch", -1) >= 0 for each in parts)

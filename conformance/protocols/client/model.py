@@ -88,6 +88,8 @@ PARTITIONS: Final = 4
 MOST_PARTITIONS: Final = 1000
 MOST_MS: Final = 10_000
 """The longest delay of a script."""
+MOST_TIMES: Final = 20
+"""The most requests that one step changes, unless it changes all."""
 GENERATIONS: Final = range(10)
 VERSIONS: Final = range(4)
 """Of a subscription."""
@@ -159,6 +161,8 @@ def is_worth(state: State, event: ops.Event) -> bool:
 
 def is_possible(event: ops.Event) -> bool:
     """Whether a broker, a network, a user and other members can do that."""
+    if not 1 <= getattr(event, "times", 1) <= MOST_TIMES:
+        return False
     match event:
         case ops.Answer(kind, error):
             return error in ERRORS[kind]

@@ -38,6 +38,7 @@ Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "
 MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
 """What no reader of subscriptions can read."""
 Assignor: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
+Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
 
 
 @operation(
@@ -115,9 +116,9 @@ class Rebalance:
 
 
 @operation(
-    "client-answer", BROKER, "answer {kind} {error}",
-    examples="answer Heartbeat UNKNOWN_MEMBER_ID",
-    sentence="answers the next {kind} with {error}",
+    "client-answer", BROKER, "answer {kind} {error}[ times {times}]",
+    examples="answer Heartbeat UNKNOWN_MEMBER_ID; answer Heartbeat NOT_COORDINATOR times 6",
+    sentence="answers the next {kind} with {error}[, {times} times]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -128,6 +129,7 @@ class Answer:
 
     kind: Annotated[Kind, about("the request")]
     error: Annotated[Error, about("the error")]
+    times: Times = 1
 
 
 @operation(
@@ -147,9 +149,9 @@ class Refuse:
 
 
 @operation(
-    "client-late", BROKER, "late {kind} {ms}",
+    "client-late", BROKER, "late {kind} {ms}[ times {times}]",
     examples="late SyncGroup 400",
-    sentence="answers the next {kind} after {ms} ms",
+    sentence="answers the next {kind} after {ms} ms[, {times} times]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Late:
@@ -160,6 +162,7 @@ class Late:
 
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
+    times: Times = 1
 
 
 @operation(
@@ -178,9 +181,9 @@ class Pieces:
 
 
 @operation(
-    "client-reset", BROKER, "reset {kind}[ {when}]",
+    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}]",
     examples="reset Heartbeat; reset JoinGroup amid",
-    sentence="resets the connection at the next {kind}[, {when} its answer]",
+    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Reset:
@@ -196,12 +199,13 @@ class Reset:
         typical("amid", "after"),
         optional,
     ] = "before"
+    times: Times = 1
 
 
 @operation(
-    "client-silent", BROKER, "silent {kind} {ms}",
+    "client-silent", BROKER, "silent {kind} {ms}[ times {times}]",
     examples="silent Heartbeat 400",
-    sentence="never answers the next {kind}, and closes the connection after {ms} ms",
+    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Silent:
@@ -213,6 +217,7 @@ class Silent:
 
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds until the connection is closed"), typical(400, 1500)]
+    times: Times = 1
 
 
 @operation(
@@ -376,5 +381,5 @@ OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sam
 
 
 def held_ms(event: Event) -> int:
-    """How long the broker holds an answer back, which is no time of the client's."""
+    """How long the broker holds one answer back, which is no time of the client's."""
     return event.ms if isinstance(event, Late | Silent) else 0

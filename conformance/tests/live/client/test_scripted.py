@@ -44,6 +44,9 @@ OURS: Final = {
     "older": "older 3.9.2; rebalance; stop",
     "too old": "older 2.1.1; rebalance; stop",
     "again": "assign 2; others 1 follow; restart; assign 1,7,9; grow 8; rebalance; stop",
+    "several": "answer Heartbeat NOT_COORDINATOR times 6; answer JoinGroup UNKNOWN_MEMBER_ID times 2; "
+    "answer OffsetFetch NOT_COORDINATOR times 2; late Heartbeat 100 times 2; reset SyncGroup times 2; "
+    "silent Heartbeat 100 times 2; stop",
     "other protocol": "answer ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID; stop",
 }
 
@@ -86,6 +89,15 @@ def test_errors_come_where_the_script_wants_them(played: Played) -> None:
     assert ("Heartbeat", 22) in errors(played, "answered")
     assert errors(played, "at the end") == [("LeaveGroup", 16)]
     assert not errors(played, "other protocol")
+
+
+def test_several_requests_in_a_row_are_disturbed(played: Played) -> None:
+    each = played["several"]
+    wanted = [("Heartbeat", 16)] * 6, [("JoinGroup", 25)] * 2, [("OffsetFetch", 16)] * 2
+    for step, answers in zip(each, wanted, strict=False):
+        assert [answer for answer in errors({"step": [step]}, "step") if answer[1] != 27] == answers
+    assert [len(events({"step": [step]}, "step", "closed")) for step in each[4:6]] == [2, 2]
+    assert not any(event["unsent"] for event in events(played, "several", "settled"))
 
 
 def test_a_group_moves_with_its_members(played: Played) -> None:
