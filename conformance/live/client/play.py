@@ -59,7 +59,7 @@ AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
 
-BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, *ops.SETTINGS)
+BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, ops.Prepare, *ops.SETTINGS)
 """The steps that a program need not run for."""
 
 
@@ -125,12 +125,14 @@ class Play:
         """Of the broker, from the program's next start on; empty: that of the edition."""
         self.offered: dict[ops.Kind, range] = {}
         """The versions that the broker offers then, of requests of which it does not offer all that it has."""
-        self._due: dict[ops.Phase, list[ops.Timed]] = {"start": [], "stop": []}
-        """The steps that change answers when the program starts or stops next."""
         self.shut_out = False
         """Whether the client may have ended: another program has its instance id, or the broker refuses it."""
         self._lost = False
         """Whether it was no stable member at the end of the longest time."""
+        self._prepares = False
+        """Whether steps that change answers do not wait: see ``Prepare``."""
+        self._prepared_ms = 0
+        """How long the script holds these answers back."""
         self._suited = ""
         """What was needed of the program when it joined last."""
         self._over = False
@@ -145,9 +147,10 @@ class Play:
             return {"status": "unsupported", "message": "a broker does not answer that"}
         if self._over:
             return {"status": "accepted", "actions": []}
-        if isinstance(event, ops.TIMED) and event.at != "now":
-            self._due[event.at].append(event)
-            return {"status": "accepted", "actions": []}
+        if isinstance(event, ops.Answer | ops.Disturbed | ops.Refuse) and self._prepares:
+            self._prepare(event)
+            return {"status": "accepted", "actions": self.recorder.take()}
+        self._prepares = isinstance(event, ops.Prepare)
         try:
             if not isinstance(event, BEFORE) and self.program is None:
                 await self._start()
@@ -207,8 +210,15 @@ class Play:
                 await self._restart()
             case ops.Stop():
                 await self._stop()
+            case ops.Prepare():
+                pass
             case _:
                 self._set(event)
+
+    def _prepare(self, event: ops.Answer | ops.Disturbed | ops.Refuse) -> None:
+        """The answer is changed when the client sends such a request by itself."""
+        self._change_answers(event)
+        self._prepared_ms += held_ms(event) * getattr(event, "times", 1)
 
     def _set(self, event: ops.Setting) -> None:
         """What is different when the program starts next."""
@@ -242,14 +252,6 @@ class Play:
             case _:
                 self.broker.disturb(event.kind, disturbance(event), getattr(event, "times", 1))
 
-    def _change_due(self, phase: ops.Phase) -> list[ops.Timed]:
-        """The same for the steps of a phase, which begins. Returns them."""
-        due, self._due[phase] = self._due[phase], []
-        for event in due:
-            self._change_answers(event)
-            self.shut_out |= isinstance(event, ops.Refuse)
-        return due
-
     @property
     def _own_release(self) -> Release:
         return Release.parse(self.edition.release)
@@ -259,7 +261,7 @@ class Play:
 
     async def _restart(self) -> None:
         await self._stop()
-        if self.shut_out:
+        if self.shut_out or self.broker.has_refused:
             return
         self._over = False
         self.recorder.add(events.Restarted(self._now_ms()))
@@ -274,9 +276,9 @@ class Play:
         self._become()
         self.broker.others.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
+        is_disturbed = bool(self.broker.pending)
         given = self.launcher.given(self.settings)
-        due = self._change_due("start")
-        held_s = sum(map(held_ms, due)) / 1000
+        held_s = self._prepared_ms / 1000
         async with self._starts:
             first = len(self.recorder.events)
             patience_ms = round(self.patience_s * 1000)  # recorded before it may send anything:
@@ -287,19 +289,21 @@ class Play:
                 raise Broken(f"the program cannot be started: {wrong}") from None
             begun = self.front.now()
             joined = await self._joins(begun + START_S)
-        if not joined and self.shut_out:
-            return await self._be_refused(due[-1].kind, CONNECT_S)
-        if not (joined or await self._joins(begun + CONNECT_S + held_s)):
+        joined = joined or await self._joins(begun + CONNECT_S + held_s)
+        if self.broker.has_refused:
+            self.shut_out = True
+            return await self._wait(REFUSED_S)
+        if not joined:
             self._over = True
-            return self._not_joined(again or bool(due))
+            return self._not_joined(again or is_disturbed)
         if self.settings.protocol == CONSUMER and not self.broker.is_modern:
             raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
         self._suited = self._wanted()
         self._lost = False
         self.recorder.add(events.FirstJoined(self._now_ms()))
-        if due:
-            return await self._settle(due[-1].kind, held_ms(due[-1]))
         await self._wait(AFTER_S)
+        if is_disturbed:
+            return
         self.idle.late_ms()
         self.recorder.forget_idle(first)  # no law about time looks at the start, in which much is loaded
 
@@ -362,12 +366,14 @@ class Play:
 
         ``held_ms``: how long the script holds each of them back. Of several, each is provoked, and the client has its
         time again after each: it has to come back after the last one."""
+        self.shut_out |= self.broker.has_refused
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        broker, held_s = self.broker, held_ms / 1000
+        broker, held_s = self.broker, (held_ms + self._prepared_ms) / 1000
+        self._prepared_ms = 0
         begun = changed = self.front.now()
         longest_s = self._longest_s + held_s
-        unsent_s = longest_s if kind is None or kind in CERTAIN else UNSENT_S
+        unsent_s = longest_s if broker.pending <= CERTAIN else UNSENT_S
         first = left = broker.waiting(kind)
         is_provoked = True
         while (broker.pending or not broker.stable) and not self._has_ended():
@@ -414,12 +420,9 @@ class Play:
         shown_s = (longest_absence_ms(self.recorder.events, begun_ms, now_ms, session_ms, 0) or 0) / 1000
         return max(shown_s + AFTER_S, longest_s) if shown_s <= MOST_WATCHED_S else longest_s
 
-    async def _be_refused(self, kind: ops.Kind, longest_s: float = 0.0) -> None:
-        """Waits for the first request that is refused, and looks on for a while.
-
-        ``longest_s``: the longest time until that request; 0: that of a member."""
-        begun = self.front.now()
-        longest_s = longest_s or (self._longest_s if kind in CERTAIN else UNSENT_S)
+    async def _be_refused(self, kind: ops.Kind) -> None:
+        """Waits for the first request that is refused, and looks on for a while."""
+        begun, longest_s = self.front.now(), self._longest_s if kind in CERTAIN else UNSENT_S
         self.shut_out = True
         if kind == "LeaveGroup":
             return await self._wait(AFTER_S)
@@ -449,14 +452,12 @@ class Play:
 
     async def _stop(self) -> None:
         assert self.program is not None
-        self._change_due("stop")
         self.recorder.add(events.Signalled(self._now_ms()))
         self.program.stop()
         await self._wait(STOP_S)
         if not self._over:
             self.recorder.add(events.Killed(self._now_ms(), self.program.output[-2000:]))
         self._over = True
-        self.broker.drop_pending()
         await self.program.kill()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSED_S):  # what it sent last belongs to it, not to its next start

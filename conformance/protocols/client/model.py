@@ -82,8 +82,6 @@ SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
 """The version of a request since which a broker gives that answer; others: all versions."""
 CONSUMER_ONLY: Final = frozenset({"ConsumerGroupHeartbeat"})
 CLASSIC_ONLY: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
-AT_THE_END: Final = frozenset({"OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat"})
-"""The requests that a program sends when it is stopped."""
 MOST_OTHERS: Final = 16
 PARTITIONS: Final = 4
 """Of each topic."""
@@ -105,6 +103,8 @@ class State(NamedTuple):
 
     started: bool = False
     static: bool = False
+    prepares: bool = False
+    """The steps that change answers do not start it: see ``Prepare``."""
     consumer: bool = False
     """It uses the protocol of KIP-848."""
     shut_out: bool = False
@@ -118,6 +118,11 @@ class Scripts:
         return State()
 
     def step(self, state: State, event: ops.Event, /) -> Transition[State, Any]:
+        if state.prepares and isinstance(event, ops.Answer | ops.Disturbed):
+            return Transition(state)
+        if state.prepares and isinstance(event, ops.Refuse):
+            return Transition(state._replace(shut_out=True))
+        state = state._replace(prepares=isinstance(event, ops.Prepare))
         match event:
             case ops.Static():
                 state = state._replace(static=True)
@@ -127,9 +132,9 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case ops.Others() | ops.Assign() | ops.Grow():
+            case ops.Others() | ops.Assign() | ops.Grow() | ops.Prepare():
                 pass
-            case _ if not isinstance(event, ops.SETTINGS) and getattr(event, "at", "now") == "now":
+            case _ if not isinstance(event, ops.SETTINGS):
                 state = state._replace(started=True)
         return Transition(state)
 
@@ -155,9 +160,6 @@ def is_worth(state: State, event: ops.Event) -> bool:
             | ops.Together()
             | ops.Tags()
         ):
-            phase = getattr(event, "at", "now")
-            if (phase == "start" and state.started) or (phase == "stop" and event.kind not in AT_THE_END):
-                return False
             return event.kind not in (CLASSIC_ONLY if state.consumer else CONSUMER_ONLY)
     return not (state.started and isinstance(event, ops.SETTINGS))
 
@@ -165,8 +167,6 @@ def is_worth(state: State, event: ops.Event) -> bool:
 def is_possible(event: ops.Event) -> bool:
     """Whether a broker, a network, a user and other members can do that."""
     if not 1 <= getattr(event, "times", 1) <= MOST_TIMES:
-        return False
-    if getattr(event, "at", "now") == "start" and getattr(event, "kind", "") == "LeaveGroup":
         return False
     match event:
         case ops.Answer(kind, error):

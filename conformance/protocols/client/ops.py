@@ -34,17 +34,12 @@ Refusal: TypeAlias = Literal[
 """Errors that a client cannot recover from."""
 Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
 Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
-Phase: TypeAlias = Literal["now", "start", "stop"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
 MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
 """What no reader of subscriptions can read."""
 Assignor: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
-At: TypeAlias = Annotated[
-    Phase, about("when; start: at the next start of the program; stop: when it is stopped"),
-    typical("start", "stop"), optional,
-]  # fmt: skip
 
 
 @operation(
@@ -122,9 +117,9 @@ class Rebalance:
 
 
 @operation(
-    "client-answer", BROKER, "answer {kind} {error}[ times {times}][ at {at}]",
+    "client-answer", BROKER, "answer {kind} {error}[ times {times}]",
     examples="answer Heartbeat UNKNOWN_MEMBER_ID; answer Heartbeat NOT_COORDINATOR times 6",
-    sentence="answers the next {kind} with {error}[, {times} times][, at the {at}]",
+    sentence="answers the next {kind} with {error}[, {times} times]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -136,13 +131,12 @@ class Answer:
     kind: Annotated[Kind, about("the request")]
     error: Annotated[Error, about("the error")]
     times: Times = 1
-    at: At = "now"
 
 
 @operation(
-    "client-refuse", BROKER, "refuse {kind} {error}[ at {at}]",
+    "client-refuse", BROKER, "refuse {kind} {error}",
     examples="refuse JoinGroup GROUP_AUTHORIZATION_FAILED",
-    sentence="answers each {kind} with {error} from now on[, at the {at}]",
+    sentence="answers each {kind} with {error} from now on",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Refuse:
@@ -153,13 +147,12 @@ class Refuse:
 
     kind: Annotated[Kind, about("the requests")]
     error: Annotated[Refusal, about("the error")]
-    at: At = "now"
 
 
 @operation(
-    "client-late", BROKER, "late {kind} {ms}[ times {times}][ at {at}]",
+    "client-late", BROKER, "late {kind} {ms}[ times {times}]",
     examples="late SyncGroup 400",
-    sentence="answers the next {kind} after {ms} ms[, {times} times][, at the {at}]",
+    sentence="answers the next {kind} after {ms} ms[, {times} times]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Late:
@@ -171,7 +164,6 @@ class Late:
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
     times: Times = 1
-    at: At = "now"
 
 
 @operation(
@@ -190,9 +182,9 @@ class Pieces:
 
 
 @operation(
-    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}][ at {at}]",
+    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}]",
     examples="reset Heartbeat; reset JoinGroup amid",
-    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times][, at the {at}]",
+    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Reset:
@@ -209,13 +201,12 @@ class Reset:
         optional,
     ] = "before"
     times: Times = 1
-    at: At = "now"
 
 
 @operation(
-    "client-silent", BROKER, "silent {kind} {ms}[ times {times}][ at {at}]",
+    "client-silent", BROKER, "silent {kind} {ms}[ times {times}]",
     examples="silent Heartbeat 400",
-    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times][, at the {at}]",
+    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Silent:
@@ -228,7 +219,6 @@ class Silent:
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds until the connection is closed"), typical(400, 1500)]
     times: Times = 1
-    at: At = "now"
 
 
 @operation(
@@ -260,6 +250,16 @@ class Tags:
     """
 
     kind: Annotated[Kind, about("the request")]
+
+
+@operation("client-prepare", BROKER, "prepare", sentence="prepares what happens to the following answers")
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """The steps that follow and change answers only take effect when a client sends such a request by itself.
+
+    They do not start the program, cause no rebalance or error so that it is sent, and do not wait, up to the first step
+    of another kind: so the first join of a program, a rebalance, ``restart`` and ``stop`` meet several changed answers.
+    """
 
 
 @operation("client-move", BROKER, "move", sentence="the coordinator moves to the other node")
@@ -401,8 +401,6 @@ Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe | Ne
 """What concerns the next start of the program."""
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
 """What happens to the answer to a request."""
-Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent
-"""What changes answers now, or at the next start or stop of the program."""
 Event: TypeAlias = (
     Others
     | Member
@@ -411,6 +409,7 @@ Event: TypeAlias = (
     | Rebalance
     | Answer
     | Disturbed
+    | Prepare
     | Move
     | Pass
     | Setting
@@ -419,11 +418,10 @@ Event: TypeAlias = (
     | Refuse
     | Stop
 )
-TIMED: Final = (Answer, Refuse, Late, Reset, Silent)
 SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals)
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    *SETTINGS, Fence, Restart, Refuse, Stop,
+    Prepare, *SETTINGS, Fence, Restart, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 

@@ -100,7 +100,7 @@ def test_a_script_names_the_placeholders_that_it_needs() -> None:
     ["answer Fetch UNKNOWN_MEMBER_ID", "answer FindCoordinator NOT_COORDINATOR", "others 17 lead", "others -1 lead",
      "member v4", "member of 10", "assign 1000", "assign 0 and -1", "grow 3", "grow 1001", "topics 3", "pass 10001",
      "late Fetch -1", "refuse Fetch INVALID_GROUP_ID",
-     "answer Heartbeat NOT_COORDINATOR times 0", "late Heartbeat 400 times 21", "late LeaveGroup 400 at start",
+     "answer Heartbeat NOT_COORDINATOR times 0", "late Heartbeat 400 times 21",
      "offer Fetch 4-3", "offer Fetch 4-101", "intervals 3000 of 3000", "intervals 0 of 3000", "intervals 1 of 60001"],
 )  # fmt: skip
 def test_what_no_broker_and_no_user_can_do_is_impossible(text: str) -> None:
