@@ -28,7 +28,7 @@ from kipcheck.conformance.live.client.other_members import (
 )
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.answered_errors import with_error
-from kipcheck.conformance.live.server.broker import NODE, Broker
+from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.consumer_api import refused
@@ -36,7 +36,7 @@ from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup, L
 from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.live.server.offsets_api import is_in_zookeeper
 from kipcheck.conformance.live.server.settings import HEARTBEAT
-from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topics
+from kipcheck.conformance.live.server.topics import LEADER_EPOCH, NODE, Topics
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
 from kipcheck.conformance.protocols.consumer_group import model as consumer_group
@@ -384,6 +384,8 @@ class ScriptedBroker(Broker):
         if request.api == "ConsumerGroupHeartbeat":
             _, beat = self.bodies.read(Heartbeat, request)
             return answer(self.bodies.written(refused(code, beat.member), request.version))
+        if request.api == "Fetch":
+            return self.log.fetch(request, answer, code)
         if request.api not in MEMBERS:
             return handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
         _, asked = self.bodies.read(MEMBERS[request.api], request)
@@ -436,12 +438,8 @@ class ScriptedBroker(Broker):
         group = self.groups.consumer(self.id)
         return None if group is None else group.state.member(id)
 
-    def metadata(self, request: Received, answer: Answer) -> None:
-        brokers = [
-            {"nodeId": NODE + at, "host": host, "port": port, "rack": None}
-            for at, (host, port) in enumerate(self.nodes or (request.reached,))
-        ]
-        super().metadata(request, lambda body: answer({**body, "brokers": brokers}))
+    def addresses(self, request: Received) -> Sequence[tuple[str, int]]:
+        return self.nodes or super().addresses(request)
 
     def find_coordinator(self, request: Received, answer: Answer) -> None:
         host, port = self.nodes[self.home] if self.nodes else request.reached

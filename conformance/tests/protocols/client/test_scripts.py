@@ -146,7 +146,6 @@ BODIES = {
                     {"groups": [{"groupId": "g", "errorCode": 0,
                                  "topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]}]}),
     "ListOffsets": ({"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]},),
-    "Fetch": ({"errorCode": 0, "responses": [{"topic": "t", "partitions": [{"errorCode": 0, "records": b"x"}]}]},),
 }  # fmt: skip
 
 
