@@ -36,7 +36,11 @@ RETRIED: Final = frozenset(
 COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
-TRIES: Final = 5
+TRIES: Final = 60
+LAST_TRIES: Final = 5
+"""Of a consumer that closes."""
+LONGEST_PAUSE_S: Final = 0.4
+"""Between attempts to connect, which grow."""
 
 Partition = tuple[str, int]
 
@@ -98,6 +102,8 @@ class Consumer:
         """The next offset to read, of the owned partitions whose committed offset is known."""
         self.ids: dict[str, uuid.UUID] = {}
         """Of topics, for KIP-848."""
+        self.nodes: list[tuple[str, int]] = []
+        """All nodes of the cluster; the first is the one that it asks what others than the coordinator answer."""
         self.offered: dict[int, range] = {}
         """The versions that its broker offers, by API key; empty: it did not ask."""
         self.stopping = asyncio.Event()
@@ -110,6 +116,7 @@ class Consumer:
         """Its exit code."""
         try:
             described = await self.ask("Metadata", {"topics": [{"name": each} for each in self.topics]})
+            self.nodes = [(each["host"], each["port"]) for each in described["brokers"]]
             self.ids = {each["name"]: each["topicId"] for each in described["topics"] if "topicId" in each}
             await self.find_coordinator()
             await (self.live_by_heartbeats() if self.is_modern else self.live())
@@ -311,7 +318,7 @@ class Consumer:
                     await self.fetch()
                     await self.commit()
                 await self.rest()
-            elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH):
+            elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND):
                 self.join_anew()
             elif error in NO_COORDINATOR:
                 await self.find_coordinator()
@@ -348,7 +355,7 @@ class Consumer:
 
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer; over a new connection if the one that there was is lost. Errors: ConnectionError."""
-        for _ in range(TRIES):
+        for tried in range(TRIES):
             channel = self.coordinator if api in COORDINATED else self.home
             try:
                 if channel.writer is None:
@@ -356,7 +363,14 @@ class Consumer:
                 return await self._ask(channel, api, body)
             except (OSError, EOFError):
                 channel.close()
-                await asyncio.sleep(PAUSE_S)
+                if self.stopping.is_set() and tried >= LAST_TRIES:
+                    break
+                await asyncio.sleep(min(PAUSE_S * 2**tried, LONGEST_PAUSE_S))
+            if channel is not self.home:
+                await self.find_coordinator()  # which may be another node by now
+            elif len(self.nodes) > 1:
+                self.nodes = [*self.nodes[1:], self.nodes[0]]
+                self.home = Channel(*self.nodes[0])
         raise ConnectionError(f"{api} was never answered")
 
     async def ask_versions(self, channel: Channel) -> None:

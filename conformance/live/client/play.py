@@ -23,7 +23,7 @@ from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.client import events, ops
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
 from kipcheck.conformance.protocols.client.ops import held_ms
-from kipcheck.conformance.protocols.client.terms import INTERVALS_OF_ITS_OWN, LATE_MS
+from kipcheck.conformance.protocols.client.terms import BY_SCRIPT, INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
@@ -81,6 +81,8 @@ def disturbance(event: ops.Disturbed) -> disturbances.Disturbance:
             return disturbances.InOneSegment()
         case ops.Tags():
             return disturbances.WithTags()
+        case ops.Throttle(ms=ms):
+            return disturbances.ThrottledAnswer(ms)
 
 
 def _launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patience_ms: int) -> events.Launched:
@@ -190,11 +192,11 @@ class Play:
             case ops.Move():
                 broker.move()
                 await self._settle()
-            case ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
-                if self._may_be_sent(event.kind):
-                    self._change_answers(event)
-                    broker.provoke(event.kind)
-                    await self._settle(event.kind, held_ms(event))
+            case ops.Down():
+                await self._go_down(event)
+            case ops.Disband():
+                broker.disband()
+                await self._settle()
             case ops.Pass(ms):
                 await self._wait(ms / 1000)
             case ops.Fence():
@@ -212,8 +214,42 @@ class Play:
                 await self._stop()
             case ops.Prepare():
                 pass
+            case (
+                ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags()
+                | ops.Throttle()
+            ):  # fmt: skip
+                if self._may_be_sent(event.kind):
+                    self._change_answers(event)
+                    broker.provoke(event.kind)
+                    await self._settle(event.kind, held_ms(event))
             case _:
                 self._set(event)
+
+    async def _go_down(self, event: ops.Down) -> None:
+        """The client has its time once the nodes are back. Errors: ``Unsuited``."""
+        broker = self.broker
+        down = [broker.nodes[broker.home]] if event.nodes == "coordinator" else [*broker.nodes]
+        if (
+            event.release != "same"
+            and broker.is_modern
+            and not ScriptedBroker(edition_of(f"apache@{event.release}")).has_consumer_groups
+        ):
+            raise Unsuited(f"a broker of {event.release} has no groups of KIP-848")
+        if event.how == "silent":
+            broker.fall_silent(down, event.ms / 1000)
+            await self._wait(event.ms / 1000)
+        else:
+            for address in down:
+                self.front.suspend(address, BY_SCRIPT)
+            broker.lose(down)
+            await self._wait(event.ms / 1000)
+            if event.release != "same":
+                self.release = event.release
+                self._become()
+            broker.lose(())
+            for address in down:
+                await self.front.resume(address)
+        await self._settle()
 
     def _prepare(self, event: ops.Answer | ops.Disturbed | ops.Refuse) -> None:
         """The answer is changed when the client sends such a request by itself."""

@@ -369,6 +369,8 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
                 return (f"refuse {refusal}",)
             case ops.Reset(_, when):
                 return (f"reset {when}",)
-            case ops.Late() | ops.Pieces() | ops.Silent() | ops.Together() | ops.Tags() | ops.Move():
+            case ops.Late() | ops.Pieces() | ops.Silent() | ops.Together() | ops.Tags() | ops.Throttle():
+                return (each.verb.removeprefix("client-"),)
+            case ops.Move() | ops.Down() | ops.Disband():
                 return (each.verb.removeprefix("client-"),)
     return ()

@@ -53,6 +53,11 @@ OURS: Final = {
     "other ranges": "offer Metadata 0-4; offer SyncGroup 4-5; intervals 1000 of 10000; rebalance; stop",
     "none of them": "offer JoinGroup 6-9; rebalance; stop",
     "no such range": "offer Fetch 0-3; rebalance; stop",
+    "down": "down coordinator 300; rebalance; down all 300 then 3.9.2; rebalance; down coordinator 300 silent; stop",
+    "deleted": "disband; pass 200; stop",
+    "deleted group of KIP-848": "protocol consumer; disband; answer ConsumerGroupHeartbeat GROUP_ID_NOT_FOUND times 2; "
+    "answer OffsetCommit STALE_MEMBER_EPOCH; stop",
+    "throttled": "throttle Heartbeat 400; pass 900; stop",
     "other protocol": "answer ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID; stop",
 }
 
@@ -122,6 +127,27 @@ def test_a_broker_offers_the_ranges_of_the_script(played: Played) -> None:
     assert played["no such range"][1] == {
         "status": "unsupported", "message": "the broker has no version 0 to 3 of Fetch",
     }  # fmt: skip
+
+
+def test_nodes_go_down_and_come_back(played: Played) -> None:
+    why = [each["why"] for each in events(played, "down", "closed") if each["why"]]
+    assert set(why) == {"by the script"} and len(why) >= 3
+    offered = {each["highest"]["0"] for each in events(played, "down", "answer") if each["api"] == "ApiVersions"}
+    assert offered == {13, 11}  # of Produce
+    assert len(events(played, "down", "settled")) == 5
+
+
+def test_a_group_is_deleted(played: Played) -> None:
+    assert ("Heartbeat", 25) in errors(played, "deleted")
+    given = [each["committed"] for each in events(played, "deleted", "answer") if each["api"] == "OffsetFetch"]
+    assert {*given[-1].values()} == {-1}
+    found = errors(played, "deleted group of KIP-848")
+    assert found.count(("ConsumerGroupHeartbeat", 69)) == 3
+
+
+def test_a_throttled_client_is_not_read_meanwhile(played: Played) -> None:
+    beats = [each for each in events(played, "throttled", "answer") if each["api"] == "Heartbeat"]
+    assert max(after["ms"] - before["ms"] for before, after in pairwise(beats)) >= 400
 
 
 def test_a_group_moves_with_its_members(played: Played) -> None:
