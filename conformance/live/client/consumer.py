@@ -5,6 +5,7 @@ It has one connection to the broker that it was given, and one to its coordinato
 """
 
 import asyncio
+import re
 import signal
 import sys
 import uuid
@@ -41,6 +42,8 @@ LAST_TRIES: Final = 5
 """Of a consumer that closes."""
 LONGEST_PAUSE_S: Final = 0.4
 """Between attempts to connect, which grow."""
+LATE: Final = "late"
+"""How a program commits that holds records over a rebalance."""
 
 Partition = tuple[str, int]
 
@@ -84,6 +87,15 @@ def subscription(data: bytes) -> Subscription:
 class Consumer:
     """Runs until it is stopped."""
 
+    commits = "auto"
+    """After each fetch; or ``late``: after the next rebalance, what it read before and still has."""
+    pause_ms = 0
+    """So long it works after a fetch. Its heartbeats go on."""
+    max_poll_ms = 0
+    """If it works longer, it leaves the group, and joins again afterwards; 0: no limit."""
+    pattern = ""
+    """Of its topics; empty: it is given their names."""
+
     def __init__(
         self, bootstrap: str, group: str, topics: str, session_ms: int, instance: str = "", assignors: str = "",
         protocol: str = "", rebalance_ms: int = 6000,
@@ -106,7 +118,16 @@ class Consumer:
         """All nodes of the cluster; the first is the one that it asks what others than the coordinator answer."""
         self.offered: dict[int, range] = {}
         """The versions that its broker offers, by API key; empty: it did not ask."""
-        self.stopping = asyncio.Event()
+        self.held: dict[Partition, int] = {}
+        """What it has read, and commits late."""
+        self.done: dict[Partition, int] = {}
+        """What it has committed late."""
+        self.rebalanced = False
+        """Whether it was assigned partitions since it last committed late."""
+        self.busy_until_s = self.polled_s = 0.0
+        """When its work ends; when it polled last."""
+        self.stopping, self.running = asyncio.Event(), asyncio.Event()
+        self.running.set()
 
     @property
     def is_cooperative(self) -> bool:
@@ -115,15 +136,23 @@ class Consumer:
     async def run(self) -> int:
         """Its exit code."""
         try:
-            described = await self.ask("Metadata", {"topics": [{"name": each} for each in self.topics]})
-            self.nodes = [(each["host"], each["port"]) for each in described["brokers"]]
-            self.ids = {each["name"]: each["topicId"] for each in described["topics"] if "topicId" in each}
+            await self.find_topics()
             await self.find_coordinator()
             await (self.live_by_heartbeats() if self.is_modern else self.live())
         finally:
             self.home.close()
             self.coordinator.close()
         return 0
+
+    async def find_topics(self) -> None:
+        """Their ids; and their names, if it subscribes by a pattern."""
+        names = None if self.pattern else [{"name": each} for each in self.topics]
+        answer = await self.ask("Metadata", {"topics": names})
+        described = answer["topics"]
+        self.nodes = [(each["host"], each["port"]) for each in answer["brokers"]]
+        self.ids = {each["name"]: each["topicId"] for each in described if "topicId" in each}
+        if self.pattern:
+            self.topics = sorted(each["name"] for each in described if re.fullmatch(self.pattern, each["name"]))
 
     async def live(self) -> None:
         await self.join()
@@ -144,14 +173,37 @@ class Consumer:
         self.coordinator = Channel(found["host"], found["port"])
 
     async def round(self) -> None:
-        """A heartbeat, a fetch, a commit, and what follows from their answers."""
+        """A heartbeat; if its work is done, a fetch and a commit; and what follows from their answers."""
+        if self.is_overdue:
+            await self.leave()
+            self.forget(Error.UNKNOWN_MEMBER_ID)
+            await self.finish_work()
+            return await self.join()
         error = (await self.ask("Heartbeat", self.names()))["errorCode"]
-        if error == Error.NONE and self.owned:
+        if error == Error.NONE and self.polls() and self.owned:
             await self.fetch()
             error = await self.commit()
         if error != Error.NONE:
             return await self.recover(error)
         await self.rest()
+
+    def polls(self) -> bool:
+        """Whether its work is done. The next one begins then."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self.busy_until_s:
+            return False
+        self.polled_s, self.busy_until_s = now_s, now_s + self.pause_ms / 1000
+        return True
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it has not polled for too long."""
+        waited_s = asyncio.get_running_loop().time() - self.polled_s
+        return bool(self.max_poll_ms and self.polled_s and waited_s > self.max_poll_ms / 1000)
+
+    async def finish_work(self) -> None:
+        while not (self.polls() or self.stopping.is_set()):
+            await self.rest()
 
     async def rest(self) -> None:
         with suppress(TimeoutError):
@@ -175,6 +227,8 @@ class Consumer:
 
     async def join(self) -> None:
         """Joins until it has an assignment."""
+        if self.pattern:
+            await self.find_topics()
         while not self.stopping.is_set():
             if not self.is_cooperative:
                 self.own(())
@@ -189,6 +243,7 @@ class Consumer:
                 self.member, self.generation = answer["memberId"], answer["generationId"]
                 error = await self.sync(answer)
                 if error == Error.NONE:
+                    self.polled_s = asyncio.get_running_loop().time()
                     return
             elif error == Error.MEMBER_ID_REQUIRED:
                 self.member = answer["memberId"]
@@ -237,6 +292,7 @@ class Consumer:
 
     def own(self, partitions: tuple[Partition, ...]) -> None:
         self.owned = partitions
+        self.rebalanced |= bool(partitions)
         self.positions = {each: offset for each, offset in self.positions.items() if each in partitions}
 
     def assignment(self, partitions: Iterable[Partition]) -> bytes:
@@ -276,12 +332,25 @@ class Consumer:
                 if part["errorCode"] == Error.NONE:
                     self.positions[each["name"], part["partitionIndex"]] = max(part["committedOffset"], 0)
 
+    def finished(self) -> dict[Partition, int]:
+        """What it commits now: its positions; if it commits late, after a rebalance, what it read before."""
+        if self.commits != LATE:
+            return self.positions
+        late: dict[Partition, int] = {}
+        if self.rebalanced:
+            kept = {at: offset for at, offset in self.held.items() if at in self.owned}
+            late = {at: offset for at, offset in kept.items() if offset > self.done.get(at, 0)}
+            self.held, self.rebalanced = {}, False
+        self.held |= self.positions
+        self.done |= late
+        return late
+
     async def commit(self) -> int:
-        topics = self.listed(self.positions, "name")
+        offsets = self.finished()
+        topics = self.listed(offsets, "name")
         for each in topics:
             each["partitions"] = [
-                {"partitionIndex": one, "committedOffset": self.positions[each["name"], one]}
-                for one in each["partitions"]
+                {"partitionIndex": one, "committedOffset": offsets[each["name"], one]} for one in each["partitions"]
             ]
         if not topics:
             return Error.NONE
@@ -308,13 +377,17 @@ class Consumer:
 
     async def live_by_heartbeats(self) -> None:
         while not self.stopping.is_set():
+            if self.is_overdue:
+                await self.leave()
+                self.join_anew()
+                await self.finish_work()
             answer = await self.beat()
             error = answer["errorCode"]
             if error == Error.NONE:
                 self.generation = answer["memberEpoch"]
                 if answer["assignment"] is not None:
                     self.take(answer["assignment"]["topicPartitions"])
-                if self.owned:
+                if self.polls() and self.owned:
                     await self.fetch()
                     await self.commit()
                 await self.rest()
@@ -341,7 +414,8 @@ class Consumer:
         return await self.ask("ConsumerGroupHeartbeat", {
             "groupId": self.group, "memberId": self.member, "memberEpoch": self.generation,
             "instanceId": self.instance, "rackId": None, "rebalanceTimeoutMs": self.rebalance_ms,
-            "subscribedTopicNames": self.topics, "subscribedTopicRegex": None, "serverAssignor": None,
+            "subscribedTopicNames": [] if self.pattern else self.topics,
+            "subscribedTopicRegex": self.pattern or None, "serverAssignor": None,
             "topicPartitions": [{**each, "topicId": self.ids[each["topicId"]]} for each in parts],
         })  # fmt: skip
 
@@ -382,8 +456,10 @@ class Consumer:
         version = self.version(api)
         if self.offered and VERSIONS[api] not in self.offered.get(spec(APACHE, f"{api}Request").api_key or 0, ()):
             raise RuntimeError(f"the broker does not offer version {VERSIONS[api]} of {api}")
+        await self.running.wait()
         channel.sent += 1
         answer = await channel.ask(self.written(api, version, channel.sent, self.known(api, version, body)))
+        await self.running.wait()
         return decode_response(answer, APACHE, f"{api}Response", version).body
 
     def known(self, api: str, version: int, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -276,6 +276,18 @@ class ScriptedBroker(Broker):
             if member.instance is not None:
                 self._join(member, "", f"{member.instance}-{uuid.uuid4()}")
 
+    @property
+    def left_ms(self) -> int:
+        """The time after which a member is removed that sends nothing from now on: its session timeout."""
+        if (consumers := self.consumers) is not None:
+            return consumers.machine.config.session_ms
+        return self.session_ms or SESSION_MS
+
+    def expire(self) -> None:
+        """The session of the client ends."""
+        self.stable = False
+        self._remove()
+
     def fail_next(self, api: Kind, error: Error, times: int = 1) -> None:
         self.faults += [(api, error)] * times
 

@@ -8,8 +8,9 @@ from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.client import invariants
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.client.playable import finished, unplayable
 from kipcheck.conformance.protocols.client.strategies import SCRIPTS, script
-from kipcheck.conformance.protocols.client.wording import exhibits
+from kipcheck.conformance.protocols.client.wording import exchanges, exhibits
 from kipcheck.conformance.protocols.declare.check import Check, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, machine_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
@@ -61,6 +62,9 @@ def first_values(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
 CLIENT: Final[Family[Subject]] = replace(
     machine_family(OPERATIONS.role, OPERATIONS.machine, editions, lambda edition: SCRIPTS, exhibits),
     steps_are_apart=False,
+    finished=finished,
+    unplayable=unplayable,
+    exchanges=exchanges,
 )
 
 CHECKS: tuple[Check[Subject], ...] = (

@@ -47,9 +47,10 @@ OURS: Final = {
     "several": "answer Heartbeat NOT_COORDINATOR times 6; answer JoinGroup UNKNOWN_MEMBER_ID times 2; "
     "answer OffsetFetch NOT_COORDINATOR times 2; late Heartbeat 100 times 2; reset SyncGroup times 2; "
     "silent Heartbeat 100 times 2; stop",
-    "at the start": "prepare; answer JoinGroup NOT_COORDINATOR times 2; late SyncGroup 100; restart; stop",
-    "refused": "prepare; refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop",
-    "refused when it starts again": "pass 200; prepare; refuse JoinGroup GROUP_AUTHORIZATION_FAILED; restart; stop",
+    "at the start": "answer JoinGroup NOT_COORDINATOR times 2 at start; late Heartbeat 100 at start; pass 200; "
+    "answer OffsetCommit NOT_COORDINATOR at stop; restart; stop",
+    "refused": "refuse JoinGroup GROUP_AUTHORIZATION_FAILED at start; stop",
+    "refused when it starts again": "pass 200; refuse JoinGroup GROUP_AUTHORIZATION_FAILED at start; restart; stop",
     "other ranges": "offer Metadata 0-4; offer SyncGroup 4-5; intervals 1000 of 10000; rebalance; stop",
     "none of them": "offer JoinGroup 6-9; rebalance; stop",
     "no such range": "offer Fetch 0-3; rebalance; stop",
@@ -111,8 +112,9 @@ def test_several_requests_in_a_row_are_disturbed(played: Played) -> None:
     assert not any(event["unsent"] for event in events(played, "several", "settled"))
 
 
-def test_requests_of_a_start_are_answered_with_errors(played: Played) -> None:
+def test_requests_of_a_start_and_of_an_end_are_answered_with_errors(played: Played) -> None:
     assert [each for each in errors(played, "at the start") if each[0] == "JoinGroup"] == [("JoinGroup", 16)] * 2
+    assert not any(event["unsent"] for event in events(played, "at the start", "settled"))
     for name, joins in (("refused", 0), ("refused when it starts again", 1)):
         assert errors(played, name) == [("JoinGroup", 30)] and len(events(played, name, "joined")) == joins
         assert events(played, name, "ended")[-1]["code"] == 1
