@@ -20,7 +20,7 @@ from kipcheck.conformance.live.recording.contents import ms_of
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.listener import Front
-from kipcheck.conformance.protocols.client import events, ops
+from kipcheck.conformance.protocols.client import events, log_ops, ops
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
 from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.terms import BY_SCRIPT, INTERVALS_OF_ITS_OWN, LATE_MS
@@ -48,6 +48,8 @@ FENCED_S: Final = 0.6
 """Time for a client to notice that another one has its instance id."""
 REFUSED_S: Final = 1.5
 """So long a client is watched that is refused: a law counts its requests in a second."""
+NOTICED_S: Final = 0.3
+"""Time for a client to notice what happens to a log: its Fetch waits for records, but not for other leaders."""
 NODES: Final = 2
 STOP_S: Final = 30.0
 """The default timeout of ``KafkaConsumer.close``."""
@@ -57,7 +59,7 @@ AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
 
-BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, *ops.SETTINGS)
+BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, *log_ops.EVENTS, *ops.SETTINGS)
 """The steps that a program need not run for."""
 
 
@@ -184,6 +186,15 @@ class Play:
                 broker.disband()
                 await self._settle()
             case (
+                log_ops.Create()
+                | log_ops.Delete()
+                | log_ops.Records()
+                | log_ops.Trim()
+                | log_ops.Elect()
+                | log_ops.Lags()
+            ):
+                await self._change_log(event)
+            case (
                 ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags()
                 | ops.Throttle()
             ):  # fmt: skip
@@ -236,6 +247,29 @@ class Play:
             for address in down:
                 await self.front.resume(address)
         await self._settle()
+
+    async def _change_log(self, event: log_ops.Event) -> None:
+        """Waits until a client that runs has noticed it, if it notices it soon."""
+        broker, lasts_ms = self.broker, 0
+        match event:
+            case log_ops.Create(topic):
+                if broker.logs.create(topic):
+                    broker.topics_changed()
+            case log_ops.Delete(topic):
+                if broker.logs.delete(topic):
+                    self.recorder.add(events.TopicDeleted(self._now_ms(), topic))
+                    broker.topics_changed()
+            case log_ops.Records(kept):
+                broker.logs.write(kept)
+            case log_ops.Trim(records):
+                self.recorder.add(events.Trimmed(self._now_ms(), broker.logs.trim(records)))
+            case log_ops.Elect(partitions, lasts_ms):
+                broker.logs.elect(partitions, NODES, lasts_ms)
+            case log_ops.Lags(what, ms):
+                broker.lag(what, ms)
+        if self.program is not None:
+            await self._settle("Metadata" if isinstance(event, log_ops.Lags) else None)
+            await self._wait(NOTICED_S + lasts_ms / 1000)
 
     def _set(self, event: ops.Setting) -> None:
         """What is different when the program starts next."""
@@ -313,7 +347,7 @@ class Play:
             joined = await self._joins(begun + START_S)
         if not joined and (self.shut_out or self.broker.has_refused):
             return await self._be_refused(due[-1].kind, CONNECT_S)
-        if not (joined or await self._joins(begun + CONNECT_S + held_s)):
+        if not (joined or (not self._missing and await self._joins(begun + CONNECT_S + held_s))):
             self._over = True
             return self._not_joined(again or bool(due))
         if self.settings.protocol == CONSUMER and not self.broker.is_modern:
@@ -345,6 +379,11 @@ class Play:
         except LookupError as why:
             raise Unsuited(str(why)) from None
 
+    @property
+    def _missing(self) -> tuple[str, ...]:
+        """The topics of the program that do not exist. A client may wait for them before it joins."""
+        return tuple(name for name in self.settings.topics if name not in self.broker.topics.by_name)
+
     def _not_joined(self, again: bool) -> None:
         needed = self._wanted()
         if self._sent_what_is_gone():
@@ -367,7 +406,11 @@ class Play:
     def _never_joined(self) -> str:
         assert self.program is not None
         ended = self.program.ended
-        how = f"ended with code {ended.result()}" if ended.done() else f"ran for {CONNECT_S:.0f} s"
+        how = (
+            f"ended with code {ended.result()}"
+            if ended.done()
+            else f"ran for {START_S if self._missing else CONNECT_S:.0f} s"
+        )
         return describe(self.recorder.events, how, self.program.output)
 
     async def _settle(self, kind: ops.Kind | None = None, held_ms: int = 0) -> None:

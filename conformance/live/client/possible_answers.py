@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.live.recording.fetch_sessions import FULL, epoch_of
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.protocols.client.model import OF_KIP_848
 from kipcheck.conformance.protocols.client.ops import Error, Kind
@@ -34,6 +35,8 @@ def can_get(request: Received, error: Error, is_modern: bool) -> bool:
         return bool(request.body["memberEpoch"])
     if (request.api, error) in OF_KIP_848:
         return is_modern and any(each.get("memberId") for each in request.body.get("groups", (request.body,)))
+    if error in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"):
+        return epoch_of(request) > FULL
     if error in ("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"):
         parts = (part for each in request.body["topics"] for part in each["partitions"])
         return any(each.get("currentLeaderEpoch", -1) >= 0 for each in parts)

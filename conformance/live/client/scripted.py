@@ -28,6 +28,7 @@ from kipcheck.conformance.live.client.other_members import (
     is_other,
 )
 from kipcheck.conformance.live.client.possible_answers import can_get, within
+from kipcheck.conformance.live.client.scripted_log import ScriptedLog
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.answered_errors import with_error
 from kipcheck.conformance.live.server.broker import Broker
@@ -137,6 +138,7 @@ class ScriptedBroker(Broker):
         known = settings(edition.release)
         config = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
         super().__init__(edition, Topics.of(TOPICS), config)
+        self.logs = ScriptedLog(TOPICS, self.topics, self.log, self.groups)
         self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target)
         self.nodes: Sequence[tuple[str, int]] = ()
         """The addresses of the nodes; none: one, that which a client connected to."""
@@ -219,9 +221,24 @@ class ScriptedBroker(Broker):
 
     def grow(self, partitions: int) -> None:
         """The topic has at least so many partitions."""
-        topic = self.topics.by_name[TOPIC]
+        topic = self.topics.by_name.get(TOPIC)
+        if topic is None:
+            return
         grown = replace(topic, partitions=max(partitions, topic.partitions))
         self.topics.by_name[TOPIC] = self.topics.by_id[topic.id] = grown
+
+    def topics_changed(self) -> None:
+        """Topics are created or deleted: a coordinator of KIP-848 assigns anew, and a leader among the others joins
+        again."""
+        self.groups.topics = self.topics.sizes
+        if self.is_modern or (self.is_member and self.others.members and not self.leads):
+            self.rebalance()
+
+    def lag(self, what: str, ms: int) -> None:
+        """Answers to Metadata lack that for so long."""
+        self.logs.lag(what, ms)
+        if self.has_joined:
+            self.provoke("Metadata")
 
     def rebalance(self) -> None:
         self._revocations = 0
@@ -443,7 +460,7 @@ class ScriptedBroker(Broker):
             _, beat = self.bodies.read(Heartbeat, request)
             return answer(self.bodies.written(refused(code, beat.member), request.version))
         if request.api == "Fetch":
-            return self.log.fetch(request, answer, code)
+            return self.log.refuse(request, answer, code)
         if request.api not in MEMBERS:
             return handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
         _, asked = self.bodies.read(MEMBERS[request.api], request)
@@ -460,7 +477,7 @@ class ScriptedBroker(Broker):
                 self.stable = self.has_joined = True
             case "Heartbeat" if request.body["memberId"] not in self.group.state.owing:
                 self.stable = True  # the client has found its coordinator again
-                for topic in self.others.subscribed:
+                for topic in self.topics.by_name.keys() & self.others.subscribed:
                     self.topics.grow(topic)  # some clients commit new positions only
                 self.log.grew()
 
@@ -496,16 +513,19 @@ class ScriptedBroker(Broker):
         group = self.groups.consumer(self.id)
         return None if group is None else group.state.member(id)
 
-    def addresses(self, request: Received) -> Sequence[tuple[str, int]]:
-        return self.nodes or super().addresses(request)
-
     def metadata(self, request: Received, answer: Answer) -> None:
-        down = {NODE + node for node in self.down}
-
         def done(body: Mapping[str, Any]) -> None:
-            answer({**body, "brokers": [node for node in body["brokers"] if node["nodeId"] not in down]})
+            up = [node for node in body["brokers"] if node["nodeId"] - NODE not in self.down]
+            answer(self.logs.as_known(request, {**body, "brokers": up}))
 
         super().metadata(request, done)
+
+    def close(self) -> None:
+        super().close()
+        self.logs.close()
+
+    def addresses(self, request: Received) -> Sequence[tuple[str, int]]:
+        return self.nodes or super().addresses(request)
 
     def find_coordinator(self, request: Received, answer: Answer) -> None:
         host, port = self.nodes[self.home] if self.nodes else request.reached

@@ -68,10 +68,10 @@ READ: Final = {
 
 
 class Contents(Bodies):
-    """A topic with an unknown id has the id as its name."""
+    """A topic with an unknown id has the id as its name; one that was deleted, the name that it had."""
 
     def __init__(self, edition: Edition, topics: Topics) -> None:
-        super().__init__(edition, topics, SAME, str)
+        super().__init__(edition, topics, SAME, lambda id: topics.deleted.get(id, str(id)))
         self._context = Context(self._values)
 
     def sent(self, request: Received) -> Sent:
@@ -100,6 +100,7 @@ class Contents(Bodies):
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any], sent: Sent, reply: Reply) -> AnswerSeen:
         """``sent``, ``reply``: what was read of both."""
         found = {"error": body.get("errorCode"), **self._answer(request.response, reply)}
+        found["error"] = body.get("errorCode") or found["error"]
         to = carried_by(sent) if request.message in OF_MEMBERS else None
         return AnswerSeen(ms_of(at_s), request.connection, request.api, request.version, to=to, **found)
 

@@ -50,16 +50,17 @@ class ObservedSessions:
     """The sessions that pass by."""
 
     def __init__(self) -> None:
-        self._partitions: dict[int, Partitions] = {}
+        self._partitions: dict[tuple[int, str], Partitions] = {}
+        """By the id of a session, and the field by which its requests name topics."""
 
     def whole(self, request: Received) -> Received:
         """A Fetch of a session with all partitions of it and no epoch, as if there were no session; other requests,
         and those of sessions that began unobserved, as they are."""
-        id = request.body.get("sessionId")
-        if request.message != FETCH or epoch_of(request) <= FULL or id not in self._partitions:
-            return request
-        found = self._partitions[id] = updated(self._partitions[id], request)
+        id: int = request.body.get("sessionId", 0)
         field = topic_field(request.version)
+        if request.message != FETCH or epoch_of(request) <= FULL or (id, field) not in self._partitions:
+            return request  # one that names topics in another way than its session is refused
+        found = self._partitions[id, field] = updated(self._partitions[id, field], request)
         topics: dict[str | uuid.UUID, list[Mapping[str, Any]]] = {}
         for (topic, _), part in found.items():
             topics.setdefault(topic, []).append(part)
@@ -69,6 +70,6 @@ class ObservedSessions:
 
     def answered(self, request: Received, body: Mapping[str, Any]) -> None:
         if request.message == FETCH and epoch_of(request) == FULL and body.get("sessionId"):
-            self._partitions[body["sessionId"]] = named(request)
+            self._partitions[body["sessionId"], topic_field(request.version)] = named(request)
             if len(self._partitions) > MOST_SESSIONS:
                 del self._partitions[next(iter(self._partitions))]

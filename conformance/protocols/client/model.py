@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.client import ops
+from kipcheck.conformance.protocols.client import log_ops, ops
 
 COORDINATOR: Final[tuple[ops.Error, ...]] = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 LEADER: Final[tuple[ops.Error, ...]] = (
@@ -27,7 +27,10 @@ ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
         "UNKNOWN_MEMBER_ID",
     ),
     "ListOffsets": (*LEADER, "OFFSET_NOT_AVAILABLE"),
-    "Fetch": (*LEADER, "OFFSET_OUT_OF_RANGE"),
+    "Fetch": (
+        *LEADER, "OFFSET_OUT_OF_RANGE", "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH",
+        "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
+    ),
     "LeaveGroup": (*COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
     "ConsumerGroupHeartbeat": (
         *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
@@ -91,6 +94,10 @@ SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
     ("ListOffsets", "OFFSET_NOT_AVAILABLE"): 5,
     ("Fetch", "FENCED_LEADER_EPOCH"): 9,
     ("Fetch", "UNKNOWN_LEADER_EPOCH"): 9,
+    ("Fetch", "FETCH_SESSION_ID_NOT_FOUND"): 7,
+    ("Fetch", "INVALID_FETCH_SESSION_EPOCH"): 7,
+    ("Fetch", "UNKNOWN_TOPIC_ID"): 13,
+    ("Fetch", "INCONSISTENT_TOPIC_ID"): 13,
 }
 """The version of a request since which a broker gives that answer; others: all versions."""
 CONSUMER_ONLY: Final = frozenset({"ConsumerGroupHeartbeat"})
@@ -124,6 +131,8 @@ class State(NamedTuple):
     """It uses the protocol of KIP-848."""
     shut_out: bool = False
     """It may have ended: another program has its instance id, or the broker refuses it."""
+    missing: frozenset[log_ops.Subscribable] = frozenset()
+    """The topics that do not exist."""
 
 
 class Scripts:
@@ -142,7 +151,19 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case ops.Others() | ops.Assign() | ops.Grow():
+            case log_ops.Create(topic):
+                state = state._replace(missing=state.missing - {topic})
+            case log_ops.Delete(topic):
+                state = state._replace(missing=state.missing | {topic})
+            case (
+                ops.Others()
+                | ops.Assign()
+                | ops.Grow()
+                | log_ops.Records()
+                | log_ops.Trim()
+                | log_ops.Elect()
+                | log_ops.Lags()
+            ):
                 pass
             case _ if not isinstance(event, ops.SETTINGS) and getattr(event, "at", "now") == "now":
                 state = state._replace(started=True)
@@ -158,6 +179,10 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return state.static and not state.consumer
         case ops.Others() | ops.Member():
             return not state.consumer
+        case log_ops.Create(topic):
+            return topic in state.missing
+        case log_ops.Delete(topic):
+            return topic not in state.missing
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
         case ops.Answer(kind, error) if (kind, error) in OF_KIP_848 and not state.consumer:
@@ -203,6 +228,10 @@ def is_possible(event: ops.Event) -> bool:
             return number in (1, 2)
         case ops.Down(nodes, release=release) if release != "same" and nodes != "all":
             return False  # the versions of connections to the other node would change too
+        case log_ops.Trim(records):
+            return records >= 0
+        case log_ops.Elect(partitions, ms):
+            return ms <= MOST_MS and all(0 <= number < MOST_PARTITIONS for number in partitions)
         case ops.Offer(kind, low, high):
             return 0 <= low <= high <= MOST_VERSION
         case ops.Intervals(heartbeat_ms, session_ms):

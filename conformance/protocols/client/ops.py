@@ -9,12 +9,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 from kipcheck.conformance.core.operations.declaration import Operations, operation
 from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
 from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.protocols.client import log_ops
+from kipcheck.conformance.protocols.client.log_ops import BROKER, OTHERS, USER
 
 CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""
-BROKER: Final = "broker"
-OTHERS: Final = "others"
-USER: Final = "user"
 Kind: TypeAlias = Literal[
     "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "FindCoordinator", "Metadata", "OffsetFetch", "ListOffsets",
     "Fetch", "LeaveGroup", "ConsumerGroupHeartbeat",
@@ -26,6 +25,7 @@ Error: TypeAlias = Literal[
     "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH",
     "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT", "OFFSET_OUT_OF_RANGE", "FENCED_MEMBER_EPOCH",
     "GROUP_ID_NOT_FOUND", "STALE_MEMBER_EPOCH",
+    "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
 ]  # fmt: skip
 Refusal: TypeAlias = Literal[
     "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID",
@@ -538,6 +538,7 @@ Event: TypeAlias = (
     | Move
     | Down
     | Disband
+    | log_ops.Event
     | Pass
     | Setting
     | Freeze
@@ -552,7 +553,7 @@ SETTINGS: Final = (
 )  # fmt: skip
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    Throttle, Down, Disband, *SETTINGS, Fence, Restart, Freeze, Refuse, Stop,
+    Throttle, Down, Disband, *log_ops.EVENTS, *SETTINGS, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 

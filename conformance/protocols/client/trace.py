@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeGuard, TypeVar
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.client import events, ops, terms
+from kipcheck.conformance.protocols.client import events, log_ops, ops, terms
 from kipcheck.conformance.protocols.client.ops import MALFORMED, OPERATIONS, Kind
 
 E_co = TypeVar("E_co", bound=events.Event, covariant=True)
@@ -344,9 +344,15 @@ def has_malformed_member(history: History, step: int) -> bool:
 
 
 def has_missing_topic(history: History, step: int) -> bool:
-    """Whether another member subscribes to a topic that does not exist, since that step or before."""
-    members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[ops.Member])
-    return any(terms.MISSING in each.body["topics"] for each in members)
+    """Whether a member subscribes to a topic that does not exist, or did not, since that step or before."""
+    steps = history.case.steps[: step + 1]
+    others = (each for each in steps if each.verb == OPERATIONS.verb_of[ops.Member])
+    return has_deleted_topic(history, step) or any(terms.MISSING in each.body["topics"] for each in others)
+
+
+def has_deleted_topic(history: History, step: int) -> bool:
+    """Whether a topic that the client may read was deleted, in that step or before."""
+    return any(each.verb == OPERATIONS.verb_of[log_ops.Delete] for each in history.case.steps[: step + 1])
 
 
 def disturbance(history: History, step: int, unsent: Kind | None = None) -> tuple[str, ...]:
@@ -372,5 +378,7 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
             case ops.Late() | ops.Pieces() | ops.Silent() | ops.Together() | ops.Tags() | ops.Throttle():
                 return (each.verb.removeprefix("client-"),)
             case ops.Move() | ops.Down() | ops.Disband():
+                return (each.verb.removeprefix("client-"),)
+            case log_ops.Delete() | log_ops.Trim() | log_ops.Elect() | log_ops.Lags():
                 return (each.verb.removeprefix("client-"),)
     return ()

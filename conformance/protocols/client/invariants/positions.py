@@ -7,7 +7,7 @@ from typing import Final
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
-from kipcheck.conformance.protocols.client.events import AnswerSeen, Event, RequestSeen
+from kipcheck.conformance.protocols.client.events import AnswerSeen, Event, RequestSeen, TopicDeleted, Trimmed
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.trace import STARTS, Membership, TracedEvent, is_answer, is_request, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
@@ -38,6 +38,8 @@ class _Positions:
     """Fetch requests without an answer."""
     known: set[str] = field(default_factory=set)
     """The partitions whose committed offset the program has asked for."""
+    starts: dict[str, int] = field(default_factory=dict)
+    """The first offsets of logs that do not begin at 0."""
 
     def follow(self, traced: TracedEvent[Event]) -> None:
         """Notes what the client is assigned at this event."""
@@ -47,6 +49,11 @@ class _Positions:
             self.waiting.clear()
             self.known.clear()
             return
+        if isinstance(traced.event, TopicDeleted):
+            self.new = {name: found for name, found in self.new.items() if not traced.event.has(name)}
+            self.known = {name for name in self.known if not traced.event.has(name)}
+        elif isinstance(traced.event, Trimmed):
+            self.starts |= traced.event.starts
         now = traced.now
         if now is None:
             self.last = None
@@ -81,7 +88,8 @@ class _Positions:
             found = self.new.get(name)
             if found is None:
                 continue
-            if offset in found.committed or NONE in found.committed:
+            is_gone = min(found.committed, default=NONE) < self.starts.get(name, NONE)  # so it takes another one
+            if offset in found.committed or NONE in found.committed or is_gone:
                 del self.new[name]
             elif found.committed and traced.earliest_ms > found.sent_ms + terms.RACE_MS:
                 del self.new[name]
@@ -163,7 +171,7 @@ def reads_on(history: History) -> Iterator[Violation]:
         if is_answer(traced, "OffsetFetch"):
             refused = ("OffsetFetch refused",) if traced.error else ()
         fails = is_answer(traced, "Fetch") and traced.error
-        if isinstance(traced.event, STARTS) or is_answer(traced, "OffsetForLeaderEpoch") or fails:
+        if isinstance(traced.event, (*STARTS, TopicDeleted)) or is_answer(traced, "OffsetForLeaderEpoch") or fails:
             committed.clear()
         elif is_answer(traced, "OffsetFetch"):
             committed |= dict.fromkeys(traced.event.committed or {}, (0, traced.ms))
