@@ -111,6 +111,7 @@ class Selection:
                 yield Unit(
                     name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
                     check.number(self.options.cases), compared=len(self.options.targets) > 1,
+                    limits=frozenset(info.claims.limits),
                 )  # fmt: skip
 
     def has_case(self, name: str, info: TargetInfo, check: Check[Any]) -> bool:
@@ -211,4 +212,4 @@ def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]
 
 def _samples(check: Check[Any], unit: Unit, claims: Claims) -> Iterator[Sample]:
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
-    return (each for each in check.samples(subject, unit.seed, unit.values) if claims.supports(each.case))
+    return (each for each in check.samples(subject, unit.seed, unit.values, unit.limits) if claims.supports(each.case))

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import dropwhile, islice
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from kipcheck.conformance.core.values.case import Case, Role
-from kipcheck.conformance.core.values.history import History, Unsupported
+from kipcheck.conformance.core.values.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.core.values.verdict import Grade, Result, Verdict, Violation, worst
 from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.engine.execution.deaths import Deaths
@@ -40,6 +40,8 @@ class Unit:
     values: int | None
     compared: bool = False
     """Whether its answers are compared with those of other targets."""
+    limits: frozenset[str] = frozenset()
+    """The names of the target's limits, for which cases may be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,14 +229,14 @@ class Worker:
     def samples(self, unit: Unit) -> list[Sample]:
         """The cases of a unit. Of all that are drawn, those whose operations the target claims."""
         claims = self.session(unit.edition, CHECKS[unit.check].role).info.claims
-        every = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
+        every = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values, unit.limits)
         return [each for each in every if claims.supports(each.case)]
 
     def first(self, unit: Unit, invariant: Invariant) -> Finding | None:
         """The first case of the unit that breaks the invariant; no case after it is drawn."""
         check = CHECKS[unit.check]
         subject = check.family.subject(unit.edition, unit.subject, unit.version)
-        for sample in check.samples(subject, unit.seed, unit.values):
+        for sample in check.samples(subject, unit.seed, unit.values, unit.limits):
             if (found := self.violation(sample.case, invariant)) is not None:
                 history, violation = found
                 about = unit, history, sample.value, sample.number, sample.kind
@@ -328,11 +330,15 @@ def _following(verdicts: Sequence[Verdict], invariant: str, shape: Shape) -> tup
 
 
 def _not_begun(history: History) -> str:
-    """Why a script of a live client was not begun; empty: it was."""
-    first = history.ops[0].observation
-    if history.case.role is Role.CLIENT and isinstance(first, Unsupported) and first.limit:
-        return first.reason
+    """Why a script of a live client was not begun; empty: it was. Its first steps may be settings of the program."""
+    begun = next(dropwhile(_is_idle, (op.observation for op in history.ops)), None)
+    if history.case.role is Role.CLIENT and isinstance(begun, Unsupported) and begun.limit:
+        return begun.reason.partition(": ")[0]
     return ""
+
+
+def _is_idle(observation: Observation) -> bool:
+    return isinstance(observation, Replied) and not dict(observation.payload).get("actions", True)
 
 
 def _reached(check: Check[Any], history: History, verdicts: Iterable[Verdict]) -> Iterator[str]:
@@ -352,11 +358,17 @@ def _after(check: Check[Any]) -> dict[str, frozenset[str]]:
 
 @lru_cache(8)
 def drawn(
-    check: str, edition: str, subject: str, version: int | None, seed: int, values: int | None
+    check: str,
+    edition: str,
+    subject: str,
+    version: int | None,
+    seed: int,
+    values: int | None,
+    limits: frozenset[str] = frozenset(),
 ) -> tuple[Sample, ...]:
     """The cases of a unit. Targets that run one after the other get the same cases, so they are cached for a while."""
     found = CHECKS[check]
-    return tuple(found.samples(found.family.subject(edition, subject, version), seed, values))
+    return tuple(found.samples(found.family.subject(edition, subject, version), seed, values, limits))
 
 
 @cache

@@ -36,7 +36,7 @@ RETRIED: Final = frozenset(
 COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
-TRIES: Final = 5
+TRIES: Final = 12
 
 Partition = tuple[str, int]
 
@@ -108,8 +108,8 @@ class Consumer:
         """Its exit code."""
         try:
             await self.ask("ApiVersions", {})
-            described = await self.ask("Metadata", {"topics": [{"name": each} for each in self.topics]})
-            self.ids = {each["name"]: each["topicId"] for each in described["topics"] if "topicId" in each}
+            described = await self.describe(self.topics)
+            self.ids = {each["name"]: each["topicId"] for each in described if "topicId" in each}
             await self.find_coordinator()
             await (self.live_by_heartbeats() if self.is_modern else self.live())
         finally:
@@ -134,6 +134,15 @@ class Consumer:
         if self.coordinator is not self.home:
             self.coordinator.close()
         self.coordinator = Channel(found["host"], found["port"])
+
+    async def describe(self, topics: Iterable[str]) -> list[dict[str, Any]]:
+        """The metadata of topics, once that of its own has no error."""
+        while True:
+            answer = await self.ask("Metadata", {"topics": [{"name": each} for each in topics]})
+            found: list[dict[str, Any]] = answer["topics"]
+            if self.stopping.is_set() or not any(each["errorCode"] for each in found if each["name"] in self.topics):
+                return found
+            await asyncio.sleep(PAUSE_S)
 
     async def round(self) -> None:
         """A heartbeat, a fetch, a commit, and what follows from their answers."""
@@ -204,8 +213,7 @@ class Consumer:
         if joined["leader"] == self.member:
             found = {each["memberId"]: subscription(each["metadata"]) for each in joined["members"]}
             topics = sorted({*self.topics}.union(*(each.topics for each in found.values())))
-            described = await self.ask("Metadata", {"topics": [{"name": each} for each in topics]})
-            sizes = {each["name"]: len(each["partitions"]) for each in described["topics"]}
+            sizes = {each["name"]: len(each["partitions"]) for each in await self.describe(topics)}
             given = self.assign(sizes, found)
         assignments = [{"memberId": id, "assignment": self.assignment(mine)} for id, mine in given.items()]
         named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}

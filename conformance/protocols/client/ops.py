@@ -3,12 +3,13 @@
 The answer to a step is the traffic while it lasts, as a list of the events of ``client.events``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from kipcheck.conformance.core.operations.declaration import Operations, operation
 from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
-from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.case import Role, Step
 
 CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""
@@ -383,3 +384,14 @@ OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sam
 def held_ms(event: Event) -> int:
     """How long the broker holds one answer back, which is no time of the client's."""
     return event.ms if isinstance(event, Late | Silent) else 0
+
+
+def are_prepared(steps: Sequence[Step]) -> tuple[bool, ...]:
+    """Of each step, whether it changes an answer and is prepared."""
+    found: list[bool] = []
+    prepares = False
+    for step in steps:
+        event = OPERATIONS.event_of(step)
+        found.append(prepares and isinstance(event, Answer | Disturbed))
+        prepares = found[-1] or isinstance(event, Prepare)
+    return tuple(found)

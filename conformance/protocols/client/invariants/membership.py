@@ -96,7 +96,7 @@ def beats(history: History) -> Iterator[Violation]:
     LeaveGroup, or JoinGroup without a member id, takes itself for no member. One that sent JoinGroup is no stable
     member: its session does not end before the coordinator has answered, and ``client/comes-back`` judges its retries.
     What is sent behind a request that is never answered is never read, so the time until its connection is closed
-    shows no silence.
+    shows no silence; nor does that of look-ups of the coordinator that fail.
     """
     last, session_ms, closes, joins_ms = -1, terms.SESSION_MS, False, -1
     unanswered: list[events.RequestSeen] = []
@@ -104,6 +104,8 @@ def beats(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         now = traced.certain
         if isinstance(traced.event, events.Closed) and (traced.ms, traced.event.connection) in stuck:
+            last = traced.ms
+        if is_answer(traced, "FindCoordinator") and (traced.error or traced.in_doubt):
             last = traced.ms
         if is_request(traced, "JoinGroup"):
             session_ms, joins_ms = session_of(traced.event), traced.ms
@@ -140,7 +142,7 @@ def _closed_unanswered(history: History) -> set[tuple[int, int]]:
         connection = traced.connection
         if is_request(traced):
             waiting[connection] += 1
-            of_group |= {connection} if traced.event.api in terms.GROUP_REQUESTS else set()
+            of_group |= {connection} if traced.event.api in (*terms.GROUP_REQUESTS, "FindCoordinator") else set()
         elif is_answer(traced):
             waiting[connection] = max(waiting[connection] - 1, 0)
         elif isinstance(traced.event, events.Closed) and waiting[connection] > 0 and connection in of_group:
@@ -417,6 +419,8 @@ def leaves(history: History) -> Iterator[Violation]:
         elif is_request(traced, terms.HEARTBEAT):
             return  # client/leaves-with-its-epoch
         elif isinstance(traced.event, events.Ended) and member and not left and not static and not traced.shut_out:
+            if traced.certain is None:
+                continue  # an answer that it was sent at its end says that it is no member any more
             unhandled = traced.event.code == -signal.SIGTERM  # whatever the script did before
             why = f"the {'program does not handle SIGTERM: it' if unhandled else 'client'} ended without LeaveGroup"
             cause = () if unhandled else disturbance(history, traced.step, unsent="LeaveGroup")
