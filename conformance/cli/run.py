@@ -59,6 +59,14 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         metavar="GLOB",
         help="checks that must pass or fail in at least one case, else the run is inconclusive; may be repeated",
     )
+    gate.add_argument(
+        "--script",
+        action="append",
+        metavar="STEPS|FILE",
+        help="play this conversation in place of those that are drawn, in the shorthand of the target's machine, such "
+        "as 'late OffsetFetch 1500; restart; stop' for client: targets; or the scripts in a file, one in each line; "
+        "may be repeated",
+    )
     gate.add_argument("--seed", type=int, default=0, metavar="N")
     gate.add_argument(
         "--cases",
@@ -152,14 +160,15 @@ def _of_broker(target: str, options: argparse.Namespace) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine.execution import profile, run, selection
+    from kipcheck.conformance.engine.execution import profile, run, scripts, selection
     from kipcheck.conformance.targets.command import with_patience
 
     profiles = tuple(options.profile or ())
     try:
         named = [_of_broker(each, options) for each in options.target or ("kafka-python",)]
         targets = tuple(with_patience(profile.with_options(each, profiles), options.patience) for each in named)
-    except profile.InvalidProfile as why:
+        given = tuple(each for text in options.script or () for each in scripts.given(text))
+    except (profile.InvalidProfile, ValueError) as why:
         return cli_options.complain(why, cli_options.USAGE)
     outcome = run.run(
         run.Options(
@@ -179,7 +188,9 @@ def _run(options: argparse.Namespace) -> int:
             require=tuple(options.require or ()),
             known=tuple(options.known or ()),
             profiles=profiles,
-            least=options.least,
+            # A script is a least case already: it is played once, unless a search is asked for.
+            least=0.0 if given and options.least is None else options.least,
+            scripts=given,
         )
     )
     if options.dry_run and not outcome.why:

@@ -417,8 +417,13 @@ class Operations(Generic[E, A]):
                 found = template.parsed(text)
                 if found is not None:
                     return each.write(each.made(**found))
-        usages = [one.usage for each in self.declared for one in (*each.shorthand, *each.abbreviations)]
-        raise ValueError(f"{where}use {', '.join(usages[:-1])} or {usages[-1]}")
+        *usages, last = self.forms
+        raise ValueError(f"{where}use {', '.join(usages)} or {last}")
+
+    @property
+    def forms(self) -> list[str]:
+        """The forms of all steps in shorthand, for people: ``up BROKER LOW-HIGH``."""
+        return [form.usage for each in self.declared for form in (*each.shorthand, *each.abbreviations)]
 
     def sentence(self, step: Step) -> str:
         """The step as text for people, without its sender."""

@@ -118,6 +118,7 @@ def _planned(options: Options) -> Outcome:
         for name, made in _targets(options, target_of).items():
             with Worker(name, made, labels.get(name, "")) as worker:
                 info = worker.info(str(selection.edition), selection.checks[0].role)
+                selection.require_scripts(info)
                 rows += selection.plan(info.name, info)
     except InvalidOptions as why:
         return Outcome(exits.USAGE, None, why=str(why))
@@ -250,6 +251,7 @@ class _Run:
                 unmet.discard(id)
         if unmet and last and not self.writer.begun and not self.tally.exits:
             raise InvalidOptions(_unmet(unmet))
+        selection.require_scripts(info)
         plan = {
             check: list(selection.units(info.opened, info, check)) if check.role in info.roles else []
             for check in selection.checks
@@ -271,6 +273,8 @@ class _Run:
             # All checks are one stream: the last units of a check run beside the first ones of the next.
             stream = workers.results((unit for units in mine.values() for unit in units), self._left)
             for check, units in plan.items():
+                if not units and self.options.scripts:
+                    continue  # no machine of the check plays the script
                 if not units:
                     why = _why_nothing(info, check, str(selection.edition))
                     self.writer.write(Skip(target=info.name, check=check.id, why=why))

@@ -11,7 +11,8 @@ from kipcheck.conformance.core.values.edition import EDITIONS, Edition, Standing
 from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.core.values.part import Part
 from kipcheck.conformance.core.values.requirement import requirements
-from kipcheck.conformance.engine.execution.worker import Unit
+from kipcheck.conformance.engine.execution import scripts
+from kipcheck.conformance.engine.execution.worker import Unit, samples_of
 from kipcheck.conformance.protocols.checks import CHECKS, FAMILIES, Check
 from kipcheck.conformance.protocols.declare.check import Sample, Subject
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -62,6 +63,8 @@ class Options:
     real time, else no limit."""
     until_failure: bool = False
     """Whether no work is begun after the first failure that no list of known deviations has."""
+    scripts: tuple[str, ...] = ()
+    """In shorthand: the cases that are played, in place of those that are drawn."""
 
     def takes(self, subject: str) -> bool:
         """Whether the subject belongs to this part of the run."""
@@ -107,12 +110,25 @@ class Selection:
     def units(self, name: str, info: TargetInfo, check: Check[Any]) -> Iterator[Unit]:
         """One unit for each subject that the edition has and the target claims."""
         for subject in subjects(check, str(self.edition), info):
-            if self._wanted(subject):
+            if not self._wanted(subject):
+                continue
+            given = tuple(each for each in self.options.scripts if scripts.suits(check, subject, each))
+            if given or not self.options.scripts:
                 yield Unit(
                     name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
-                    check.number(self.options.cases), compared=len(self.options.targets) > 1,
+                    check.number(self.options.cases), len(self.options.targets) > 1, given,
                     limits=frozenset(info.claims.limits),
                 )  # fmt: skip
+
+    def require_scripts(self, info: TargetInfo) -> None:
+        """Errors: ``InvalidOptions`` for a script that no machine plays which the target claims."""
+        asked = [
+            (check, subject) for check in self.checks if check.role in info.roles
+            for subject in subjects(check, str(self.edition), info) if self._wanted(subject)
+        ]  # fmt: skip
+        for text in self.options.scripts:
+            if not any(scripts.suits(*each, text) for each in asked):
+                raise InvalidOptions(scripts.why_unsuited(info.name, asked, text))
 
     def has_case(self, name: str, info: TargetInfo, check: Check[Any]) -> bool:
         """Whether there is a case of the check for the target; draws them only if it does not claim all operations."""
@@ -212,4 +228,5 @@ def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]
 
 def _samples(check: Check[Any], unit: Unit, claims: Claims) -> Iterator[Sample]:
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
-    return (each for each in check.samples(subject, unit.seed, unit.values, unit.limits) if claims.supports(each.case))
+    samples = samples_of(unit) if unit.scripts else check.samples(subject, unit.seed, unit.values, unit.limits)
+    return (each for each in samples if claims.supports(each.case))

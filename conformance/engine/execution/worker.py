@@ -12,6 +12,7 @@ from typing import Any, Self, TypeAlias
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.core.values.verdict import Grade, Result, Verdict, Violation, worst
+from kipcheck.conformance.engine.execution import scripts
 from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.engine.execution.deaths import Deaths
 from kipcheck.conformance.engine.execution.judge import judge
@@ -40,6 +41,10 @@ class Unit:
     values: int | None
     compared: bool = False
     """Whether its answers are compared with those of other targets."""
+    scripts: tuple[str, ...] = ()
+    """In shorthand: the cases of the unit, in place of those that are drawn."""
+    traced: str = ""
+    """``all``: the exchanges of each case are reported; ``failed``: of those that fail; empty: of none."""
     limits: frozenset[str] = frozenset()
     """The names of the target's limits, for which cases may be chosen."""
 
@@ -229,8 +234,7 @@ class Worker:
     def samples(self, unit: Unit) -> list[Sample]:
         """The cases of a unit. Of all that are drawn, those whose operations the target claims."""
         claims = self.session(unit.edition, CHECKS[unit.check].role).info.claims
-        every = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values, unit.limits)
-        return [each for each in every if claims.supports(each.case)]
+        return [each for each in samples_of(unit) if claims.supports(each.case)]
 
     def first(self, unit: Unit, invariant: Invariant) -> Finding | None:
         """The first case of the unit that breaks the invariant; no case after it is drawn."""
@@ -302,7 +306,7 @@ def judged(
         verdicts = list(judge(history, invariants_of(check)))
         by = {each.invariant: each.result.name for each in verdicts}
         result.cases.append((sample.case.id, _word(verdicts, check.role), by))
-        if why := _not_begun(history):
+        if why := _not_played(history) if unit.scripts else _not_begun(history):
             result.skipped[sample.case.id] = why
         result.reached.update(_reached(check, history, verdicts))
         for verdict in verdicts:
@@ -332,9 +336,20 @@ def _following(verdicts: Sequence[Verdict], invariant: str, shape: Shape) -> tup
 def _not_begun(history: History) -> str:
     """Why a script of a live client was not begun; empty: it was. Its first steps may be settings of the program."""
     begun = next(dropwhile(_is_idle, (op.observation for op in history.ops)), None)
-    if history.case.role is Role.CLIENT and isinstance(begun, Unsupported) and begun.limit:
-        return begun.reason.partition(": ")[0]
-    return ""
+    is_begun = history.case.role is not Role.CLIENT or not isinstance(begun, Unsupported) or not begun.limit
+    return "" if is_begun else next(iter(_unmet(history)), ("", ""))[1].partition(": ")[0]
+
+
+def _not_played(history: History) -> str:
+    """Which step of a user's script the target cannot take, and why; empty: it took all."""
+    return next((f"{step} cannot be played: {why}" for step, why in _unmet(history)), "")
+
+
+def _unmet(history: History) -> Iterator[tuple[str, str]]:
+    """The steps that the target cannot take, each with the reason."""
+    for op in history.ops:
+        if isinstance(op.observation, Unsupported) and op.observation.reason:
+            yield f"step {op.index + 1}, {op.step.verb},", op.observation.reason
 
 
 def _is_idle(observation: Observation) -> bool:
@@ -354,6 +369,13 @@ def _reached(check: Check[Any], history: History, verdicts: Iterable[Verdict]) -
 @cache
 def _after(check: Check[Any]) -> dict[str, frozenset[str]]:
     return {each.id: each.after for each in invariants_of(check) if each.after}
+
+
+def samples_of(unit: Unit) -> tuple[Sample, ...]:
+    """All cases of a unit, whatever the target claims."""
+    if unit.scripts:
+        return tuple(scripts.sample(unit.check, unit.edition, unit.subject, text) for text in unit.scripts)
+    return drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values, unit.limits)
 
 
 @lru_cache(8)

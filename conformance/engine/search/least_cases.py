@@ -35,7 +35,7 @@ class LeastCaseSearches:
     @property
     def line(self) -> LeastCases | None:
         counts = self._counts
-        if not counts:
+        if not counts.total():
             return None
         return LeastCases(
             found=counts["found"], cut=counts["cut"], gone=counts["gone"], left_out=counts["left_out"],

@@ -24,7 +24,10 @@ RELEASES: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "releas
 DEFAULT: Final[Mapping[str, str]] = RELEASES["default"]
 SINCE: Final[Mapping[str, Mapping[str, str]]] = RELEASES["since"]
 """The releases from which on clients have an optional setting, where their programs read it for all."""
-OPTIONAL: Final = ("instance", "client_id", "assignors", "session_ms", "heartbeat_ms", "rebalance_ms", "protocol")
+OPTIONAL: Final = (
+    "instance", "client_id", "assignors", "session_ms", "heartbeat_ms", "rebalance_ms", "protocol", "commit",
+    "max_poll_ms", "pause_ms", "pattern",
+)  # fmt: skip
 """Placeholders that a command may have."""
 
 
@@ -45,6 +48,14 @@ class Settings:
     rebalance_ms: int = 0
     protocol: str = ""
     """``classic`` or ``consumer`` (KIP-848)."""
+    commit: str = ""
+    """``auto``, ``sync``, ``async`` or ``late``."""
+    max_poll_ms: int = 0
+    """The longest time between two polls: max.poll.interval.ms."""
+    pause_ms: int = 0
+    """So long the program works after a poll, from its first records on."""
+    pattern: str = ""
+    """A regular expression for the whole name of a topic. The program subscribes by it, and not by ``topics``."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -53,7 +64,8 @@ class Settings:
             "BOOTSTRAP": self.bootstrap, "GROUP": self.group, "TOPICS": ",".join(self.topics),
             "CLIENT_ID": self.client_id, "INSTANCE": self.instance, "ASSIGNORS": self.assignors,
             "SESSION_MS": str(self.session_ms or ""), "HEARTBEAT_MS": str(self.heartbeat_ms or ""),
-            "REBALANCE_MS": str(self.rebalance_ms or ""), "PROTOCOL": self.protocol,
+            "REBALANCE_MS": str(self.rebalance_ms or ""), "PROTOCOL": self.protocol, "COMMIT": self.commit,
+            "MAX_POLL_MS": str(self.max_poll_ms or ""), "PAUSE_MS": str(self.pause_ms or ""), "PATTERN": self.pattern,
         }  # fmt: skip
         return {PREFIX + name: value for name, value in found.items() if value}
 

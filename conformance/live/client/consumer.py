@@ -5,6 +5,7 @@ It has one connection to the broker that it was given, and one to its coordinato
 """
 
 import asyncio
+import re
 import signal
 import sys
 import uuid
@@ -37,6 +38,8 @@ COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
 TRIES: Final = 12
+LATE: Final = "late"
+"""How a program commits that holds records over a rebalance."""
 
 Partition = tuple[str, int]
 
@@ -80,6 +83,17 @@ def subscription(data: bytes) -> Subscription:
 class Consumer:
     """Runs until it is stopped."""
 
+    commits = "auto"
+    """After each fetch; or ``late``: after the next rebalance, what it read before and still has."""
+    pause_ms = 0
+    """So long it works after a fetch. Its heartbeats go on."""
+    max_poll_ms = 0
+    """If it works longer, it leaves the group, and joins again afterwards; 0: no limit."""
+    heartbeat_s = HEARTBEAT_S
+    """Between two heartbeats."""
+    pattern = ""
+    """Of its topics; empty: it is given their names."""
+
     def __init__(
         self, bootstrap: str, group: str, topics: str, session_ms: int, instance: str = "", assignors: str = "",
         protocol: str = "", rebalance_ms: int = 6000,
@@ -98,7 +112,18 @@ class Consumer:
         """The next offset to read, of the owned partitions whose committed offset is known."""
         self.ids: dict[str, uuid.UUID] = {}
         """Of topics, for KIP-848."""
-        self.stopping = asyncio.Event()
+        self.offered: dict[int, range] = {}
+        """The versions that its broker offers, by API key; empty: it did not ask."""
+        self.held: dict[Partition, int] = {}
+        """What it has read, and commits late."""
+        self.done: dict[Partition, int] = {}
+        """What it has committed late."""
+        self.rebalanced = False
+        """Whether it was assigned partitions since it last committed late."""
+        self.busy_until_s = self.polled_s = 0.0
+        """When its work ends; when it polled last."""
+        self.stopping, self.running = asyncio.Event(), asyncio.Event()
+        self.running.set()
 
     @property
     def is_cooperative(self) -> bool:
@@ -107,15 +132,30 @@ class Consumer:
     async def run(self) -> int:
         """Its exit code."""
         try:
-            await self.ask("ApiVersions", {})
-            described = await self.describe(self.topics)
-            self.ids = {each["name"]: each["topicId"] for each in described if "topicId" in each}
+            await self.find_topics()
             await self.find_coordinator()
             await (self.live_by_heartbeats() if self.is_modern else self.live())
         finally:
             self.home.close()
             self.coordinator.close()
         return 0
+
+    async def find_topics(self) -> None:
+        """Their ids; and their names, if it subscribes by a pattern."""
+        described = await self.describe(None if self.pattern else self.topics)
+        self.ids = {each["name"]: each["topicId"] for each in described if "topicId" in each}
+        if self.pattern:
+            self.topics = sorted(each["name"] for each in described if re.fullmatch(self.pattern, each["name"]))
+
+    async def describe(self, topics: Iterable[str] | None) -> list[dict[str, Any]]:
+        """The metadata of topics, once that of its own ones has no error; None: of all topics."""
+        names = None if topics is None else [{"name": each} for each in topics]
+        while True:
+            found: list[dict[str, Any]] = (await self.ask("Metadata", {"topics": names}))["topics"]
+            own = found if topics is None else [each for each in found if each["name"] in self.topics]
+            if self.stopping.is_set() or not any(each["errorCode"] for each in own):
+                return found
+            await asyncio.sleep(PAUSE_S)
 
     async def live(self) -> None:
         await self.join()
@@ -135,28 +175,42 @@ class Consumer:
             self.coordinator.close()
         self.coordinator = Channel(found["host"], found["port"])
 
-    async def describe(self, topics: Iterable[str]) -> list[dict[str, Any]]:
-        """The metadata of topics, once that of its own has no error."""
-        while True:
-            answer = await self.ask("Metadata", {"topics": [{"name": each} for each in topics]})
-            found: list[dict[str, Any]] = answer["topics"]
-            if self.stopping.is_set() or not any(each["errorCode"] for each in found if each["name"] in self.topics):
-                return found
-            await asyncio.sleep(PAUSE_S)
-
     async def round(self) -> None:
-        """A heartbeat, a fetch, a commit, and what follows from their answers."""
+        """A heartbeat; if its work is done, a fetch and a commit; and what follows from their answers."""
+        if self.is_overdue:
+            await self.leave()
+            self.forget(Error.UNKNOWN_MEMBER_ID)
+            await self.finish_work()
+            return await self.join()
         error = (await self.ask("Heartbeat", self.names()))["errorCode"]
-        if error == Error.NONE and self.owned:
+        if error == Error.NONE and self.polls() and self.owned:
             await self.fetch()
             error = await self.commit()
         if error != Error.NONE:
             return await self.recover(error)
         await self.rest()
 
+    def polls(self) -> bool:
+        """Whether its work is done. The next one begins then."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self.busy_until_s:
+            return False
+        self.polled_s, self.busy_until_s = now_s, now_s + self.pause_ms / 1000
+        return True
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it has not polled for too long."""
+        waited_s = asyncio.get_running_loop().time() - self.polled_s
+        return bool(self.max_poll_ms and self.polled_s and waited_s > self.max_poll_ms / 1000)
+
+    async def finish_work(self) -> None:
+        while not (self.polls() or self.stopping.is_set()):
+            await self.rest()
+
     async def rest(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.stopping.wait(), HEARTBEAT_S)
+            await asyncio.wait_for(self.stopping.wait(), self.heartbeat_s)
 
     async def recover(self, error: int) -> None:
         if error not in RETRIED and error != Error.UNKNOWN_MEMBER_ID:
@@ -176,6 +230,8 @@ class Consumer:
 
     async def join(self) -> None:
         """Joins until it has an assignment."""
+        if self.pattern:
+            await self.find_topics()
         while not self.stopping.is_set():
             if not self.is_cooperative:
                 self.own(())
@@ -190,6 +246,7 @@ class Consumer:
                 self.member, self.generation = answer["memberId"], answer["generationId"]
                 error = await self.sync(answer)
                 if error == Error.NONE:
+                    self.polled_s = asyncio.get_running_loop().time()
                     return
             elif error == Error.MEMBER_ID_REQUIRED:
                 self.member = answer["memberId"]
@@ -237,6 +294,7 @@ class Consumer:
 
     def own(self, partitions: tuple[Partition, ...]) -> None:
         self.owned = partitions
+        self.rebalanced |= bool(partitions)
         self.positions = {each: offset for each, offset in self.positions.items() if each in partitions}
 
     def assignment(self, partitions: Iterable[Partition]) -> bytes:
@@ -276,12 +334,25 @@ class Consumer:
                 if part["errorCode"] == Error.NONE:
                     self.positions[each["name"], part["partitionIndex"]] = max(part["committedOffset"], 0)
 
+    def finished(self) -> dict[Partition, int]:
+        """What it commits now: its positions; if it commits late, after a rebalance, what it read before."""
+        if self.commits != LATE:
+            return self.positions
+        late: dict[Partition, int] = {}
+        if self.rebalanced:
+            kept = {at: offset for at, offset in self.held.items() if at in self.owned}
+            late = {at: offset for at, offset in kept.items() if offset > self.done.get(at, 0)}
+            self.held, self.rebalanced = {}, False
+        self.held |= self.positions
+        self.done |= late
+        return late
+
     async def commit(self) -> int:
-        topics = self.listed(self.positions, "name")
+        offsets = self.finished()
+        topics = self.listed(offsets, "name")
         for each in topics:
             each["partitions"] = [
-                {"partitionIndex": one, "committedOffset": self.positions[each["name"], one]}
-                for one in each["partitions"]
+                {"partitionIndex": one, "committedOffset": offsets[each["name"], one]} for one in each["partitions"]
             ]
         if not topics:
             return Error.NONE
@@ -308,13 +379,17 @@ class Consumer:
 
     async def live_by_heartbeats(self) -> None:
         while not self.stopping.is_set():
+            if self.is_overdue:
+                await self.leave()
+                self.join_anew()
+                await self.finish_work()
             answer = await self.beat()
             error = answer["errorCode"]
             if error == Error.NONE:
                 self.generation = answer["memberEpoch"]
                 if answer["assignment"] is not None:
                     self.take(answer["assignment"]["topicPartitions"])
-                if self.owned:
+                if self.polls() and self.owned:
                     await self.fetch()
                     await self.commit()
                 await self.rest()
@@ -341,7 +416,8 @@ class Consumer:
         return await self.ask("ConsumerGroupHeartbeat", {
             "groupId": self.group, "memberId": self.member, "memberEpoch": self.generation,
             "instanceId": self.instance, "rackId": None, "rebalanceTimeoutMs": self.rebalance_ms,
-            "subscribedTopicNames": self.topics, "subscribedTopicRegex": None, "serverAssignor": None,
+            "subscribedTopicNames": [] if self.pattern else self.topics,
+            "subscribedTopicRegex": self.pattern or None, "serverAssignor": None,
             "topicPartitions": [{**each, "topicId": self.ids[each["topicId"]]} for each in parts],
         })  # fmt: skip
 
@@ -358,16 +434,27 @@ class Consumer:
         for _ in range(TRIES):
             channel = self.coordinator if api in COORDINATED else self.home
             try:
+                if channel.writer is None:
+                    await self.ask_versions(channel)
                 return await self._ask(channel, api, body)
             except (OSError, EOFError):
                 channel.close()
                 await asyncio.sleep(PAUSE_S)
         raise ConnectionError(f"{api} was never answered")
 
+    async def ask_versions(self, channel: Channel) -> None:
+        """Of a connection that is new: its broker may be of another release now. Errors: as ``_ask``; RuntimeError."""
+        answer = await self._ask(channel, "ApiVersions", {})
+        self.offered = {each["apiKey"]: range(each["minVersion"], each["maxVersion"] + 1) for each in answer["apiKeys"]}
+
     async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         version = self.version(api)
+        if self.offered and VERSIONS[api] not in self.offered.get(spec(APACHE, f"{api}Request").api_key or 0, ()):
+            raise RuntimeError(f"the broker does not offer version {VERSIONS[api]} of {api}")
+        await self.running.wait()
         channel.sent += 1
         answer = await channel.ask(self.written(api, version, channel.sent, self.known(api, version, body)))
+        await self.running.wait()
         return decode_response(answer, APACHE, f"{api}Response", version).body
 
     def known(self, api: str, version: int, body: Mapping[str, Any]) -> dict[str, Any]:

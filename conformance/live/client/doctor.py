@@ -9,8 +9,9 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.client import failed_start
 from kipcheck.conformance.live.client.built_in import OPTIONAL
-from kipcheck.conformance.live.client.play import INSTANCE, Play
+from kipcheck.conformance.live.client.play import Play
 from kipcheck.conformance.live.client.played_release import Played
+from kipcheck.conformance.live.client.program_settings import INSTANCE
 from kipcheck.conformance.live.client.target import LiveClient, served
 from kipcheck.conformance.protocols.client.events import Ended, Event, FirstJoined, Opened, RequestSeen, Signalled
 from kipcheck.conformance.protocols.client.ops import OPERATIONS

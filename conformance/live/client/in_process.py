@@ -35,6 +35,8 @@ class Consumers:
             settings.bootstrap, settings.group, ",".join(settings.topics), settings.session_ms, settings.instance,
             settings.assignors, settings.protocol, settings.rebalance_ms,
         )  # fmt: skip
+        made.commits, made.pause_ms, made.pattern = settings.commit, settings.pause_ms, settings.pattern
+        made.max_poll_ms, made.heartbeat_s = settings.max_poll_ms, settings.heartbeat_ms / 2000
         return _Running(made)
 
 
@@ -51,6 +53,12 @@ class _Running:
         except (RuntimeError, OSError, EOFError) as why:
             self.output = f"{type(why).__name__}: {why}"
             return 1
+
+    def freeze(self) -> None:
+        self._consumer.running.clear()
+
+    def thaw(self) -> None:
+        self._consumer.running.set()
 
     def stop(self) -> None:
         self._consumer.stopping.set()

@@ -40,6 +40,14 @@ class Program(Protocol):
         """The first and last lines of its stderr."""
         ...
 
+    def freeze(self) -> None:
+        """Sends SIGSTOP."""
+        ...
+
+    def thaw(self) -> None:
+        """Sends SIGCONT."""
+        ...
+
     def stop(self) -> None:
         """Sends SIGTERM."""
         ...
@@ -162,13 +170,23 @@ class _Process:
     def output(self) -> str:
         return "\n".join([*self.first, *self.last])
 
+    def freeze(self) -> None:
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
     def stop(self) -> None:
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
 
-    async def kill(self) -> None:
+    def _signal_all(self, number: signal.Signals) -> None:
+        """To its process group."""
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            os.killpg(self.process.pid, number)
+
+    async def kill(self) -> None:
+        self._signal_all(signal.SIGKILL)
         await self.ended
         self.guard.dismiss()
         self._reading.cancel()

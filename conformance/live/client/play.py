@@ -1,33 +1,32 @@
 """Plays one script: starts a client against a scripted broker, takes each step, and returns what passed meanwhile."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.client import disturbances
-from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.failed_start import describe, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
-from kipcheck.conformance.live.client.other_members import GROUP, TOPIC
-from kipcheck.conformance.live.client.scripted import SECOND, ScriptedBroker
+from kipcheck.conformance.live.client.other_members import TOPIC
+from kipcheck.conformance.live.client.program_settings import FIRST, SESSION_MS, changed, launched, wanted
+from kipcheck.conformance.live.client.scripted import HEARTBEAT_MS, SECOND, ScriptedBroker
 from kipcheck.conformance.live.recording.contents import ms_of
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.client import events, ops
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
-from kipcheck.conformance.protocols.client.ops import held_ms
+from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.terms import INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
-SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
-INSTANCE: Final = "i"
 CONSUMER: Final = "consumer"
 """The protocol of KIP-848. A client that does not have it may join a classic group, with its default timeouts."""
 CONNECT_S: Final = 30.0
@@ -39,6 +38,8 @@ MOST_WATCHED_S: Final = 30.0
 """So long a client is awaited that shows by its attempts in what time it is back; longer if its user states it."""
 UNSENT_S: Final = 1.0
 """The longest wait for a request that a client need not send."""
+BEATS: Final = 3
+"""So many heartbeats a client may need to be a stable member: that time is longer if their interval is."""
 LOST_S: Final = 2.0
 """The same for one that was none in a step before: it may still come back, and is not judged if it does not."""
 CERTAIN: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
@@ -56,17 +57,7 @@ AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
 
-BEFORE: Final = (
-    ops.Others,
-    ops.Assign,
-    ops.Grow,
-    ops.Static,
-    ops.Assignors,
-    ops.GroupProtocol,
-    ops.Older,
-    ops.Subscribe,
-    ops.Prepare,
-)
+BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, *ops.SETTINGS)
 """The steps that a program need not run for."""
 
 
@@ -90,15 +81,6 @@ def disturbance(event: ops.Disturbed) -> disturbances.Disturbance:
             return disturbances.WithTags()
 
 
-def _launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patience_ms: int) -> events.Launched:
-    """The settings of a program that laws compare with what it does."""
-    session_ms, heartbeat_ms, rebalance_ms = (
-        int(given[name]) if name in given else None for name in ("session_ms", "heartbeat_ms", "rebalance_ms")
-    )
-    assignors = tuple(given["assignors"].split(",")) if "assignors" in given else None
-    return events.Launched(ms, session_ms, heartbeat_ms, rebalance_ms, assignors, topics, patience_ms or None)
-
-
 class Play:
     """One script. ``close`` has to be called, and leaves no process and no connection."""
 
@@ -117,26 +99,25 @@ class Play:
         self._starts = starts or asyncio.Semaphore()
         self.settle_s = settle_s
         self.patience_s = patience_s
+        self.edition = edition
         self.broker = ScriptedBroker(edition)
         self.recorder = Recorder(edition, self.broker.topics)
         self.front = Front(self.broker, edition, traffic=Traffic((self.recorder, *observers)))
         self.launcher = launcher
         self.program: Program | None = None
         self.idle = Idle(LATE_MS, self._note_idle)
-        self.settings = Settings(
-            "", GROUP, (TOPIC,), session_ms=SESSION_MS, heartbeat_ms=HEARTBEAT_MS, rebalance_ms=REBALANCE_MS
-        )
+        self.settings = FIRST
         """Of the program's next start."""
         self.release = ""
         """Of the broker, from the program's next start on; empty: that of the edition."""
+        self.offered: dict[ops.Kind, range] = {}
+        """The versions that the broker offers then, of requests of which it does not offer all that it has."""
+        self._due: dict[ops.Phase, list[ops.Timed]] = {"start": [], "stop": [], "next": []}
+        """The steps that change answers when the program starts or stops next."""
         self.shut_out = False
         """Whether the client may have ended: another program has its instance id, or the broker refuses it."""
         self._lost = False
         """Whether it was no stable member at the end of the longest time."""
-        self._prepares = False
-        """Whether steps that change answers do not wait: see ``Prepare``."""
-        self._prepared_ms = 0
-        """How long the script holds these answers back."""
         self._suited = ""
         """What was needed of the program when it joined last."""
         self._over = False
@@ -151,10 +132,11 @@ class Play:
             return {"status": "unsupported", "message": "a broker does not answer that"}
         if self._over:
             return {"status": "accepted", "actions": []}
-        if isinstance(event, ops.Answer | ops.Disturbed) and self._prepares:
-            self._prepare(event)
-            return {"status": "accepted", "actions": self.recorder.take()}
-        self._prepares = isinstance(event, ops.Prepare)
+        if isinstance(event, ops.TIMED) and event.at != "now":
+            self._due[event.at].append(event)
+            if event.at == "next":
+                self._change_answers(event)
+            return {"status": "accepted", "actions": []}
         try:
             if not isinstance(event, BEFORE) and self.program is None:
                 await self._start()
@@ -194,13 +176,10 @@ class Play:
             case ops.Move():
                 broker.move()
                 await self._settle()
-            case ops.Answer(kind, error, times):
-                if self._may_be_sent(kind):
-                    broker.fail_next(kind, error, times)
-                    await self._settle(kind)
-            case ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
+            case ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
                 if self._may_be_sent(event.kind):
-                    broker.disturb(event.kind, disturbance(event), getattr(event, "times", 1))
+                    self._change_answers(event)
+                    broker.provoke(event.kind)
                     await self._settle(event.kind, held_ms(event))
             case ops.Pass(ms):
                 await self._wait(ms / 1000)
@@ -208,43 +187,60 @@ class Play:
                 self.shut_out = broker.instance is not None
                 broker.fence()
                 await self._wait(FENCED_S)
-            case ops.Refuse(kind, refusal):
-                if self._may_be_sent(kind):
-                    broker.refuse(kind, refusal)
-                    await self._be_refused(kind)
+            case ops.Refuse():
+                if self._may_be_sent(event.kind):
+                    self._change_answers(event)
+                    broker.provoke(event.kind)
+                    await self._be_refused(event.kind)
             case ops.Restart():
                 await self._restart()
             case ops.Stop():
                 await self._stop()
-            case ops.Prepare():
-                pass
+            case ops.Freeze(ms):
+                await self._freeze(ms)
             case _:
                 self._set(event)
 
-    def _prepare(self, event: ops.Answer | ops.Disturbed) -> None:
-        """The answer is changed when the client sends such a request by itself."""
-        times = getattr(event, "times", 1)
-        if isinstance(event, ops.Answer):
-            self.broker.faults += [(event.kind, event.error)] * times
-        else:
-            self.broker.disturbances += [(event.kind, disturbance(event))] * times
-        self._prepared_ms += held_ms(event) * times
-
     def _set(self, event: ops.Setting) -> None:
         """What is different when the program starts next."""
+        self.settings = changed(self.settings, event)
         match event:
-            case ops.Static():
-                self.settings = replace(self.settings, instance=INSTANCE)
-            case ops.Assignors(names):
-                self.settings = replace(self.settings, assignors=",".join(names))
-            case ops.GroupProtocol(name):
-                self.settings = replace(self.settings, protocol=name)
-            case ops.Subscribe(number):
-                self.settings = replace(self.settings, topics=(TOPIC, SECOND)[:number])
             case ops.Older(release):
-                self.release = release
+                self.release = release if Release.parse(release) < self._own_release else ""
+            case ops.Newer(release):
+                self.release = release if Release.parse(release) > self._own_release else ""
+            case ops.Offer(kind, low, high):
+                self.offered[kind] = range(low, high + 1)
+
+    def _change_answers(self, event: ops.Answer | ops.Refuse | ops.Disturbed) -> None:
+        """Lets the broker change the answers that a step names."""
+        match event:
+            case ops.Answer(kind, error, times):
+                self.broker.fail_next(kind, error, times)
+            case ops.Refuse(kind, refusal):
+                self.broker.refuse(kind, refusal)
             case _:
-                assert_never(event)
+                self.broker.disturb(event.kind, disturbance(event), getattr(event, "times", 1))
+
+    def _change_due(self, phase: ops.Phase) -> list[ops.Timed]:
+        """The same for the steps of a phase, which begins. Returns them."""
+        due, self._due[phase] = self._due[phase], []
+        for event in due:
+            self._change_answers(event)
+            self.shut_out |= isinstance(event, ops.Refuse)
+        return due
+
+    def _take_prepared(self) -> list[ops.Timed]:
+        """The steps whose answers are changed when the client sends such a request by itself, once."""
+        prepared, self._due["next"] = self._due["next"], []
+        return prepared
+
+    def _wanted(self) -> str:
+        return wanted(self.settings, self.release, self.offered)
+
+    @property
+    def _own_release(self) -> Release:
+        return Release.parse(self.edition.release)
 
     def _may_be_sent(self, kind: ops.Kind) -> bool:
         return kind not in (CLASSIC_ONLY if self.broker.is_modern else CONSUMER_ONLY)
@@ -266,63 +262,59 @@ class Play:
         self._become()
         self.broker.others.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
-        is_disturbed = bool(self.broker.pending)
         given = self.launcher.given(self.settings)
+        due = [*self._change_due("start"), *self._take_prepared()]
+        held_s = sum(map(held_in_all_ms, due)) / 1000
         async with self._starts:
             first = len(self.recorder.events)
             patience_ms = round(self.patience_s * 1000)  # recorded before it may send anything:
-            self.recorder.add(_launched(self._now_ms(), given, self.settings.topics, patience_ms))
+            self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms))
             try:
                 self.program = await self.launcher.start(self.settings)
             except OSError as wrong:
                 raise Broken(f"the program cannot be started: {wrong}") from None
             begun = self.front.now()
             joined = await self._joins(begun + START_S)
-        if not (joined or await self._joins(begun + CONNECT_S)):
+        if not joined and self.shut_out:
+            return await self._be_refused(due[-1].kind, CONNECT_S)
+        if not (joined or await self._joins(begun + CONNECT_S + held_s)):
             self._over = True
-            return self._not_joined(again or is_disturbed)
+            return self._not_joined(again or bool(due))
         if self.settings.protocol == CONSUMER and not self.broker.is_modern:
             raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
         self._suited = self._wanted()
         self._lost = False
         self.recorder.add(events.FirstJoined(self._now_ms()))
+        if due:
+            return await self._settle(due[-1].kind, held_ms(due[-1]))
         await self._wait(AFTER_S)
-        if is_disturbed:
-            return
         self.idle.late_ms()
         self.recorder.forget_idle(first)  # no law about time looks at the start, in which much is loaded
 
     async def _joins(self, until_s: float) -> bool:
-        """Waits for it, or the end of the program."""
+        """Waits for it, or the end of the program, or a refusal."""
         assert self.program is not None
         while not (self.broker.has_joined and self.broker.stable):
-            if self.program.ended.done() or self.front.now() > until_s:
+            if self.program.ended.done() or self.front.now() > until_s or self.broker.has_refused:
                 return False
             await asyncio.wait([self.program.ended], timeout=0.02)
         return True
 
     def _become(self) -> None:
-        """The broker has the versions of the older release."""
-        own = self.broker.edition.release
-        if self.release and Release.parse(self.release) < Release.parse(own):
-            self.broker.become(edition_of(f"apache@{self.release}"))
-        else:
-            self.release = ""
-
-    def _wanted(self) -> str:
-        """What the script needs of the program that some lack."""
-        given = self.settings
-        wanted = {
-            f"a broker of {self.release}": self.release, "a static member": given.instance,
-            f"assignors {given.assignors}": given.assignors, f"protocol {given.protocol}": given.protocol,
-            "two topics": given.topics[1:],
-        }  # fmt: skip
-        return ", ".join(name for name, is_wanted in wanted.items() if is_wanted)
+        """The broker has the release and the versions of the next start. Errors: ``Unsuited``."""
+        edition = edition_of(f"apache@{self.release}") if self.release else self.edition
+        self.front.edition = edition
+        try:
+            self.broker.become(edition, self.offered, self.settings.heartbeat_ms)
+        except LookupError as why:
+            raise Unsuited(str(why)) from None
 
     def _not_joined(self, again: bool) -> None:
-        wanted = self._wanted()
-        if wanted and not (again and wanted == self._suited):
-            raise Unsuited(f"the client does not join with {wanted}: {self._never_joined()}")
+        needed = self._wanted()
+        if self._sent_what_is_gone():
+            return  # a law is broken; the script ends here
+        if needed and not (again and needed == self._suited):
+            raise Unsuited(f"the client does not join with {needed}: {self._never_joined()}")
         if not again:
             if unserved(self.recorder.events):
                 return  # a law is broken; the script ends here
@@ -330,6 +322,11 @@ class Play:
         self._over = False
         if not self._has_ended():
             self.recorder.add(events.Unsettled(self._now_ms(), round(CONNECT_S * 1000)))
+
+    def _sent_what_is_gone(self) -> bool:
+        """Whether it sent a version below those that the broker serves, which no older broker excuses."""
+        found = [*map(int, re.findall(r"\d+", unserved(self.recorder.events)))]
+        return bool(found) and found[1] < self.broker.versions.get(found[0], range(0)).start
 
     def _never_joined(self) -> str:
         assert self.program is not None
@@ -344,11 +341,12 @@ class Play:
         time again after each: it has to come back after the last one."""
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        broker, held_s = self.broker, (held_ms + self._prepared_ms) / 1000
-        self._prepared_ms = 0
+        broker, prepared = self.broker, self._take_prepared()
+        held_s = sum([held_ms, *map(held_in_all_ms, prepared)]) / 1000
         begun = changed = self.front.now()
         longest_s = self._longest_s + held_s
-        unsent_s = longest_s if broker.pending <= CERTAIN else UNSENT_S
+        kinds = {*([kind] if kind else []), *(event.kind for event in prepared)}
+        unsent_s = longest_s if kinds <= CERTAIN else UNSENT_S
         first = left = broker.waiting(kind)
         is_provoked = True
         while (broker.pending or not broker.stable) and not self._has_ended():
@@ -379,7 +377,9 @@ class Play:
     @property
     def _longest_s(self) -> float:
         """The longest time until a client is a stable member. For one that is lost already it has passed."""
-        return LOST_S if self._lost else self.settle_s
+        if self._lost:
+            return LOST_S
+        return self.settle_s + BEATS * (self.settings.heartbeat_ms - HEARTBEAT_MS) / 1000
 
     def _watched_s(self, begun_s: float, longest_s: float) -> float:
         """The time in which a client is awaited that was not back in the longest time: that after which it can be said
@@ -393,9 +393,30 @@ class Play:
         shown_s = (longest_absence_ms(self.recorder.events, begun_ms, now_ms, session_ms, 0) or 0) / 1000
         return max(shown_s + AFTER_S, longest_s) if shown_s <= MOST_WATCHED_S else longest_s
 
-    async def _be_refused(self, kind: ops.Kind) -> None:
-        """Waits for the first request that is refused, and looks on for a while."""
-        begun, longest_s = self.front.now(), self._longest_s if kind in CERTAIN else UNSENT_S
+    async def _freeze(self, ms: int) -> None:
+        """Stops the process for a time. A member whose session ends meanwhile is removed."""
+        assert self.program is not None
+        session_ms = min(self.broker.left_ms, ms)
+        self.recorder.add(events.Frozen(self._now_ms()))
+        self.program.freeze()
+        try:
+            await self._wait(session_ms / 1000)
+            if ms > session_ms:
+                self.broker.expire()
+                await self._wait((ms - session_ms) / 1000)
+        finally:
+            self.program.thaw()
+        if not self._over:
+            self.recorder.add(events.Thawed(self._now_ms()))
+            self.broker.stable = False
+            await self._settle()
+
+    async def _be_refused(self, kind: ops.Kind, longest_s: float = 0.0) -> None:
+        """Waits for the first request that is refused, and looks on for a while.
+
+        ``longest_s``: the longest time until that request; 0: that of a member."""
+        begun = self.front.now()
+        longest_s = longest_s or (self._longest_s if kind in CERTAIN else UNSENT_S)
         self.shut_out = True
         if kind == "LeaveGroup":
             return await self._wait(AFTER_S)
@@ -425,12 +446,14 @@ class Play:
 
     async def _stop(self) -> None:
         assert self.program is not None
+        self._change_due("stop")
         self.recorder.add(events.Signalled(self._now_ms()))
         self.program.stop()
         await self._wait(STOP_S)
         if not self._over:
             self.recorder.add(events.Killed(self._now_ms(), self.program.output[-2000:]))
         self._over = True
+        self.broker.drop_pending()
         await self.program.kill()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSED_S):  # what it sent last belongs to it, not to its next start

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, get_args
 
 from kipcheck.conformance.core.files.broker_settings import settings
-from kipcheck.conformance.core.values.edition import Edition
+from kipcheck.conformance.core.values.edition import APACHE, Edition
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.client.disturbances import Disturbance
 from kipcheck.conformance.live.client.other_members import (
@@ -28,7 +28,7 @@ from kipcheck.conformance.live.client.other_members import (
 )
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.answered_errors import with_error
-from kipcheck.conformance.live.server.broker import NODE, Broker
+from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.consumer_api import refused
@@ -36,7 +36,7 @@ from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup, L
 from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.live.server.offsets_api import is_in_zookeeper
 from kipcheck.conformance.live.server.settings import HEARTBEAT
-from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topics
+from kipcheck.conformance.live.server.topics import LEADER_EPOCH, NODE, Topics
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
 from kipcheck.conformance.protocols.consumer_group import model as consumer_group
@@ -47,10 +47,12 @@ from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
+from kipcheck.conformance.wire.framing import requests
 
 SECOND: Final = "u"
 TOPICS: Final = ((TOPIC, PARTITIONS), (SECOND, 2))
-SETTINGS: Final = {"group.min.session.timeout.ms": 1, "group.max.session.timeout.ms": SESSION_MS, HEARTBEAT: 300}
+HEARTBEAT_MS: Final = 300
+SETTINGS: Final = {"group.min.session.timeout.ms": 1, "group.max.session.timeout.ms": SESSION_MS}
 VISITOR: Final = "other-visitor"
 """A member that joins and leaves at once, which makes a group rebalance."""
 LEFT: Final = (-1, -2)
@@ -65,6 +67,8 @@ MEMBERS: Final[Mapping[str, type[messages.Request]]] = {
     "JoinGroup": messages.Join, "SyncGroup": messages.Sync, "Heartbeat": messages.Heartbeat,
     "LeaveGroup": messages.Leave, "OffsetCommit": messages.Commit,
 }  # fmt: skip
+SIGNS: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat"})
+"""The requests whose answers make a stable member."""
 BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 """The requests that a client sends in a rebalance."""
 
@@ -127,9 +131,9 @@ class ScriptedConsumerGroup(LiveMachine):
 
 
 class ScriptedBroker(Broker):
-    def __init__(self, edition: Edition) -> None:
+    def __init__(self, edition: Edition, heartbeat_ms: int = HEARTBEAT_MS) -> None:
         known = settings(edition.release)
-        config = [f"{name}={value}" for name, value in SETTINGS.items() if name in known]
+        config = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
         super().__init__(edition, Topics.of(TOPICS), config)
         self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target)
         self.nodes: Sequence[tuple[str, int]] = ()
@@ -182,10 +186,15 @@ class ScriptedBroker(Broker):
 
     # Called by scripts
 
-    def become(self, edition: Edition) -> None:
-        """Serves the versions of that edition, and has its settings."""
-        other = ScriptedBroker(edition)
-        self.edition, self.versions = edition, other.versions
+    def become(self, edition: Edition, offered: Mapping[Kind, range], heartbeat_ms: int) -> None:
+        """Serves the versions of that edition, with these ranges of those that are offered otherwise, and has its
+        settings. ``heartbeat_ms``: the interval of KIP-848. Errors: LookupError for a range in which it has none."""
+        other = ScriptedBroker(edition, heartbeat_ms)
+        self.edition = edition
+        self.versions = {
+            key: _within(served, key, offered) for key, served in other.versions.items()
+            if requests(edition)[key].name in self.handlers
+        }  # fmt: skip
         self.log.pads = other.log.pads
         self.has_consumer_groups = other.has_consumer_groups
         self.settings = self.groups.settings = other.settings
@@ -226,19 +235,28 @@ class ScriptedBroker(Broker):
             if member.instance is not None:
                 self._join(member, "", f"{member.instance}-{uuid.uuid4()}")
 
+    @property
+    def left_ms(self) -> int:
+        """The time after which a member is removed that sends nothing from now on: its session timeout."""
+        if (consumers := self.consumers) is not None:
+            return consumers.machine.config.session_ms
+        return self.session_ms or SESSION_MS
+
+    def expire(self) -> None:
+        """The session of the client ends."""
+        self.stable = False
+        self._remove()
+
     def fail_next(self, api: Kind, error: Error, times: int = 1) -> None:
         self.faults += [(api, error)] * times
-        self.provoke(api)
 
     def refuse(self, api: Kind, error: Refusal) -> None:
         """All requests of that kind are answered with that error from now on."""
         self.refusals[api] = error
-        self.provoke(api)
 
     def disturb(self, api: Kind, how: Disturbance, times: int = 1) -> None:
         """What happens to the answers to the next requests of that kind."""
         self.disturbances += [(api, how)] * times
-        self.provoke(api)
 
     def provoke(self, api: Kind) -> None:
         """Does what lets a client send such a request."""
@@ -278,9 +296,9 @@ class ScriptedBroker(Broker):
         return self.is_modern or self.group.state.phase is messages.Phase.PREPARING
 
     @property
-    def pending(self) -> frozenset[Kind]:
-        """The requests that an error or a disturbance waits for; not those of the end."""
-        return frozenset(api for api, _ in (*self.faults, *self.disturbances) if api != "LeaveGroup")
+    def pending(self) -> bool:
+        """Whether an error or a disturbance waits for its request."""
+        return any(api != "LeaveGroup" for api, _ in (*self.faults, *self.disturbances))
 
     def waiting(self, kind: Kind | None) -> int:
         """How many errors and disturbances wait for requests of that kind."""
@@ -350,7 +368,12 @@ class ScriptedBroker(Broker):
         if disturbance is None:
             return super().received(request, connection)
         self.disturbances.remove(disturbance)
+        self._disturbed(request)
         disturbance[1].apply(request, connection, super().received)
+
+    def _disturbed(self, request: Received) -> None:
+        """A member that was sent an error, or nothing, has to show that it is one."""
+        self.stable = self.stable and request.api not in SIGNS
 
     def _handle(self, handler: Handler, request: Received, answer: Answer) -> None:
         """Answers with an error of the script, or as every broker does."""
@@ -373,6 +396,8 @@ class ScriptedBroker(Broker):
         if request.api == "ConsumerGroupHeartbeat":
             _, beat = self.bodies.read(Heartbeat, request)
             return answer(self.bodies.written(refused(code, beat.member), request.version))
+        if request.api == "Fetch":
+            return self.log.fetch(request, answer, code)
         if request.api not in MEMBERS:
             return handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
         _, asked = self.bodies.read(MEMBERS[request.api], request)
@@ -425,12 +450,8 @@ class ScriptedBroker(Broker):
         group = self.groups.consumer(self.id)
         return None if group is None else group.state.member(id)
 
-    def metadata(self, request: Received, answer: Answer) -> None:
-        brokers = [
-            {"nodeId": NODE + at, "host": host, "port": port, "rack": None}
-            for at, (host, port) in enumerate(self.nodes or (request.reached,))
-        ]
-        super().metadata(request, lambda body: answer({**body, "brokers": brokers}))
+    def addresses(self, request: Received) -> Sequence[tuple[str, int]]:
+        return self.nodes or super().addresses(request)
 
     def find_coordinator(self, request: Received, answer: Answer) -> None:
         host, port = self.nodes[self.home] if self.nodes else request.reached
@@ -464,6 +485,7 @@ class ScriptedBroker(Broker):
         if fault is None or request.version < SINCE.get(fault, 0) or not _can_get(request, fault[1]):
             return None
         self.faults.remove(fault)
+        self._disturbed(request)
         error = fault[1]
         if error in ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"):
             self._remove()
@@ -472,6 +494,16 @@ class ScriptedBroker(Broker):
         if error == "REBALANCE_IN_PROGRESS":
             self._rebalance()
         return error
+
+
+def _within(served: range, key: int, offered: Mapping[Kind, range]) -> range:
+    """The versions of a request that are offered. Errors: LookupError."""
+    name = requests(APACHE)[key].name.removesuffix("Request")
+    wanted = next((versions for kind, versions in offered.items() if kind == name), served)
+    found = range(max(served.start, wanted.start), min(served.stop, wanted.stop))
+    if not found:
+        raise LookupError(f"the broker has no version {wanted.start} to {wanted.stop - 1} of {name}")
+    return found
 
 
 def _can_get(request: Received, error: Error) -> bool:

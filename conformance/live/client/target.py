@@ -214,11 +214,12 @@ class LiveSession:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _played(self, case: Case) -> tuple[Observation, ...]:
-        """All steps are unsupported if the command lacks what the script needs."""
+        """All steps are unsupported if the command lacks what the script needs: the steps that need it say so."""
         needed = sorted(needs(case.steps))
         lacking = [_braced(each) for each in needed if each not in self._taken]
         if lacking:
-            return (Unsupported(f"the command lacks {', '.join(lacking)}", lacking[0]),) * len(case.steps)
+            unmet = Unsupported(f"the command lacks {', '.join(lacking)}", lacking[0])
+            return tuple(unmet if needs([step]) - self._taken else replace(unmet, reason="") for step in case.steps)
         found = tuple(protocol.observed(each) for each in await self._play(case))
         # A value that this client does not have, as librdkafka has no assignor "sticky", or no versions so old.
         limit = _braced(needed[0]) if needed else FEATURE

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents, ms_of
 from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
+from kipcheck.conformance.live.recording.fetch_sessions import ObservedSessions
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.recording.traffic import Finding, Frame, Observer
 from kipcheck.conformance.live.server.topics import Topics
@@ -27,6 +28,7 @@ class Recorder(Observer):
     def __init__(self, edition: Edition, topics: Topics) -> None:
         self.contents = Contents(edition, topics)
         self._embedded = EmbeddedBytes(edition)
+        self._sessions = ObservedSessions()
         self._frame = b""
         self.events: list[events.Event] = []
 
@@ -54,12 +56,14 @@ class Recorder(Observer):
             self._frame = frame.data
 
     def received(self, request: Received) -> None:
+        request = self._sessions.whole(request)
         sent = self.contents.sent(request)
         self.add(self.contents.asked(request, sent))
         # A request is received when its frame has passed.
         self.events += self._embedded.asked(request, sent, self._frame[SIZE:])
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
+        self._sessions.answered(request, body)
         reply = self.contents.reply(request, body)
         self.add(self.contents.answered(at_s, request, body, self.contents.sent(request), reply))
         self._embedded.named(request, reply)

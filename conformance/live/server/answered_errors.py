@@ -30,10 +30,6 @@ def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | R
             return _fetched_offsets(version, body, error, code)
         case "ListOffsets", {"topics": topics}:
             return {**body, "topics": _each(topics, {"errorCode": code, "timestamp": -1, "offset": -1})}
-        case "Fetch", {"responses": topics}:
-            empty = {"errorCode": code, "highWatermark": -1, "lastStableOffset": -1, "logStartOffset": -1,
-                     "records": b""}  # fmt: skip
-            return {**body, "responses": _each(topics, empty)}
     raise LookupError(f"no errors of {api}")
 
 

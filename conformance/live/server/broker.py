@@ -21,14 +21,13 @@ from kipcheck.conformance.live.server.log_api import LogApi
 from kipcheck.conformance.live.server.offsets_api import OffsetsApi
 from kipcheck.conformance.live.server.produce_api import ProduceApi
 from kipcheck.conformance.live.server.settings import Settings, parse
-from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topic, Topics
+from kipcheck.conformance.live.server.topics import NO_LEADER, NODE, Topic, Topics, nodes
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.wire.framing import requests
 
-NODE: Final = 1
 CLUSTER: Final = "kipcheck"
 MACHINES: Final[Mapping[str, type[messages.Request]]] = {
     "JoinGroupRequest": messages.Join,
@@ -74,7 +73,7 @@ class Broker:
         """``config``: settings besides those of the edition, as ``KEY=VALUE``."""
         machine, self.settings = coordinator_of(edition, config)
         self.topics = topics
-        self.log = LogApi(topics, _is_from(edition, "kip-283"))
+        self.log = LogApi(topics, _is_from(edition, "kip-283"), self.addresses)
         self.edition = edition
         self.groups = Groups(machine, self.settings, topics.sizes)
         self.has_consumer_groups = self.settings.has_consumer_groups
@@ -133,6 +132,10 @@ class Broker:
     def close(self) -> None:
         self.groups.close()
 
+    def addresses(self, request: Received) -> Sequence[tuple[str, int]]:
+        """Of all nodes of the cluster."""
+        return (request.reached,)
+
     # ApiVersions
 
     def api_versions(self, request: Received, answer: Answer) -> None:
@@ -157,19 +160,32 @@ class Broker:
         if refused := refused_topics(request):
             return answer({"brokers": [], "topics": refused})
         if asked is None or (version == 0 and not asked):
-            topics = [_described(each) for each in (*self.topics.by_name.values(), OFFSETS)]
+            topics = [self.described(each) for each in (*self.topics.by_name.values(), OFFSETS)]
         else:
             once = {(each["name"], each.get("topicId")): each for each in asked}
             topics = [self._described(each) for each in once.values()]
-        answer(cluster(request, topics))
+        answer(cluster(self.addresses(request), topics))
 
     def _described(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         name, id = asked["name"], asked.get("topicId")
         topic = OFFSETS if name == OFFSETS.name else self.topics.find(name, id)
         if topic is not None:
-            return _described(topic)
+            return self.described(topic)
         error = Error.UNKNOWN_TOPIC_OR_PARTITION if name is not None else Error.UNKNOWN_TOPIC_ID
         return {"errorCode": error, "name": name, "partitions": []} | ({} if id is None else {"topicId": id})
+
+    def described(self, topic: Topic) -> dict[str, Any]:
+        partitions = []
+        for index in range(topic.partitions):
+            leader = topic.leader_of(index)
+            is_led = leader.node != NO_LEADER
+            partitions.append({
+                "errorCode": Error.NONE if is_led else Error.LEADER_NOT_AVAILABLE, "partitionIndex": index,
+                "leaderId": NODE + leader.node if is_led else NO_LEADER, "leaderEpoch": leader.epoch,
+                "replicaNodes": [NODE], "isrNodes": [NODE], "offlineReplicas": [],
+            })  # fmt: skip
+        about = {"name": topic.name, "topicId": topic.id, "isInternal": topic is OFFSETS}
+        return {"errorCode": Error.NONE, **about, "partitions": partitions}
 
     def find_coordinator(self, request: Received, answer: Answer) -> None:
         body, version = request.body, request.version
@@ -188,16 +204,6 @@ def _unanswered(request: Received, connection: Connection, body: Mapping[str, An
     connection.answer_bytes(request, b"")
 
 
-def _described(topic: Topic) -> dict[str, Any]:
-    partitions = [
-        {"partitionIndex": index, "leaderId": NODE, "leaderEpoch": LEADER_EPOCH,
-         "replicaNodes": [NODE], "isrNodes": [NODE], "offlineReplicas": []}
-        for index in range(topic.partitions)
-    ]  # fmt: skip
-    about = {"name": topic.name, "topicId": topic.id, "isInternal": topic is OFFSETS}
-    return {"errorCode": Error.NONE, **about, "partitions": partitions}
-
-
 def names_software(request: Received) -> bool:
     """Whether what an ApiVersions says of the client's software is valid; old versions say nothing."""
     body = request.body
@@ -211,11 +217,9 @@ def offered(versions: Mapping[int, range], error: int = Error.NONE) -> dict[str,
     return {"errorCode": error, "apiKeys": keys}
 
 
-def cluster(request: Received, topics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The answer to a Metadata of a cluster of one node, which is the controller."""
-    host, port = request.reached
-    node = {"nodeId": NODE, "host": host, "port": port, "rack": None}
-    return {"brokers": [node], "clusterId": CLUSTER, "controllerId": NODE, "topics": topics}
+def cluster(addresses: Sequence[tuple[str, int]], topics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The answer to a Metadata of a cluster with nodes at these addresses, of which the first one is the controller."""
+    return {"brokers": nodes(addresses), "clusterId": CLUSTER, "controllerId": NODE, "topics": topics}
 
 
 def refused_topics(request: Received) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ class FeatureBroker:
             return {"brokers": [], "topics": refused}
         names = [each["name"] for each in request.body["topics"] or ()]
         unknown = {"errorCode": Error.UNKNOWN_TOPIC_OR_PARTITION, "partitions": []}
-        return cluster(request, [{**unknown, "name": name} for name in names])
+        return cluster((request.reached,), [{**unknown, "name": name} for name in names])
 
 
 def ranges_of(edition: Edition, names: Container[str]) -> dict[int, range]:

@@ -47,10 +47,13 @@ DISTURBANCES: Final[Mapping[str, type[ops.Event]]] = {
 RESETS: Final = {"reset": "before", "cut off": "amid", "reset after": "after"}
 LOSES: Final = frozenset({"silent", "reset", "cut off", "reset after"})
 """Those by which the client loses its connection."""
+NOW_ONLY: Final = frozenset({"in pieces", "together", "tags"})
+"""Those that only come where the script lets the client send the request."""
 REPEATED: Final = frozenset({"late", "silent", "reset", "cut off"})
 """Those that come several times in a row, too."""
 COOPERATIVE: Final[tuple[ops.Assignor, ...]] = ("cooperative-sticky",)
 Changed: TypeAlias = ops.Answer | ops.Refuse | ops.Disturbed
+CHANGED: Final = (ops.Answer, ops.Refuse, ops.Late, ops.Pieces, ops.Reset, ops.Silent, ops.Together, ops.Tags)
 STARTS: Final = (events.Launched, events.Restarted, events.Ended, events.Killed)
 NEEDS: Final[Mapping[str, str]] = {
     "cooperative": "{assignors}", "static": "{instance}", "KIP-848": "{protocol}",
@@ -64,6 +67,8 @@ IN_NO_SCRIPT: Final = "in no script of this run"
 
 
 class Cell(NamedTuple):
+    """A request, what happens to it, and so on: the five of the table."""
+
     request: ops.Kind
     happens: str
     """An error, or a word of ``DISTURBANCES``."""
@@ -116,17 +121,18 @@ def cells() -> tuple[Cell, ...]:
 
 
 def _happening(request: ops.Kind, phase: Phase, group: Group) -> Iterator[tuple[str, Often]]:
+    by_itself = BY_ITSELF[request] in (phase, "following" if phase == "leading" else phase)
     for happens in (*model.ERRORS[request], *DISTURBANCES):
-        is_at_start = (
-            phase == "first join" and happens in LOSES
-        )  # a program may end if its only address does not answer
-        if not (is_at_start and request == "Metadata"):
-            yield happens, "once"
-        if is_at_start and request in ("Metadata", "FindCoordinator"):
+        # A program may end if the only address that it has does not answer.
+        is_at_start = phase == "first join" and happens in LOSES
+        if (is_at_start and request == "Metadata") or not (by_itself or happens not in NOW_ONLY):
+            continue
+        yield happens, "once"
+        if is_at_start and request == "FindCoordinator":
             continue
         if request != "LeaveGroup" and (happens not in DISTURBANCES or happens in REPEATED):
             yield happens, "several times"
-    if BY_ITSELF[request] in (phase, "following" if phase == "leading" else phase):
+    if by_itself or phase in ("first join", "closing"):
         for refusal in model.REFUSALS[request]:
             if group in ("static", "KIP-848") or (request, refusal) not in model.STATIC_ONLY:
                 yield refusal, "for good"
@@ -167,35 +173,46 @@ class Script:
             case ops.Others(number, place):
                 self.leads = place == "lead" or not number
 
-    def phase(self, request: ops.Kind, meets: ops.Event | None) -> Phase:
-        """``meets``: the step that a prepared one waits for; None: the step is not prepared."""
-        phases = PHASES[request]
-        if meets is None:
+    def phase(self, request: ops.Kind, at: ops.Phase = "now", meets: ops.Event | None = None) -> Phase:
+        """When the client sends the request, whose answer is changed at that time. ``meets``: the step in which it is
+        sent, if it is sent later."""
+        if at in ("start", "stop"):
+            return "first join" if at == "start" else "closing"
+        if at == "now" or meets is None:
             return self.rebalances if BY_ITSELF[request] == "following" else BY_ITSELF[request]
-        if isinstance(meets, ops.Stop | ops.Restart) and "closing" in phases:
-            return "closing"
-        if isinstance(meets, ops.Restart) or not self.state.started:
+        if not self.state.started:
             return "first join"
-        return self.rebalances if isinstance(meets, ops.Rebalance) and self.rebalances in phases else "stable"
+        if isinstance(meets, ops.Stop | ops.Restart):
+            return "closing"
+        return self.rebalances if isinstance(meets, ops.Rebalance) and self.rebalances in PHASES[request] else "stable"
 
 
 def placed(steps: Sequence[Step]) -> Iterator[Placed]:
     """The cells that a script plays."""
     script = Script()
-    prepared: list[tuple[int, Changed]] = []
+    waiting: list[tuple[int, ops.Timed]] = []
     for at, step in enumerate(steps):
         event = ops.OPERATIONS.event_of(step)
-        if isinstance(event, ops.Answer | ops.Disturbed) and script.state.prepares:
-            prepared.append((at, event))
-        else:
-            waiting: list[tuple[int, Changed, ops.Event | None]] = [(begun, each, event) for begun, each in prepared]
-            waiting += [(at, event, None)] if isinstance(event, ops.Answer | ops.Refuse | ops.Disturbed) else []
-            for begun, each, meets in waiting:
-                cell = cell_of(each, script.phase(each.kind, meets), script.group)
-                if cell in _every():
-                    yield Placed(cell, begun, at)
-            prepared.clear()
+        if isinstance(event, ops.TIMED) and event.at != "now":
+            waiting.append((at, event))
+            continue
+        was_started = script.state.started
         script.take(event)
+        starts = isinstance(event, ops.Restart) or script.state.started > was_started
+        stops = isinstance(event, ops.Restart | ops.Stop)
+        script.state = script.state._replace(started=was_started)
+        met = {"start": starts, "stop": stops, "next": script.state.started or starts}
+        found: list[tuple[int, Changed, Phase]] = [
+            (begun, each, script.phase(each.kind, each.at, event)) for begun, each in waiting if met[each.at]
+        ]
+        waiting = [each for each in waiting if not met[each[1].at]]
+        if isinstance(event, CHANGED):
+            found.append((at, event, script.phase(event.kind)))
+        for begun, each, phase in found:
+            cell = cell_of(each, phase, script.group)
+            if cell in _every():
+                yield Placed(cell, begun, at)
+        script.state = script.state._replace(started=was_started or starts)
 
 
 def cell_of(event: Changed, phase: Phase, group: Group) -> Cell:

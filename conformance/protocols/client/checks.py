@@ -9,8 +9,9 @@ from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.client import invariants, plan
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.client.playable import finished, unplayable
 from kipcheck.conformance.protocols.client.strategies import SCRIPTS, script
-from kipcheck.conformance.protocols.client.wording import exhibits
+from kipcheck.conformance.protocols.client.wording import exchanges, exhibits
 from kipcheck.conformance.protocols.declare.check import Check, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, machine_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
@@ -26,6 +27,8 @@ FIRST: Final = (
     "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
     "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",
     "static; fence; pass 1200",
+    "pause 2000; pass 500; late JoinGroup 1500; pass 4000",
+    "commit late; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1500",
 )
 """The scripts that come before those that are planned: where the order of several steps matters."""
 
@@ -56,6 +59,9 @@ def planned(subject: Subject, seed: int, limits: frozenset[str]) -> Iterator[Val
 CLIENT: Final[Family[Subject]] = replace(
     machine_family(OPERATIONS.role, OPERATIONS.machine, editions, lambda edition: SCRIPTS, exhibits),
     steps_are_apart=False,
+    finished=finished,
+    unplayable=unplayable,
+    exchanges=exchanges,
 )
 
 CHECKS: tuple[Check[Subject], ...] = (

@@ -82,14 +82,21 @@ SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
 """The version of a request since which a broker gives that answer; others: all versions."""
 CONSUMER_ONLY: Final = frozenset({"ConsumerGroupHeartbeat"})
 CLASSIC_ONLY: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
+AT_THE_END: Final = frozenset({"OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat"})
+"""The requests that a program sends when it is stopped."""
 MOST_OTHERS: Final = 16
 PARTITIONS: Final = 4
 """Of each topic."""
 MOST_PARTITIONS: Final = 1000
 MOST_MS: Final = 10_000
 """The longest delay of a script."""
+MOST_SESSION_MS: Final = 60_000
+MOST_VERSION: Final = 100
+"""Of a request."""
 MOST_TIMES: Final = 20
 """The most requests that one step changes, unless it changes all."""
+LEAST_POLL_MS: Final = 3000
+"""The session timeout of scripts: librdkafka refuses a shorter max.poll.interval.ms."""
 GENERATIONS: Final = range(10)
 VERSIONS: Final = range(4)
 """Of a subscription."""
@@ -100,8 +107,6 @@ class State(NamedTuple):
 
     started: bool = False
     static: bool = False
-    prepares: bool = False
-    """The steps that change answers do not start it: see ``Prepare``."""
     consumer: bool = False
     """It uses the protocol of KIP-848."""
     shut_out: bool = False
@@ -115,9 +120,6 @@ class Scripts:
         return State()
 
     def step(self, state: State, event: ops.Event, /) -> Transition[State, Any]:
-        if state.prepares and isinstance(event, ops.Answer | ops.Disturbed):
-            return Transition(state)
-        state = state._replace(prepares=isinstance(event, ops.Prepare))
         match event:
             case ops.Static():
                 state = state._replace(static=True)
@@ -127,9 +129,9 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case ops.Others() | ops.Assign() | ops.Grow() | ops.Prepare():
+            case ops.Others() | ops.Assign() | ops.Grow():
                 pass
-            case _ if not isinstance(event, ops.SETTINGS):
+            case _ if not isinstance(event, ops.SETTINGS) and getattr(event, "at", "now") == "now":
                 state = state._replace(started=True)
         return Transition(state)
 
@@ -155,6 +157,9 @@ def is_worth(state: State, event: ops.Event) -> bool:
             | ops.Together()
             | ops.Tags()
         ):
+            phase = getattr(event, "at", "now")
+            if (phase == "start" and state.started) or (phase == "stop" and event.kind not in AT_THE_END):
+                return False
             return event.kind not in (CLASSIC_ONLY if state.consumer else CONSUMER_ONLY)
     return not (state.started and isinstance(event, ops.SETTINGS))
 
@@ -163,11 +168,13 @@ def is_possible(event: ops.Event) -> bool:
     """Whether a broker, a network, a user and other members can do that."""
     if not 1 <= getattr(event, "times", 1) <= MOST_TIMES:
         return False
+    if getattr(event, "at", "now") == "start" and getattr(event, "kind", "") == "LeaveGroup":
+        return False
     match event:
         case ops.Answer(kind, error):
             return error in ERRORS[kind]
         case ops.Refuse(kind, refusal):
-            return refusal in REFUSALS[kind]
+            return refusal in REFUSALS[kind] and event.at != "next"
         case ops.Others(number):
             return 0 <= number <= MOST_OTHERS
         case ops.Member():
@@ -178,6 +185,12 @@ def is_possible(event: ops.Event) -> bool:
             return PARTITIONS <= partitions <= MOST_PARTITIONS
         case ops.Subscribe(number):
             return number in (1, 2)
+        case ops.Offer(kind, low, high):
+            return 0 <= low <= high <= MOST_VERSION
+        case ops.Intervals(heartbeat_ms, session_ms):
+            return 0 < heartbeat_ms < session_ms <= MOST_SESSION_MS
+        case ops.MaxPoll(ms):
+            return LEAST_POLL_MS <= ms <= MOST_MS
     return 0 <= getattr(event, "ms", 0) <= MOST_MS
 
 
@@ -185,6 +198,10 @@ PLACEHOLDERS: Final[Mapping[type, str]] = {
     ops.Static: "instance",
     ops.Assignors: "assignors",
     ops.GroupProtocol: "protocol",
+    ops.Commits: "commit",
+    ops.Works: "pause_ms",
+    ops.MaxPoll: "max_poll_ms",
+    ops.Pattern: "pattern",
 }
 
 

@@ -3,13 +3,12 @@
 The answer to a step is the traffic while it lasts, as a list of the events of ``client.events``.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from kipcheck.conformance.core.operations.declaration import Operations, operation
 from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
-from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.case import Role
 
 CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""
@@ -33,13 +32,21 @@ Refusal: TypeAlias = Literal[
     "UNSUPPORTED_ASSIGNOR", "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID",
 ]  # fmt: skip
 """Errors that a client cannot recover from."""
-Released: TypeAlias = Literal["3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
+Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
+Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
+Phase: TypeAlias = Literal["now", "start", "stop", "next"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
 MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
 """What no reader of subscriptions can read."""
 Assignor: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
+At: TypeAlias = Annotated[
+    Phase, about("when; now: the broker does what lets the client send such a request, and waits for it; start: at the "
+                 "next start of the program; stop: when it is stopped; next: when the client sends one by itself, "
+                 "while the script goes on"),
+    typical("start", "stop", "next"), optional,
+]  # fmt: skip
 
 
 @operation(
@@ -117,9 +124,9 @@ class Rebalance:
 
 
 @operation(
-    "client-answer", BROKER, "answer {kind} {error}[ times {times}]",
+    "client-answer", BROKER, "answer {kind} {error}[ times {times}][ at {at}]",
     examples="answer Heartbeat UNKNOWN_MEMBER_ID; answer Heartbeat NOT_COORDINATOR times 6",
-    sentence="answers the next {kind} with {error}[, {times} times]",
+    sentence="answers the next {kind} with {error}[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -131,12 +138,13 @@ class Answer:
     kind: Annotated[Kind, about("the request")]
     error: Annotated[Error, about("the error")]
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
-    "client-refuse", BROKER, "refuse {kind} {error}",
+    "client-refuse", BROKER, "refuse {kind} {error}[ at {at}]",
     examples="refuse JoinGroup GROUP_AUTHORIZATION_FAILED",
-    sentence="answers each {kind} with {error} from now on",
+    sentence="answers each {kind} with {error} from now on[, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Refuse:
@@ -147,12 +155,13 @@ class Refuse:
 
     kind: Annotated[Kind, about("the requests")]
     error: Annotated[Refusal, about("the error")]
+    at: At = "now"
 
 
 @operation(
-    "client-late", BROKER, "late {kind} {ms}[ times {times}]",
+    "client-late", BROKER, "late {kind} {ms}[ times {times}][ at {at}]",
     examples="late SyncGroup 400",
-    sentence="answers the next {kind} after {ms} ms[, {times} times]",
+    sentence="answers the next {kind} after {ms} ms[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Late:
@@ -164,6 +173,7 @@ class Late:
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
@@ -182,9 +192,9 @@ class Pieces:
 
 
 @operation(
-    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}]",
+    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}][ at {at}]",
     examples="reset Heartbeat; reset JoinGroup amid",
-    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times]",
+    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Reset:
@@ -201,12 +211,13 @@ class Reset:
         optional,
     ] = "before"
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
-    "client-silent", BROKER, "silent {kind} {ms}[ times {times}]",
+    "client-silent", BROKER, "silent {kind} {ms}[ times {times}][ at {at}]",
     examples="silent Heartbeat 400",
-    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times]",
+    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Silent:
@@ -219,6 +230,7 @@ class Silent:
     kind: Annotated[Kind, about("the request")]
     ms: Annotated[int, about("milliseconds until the connection is closed"), typical(400, 1500)]
     times: Times = 1
+    at: At = "now"
 
 
 @operation(
@@ -252,16 +264,6 @@ class Tags:
     kind: Annotated[Kind, about("the request")]
 
 
-@operation("client-prepare", BROKER, "prepare", sentence="prepares what happens to the following answers")
-@dataclass(frozen=True, slots=True)
-class Prepare:
-    """The steps that follow and change answers only take effect when a client sends such a request by itself.
-
-    They do not start the program, cause no rebalance or error so that it is sent, and do not wait, up to the first step
-    of another kind: so the first join of a program, a rebalance, ``restart`` and ``stop`` meet several changed answers.
-    """
-
-
 @operation("client-move", BROKER, "move", sentence="the coordinator moves to the other node")
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -280,7 +282,52 @@ class Move:
 class Older:
     """The broker has the versions of an older release from the next start of the program on."""
 
-    release: Annotated[Released, about("the release"), typical(*get_args(Released)[:3])]
+    release: Annotated[Released, about("the release"), typical(*get_args(Released)[:4])]
+
+
+@operation(
+    "client-newer", BROKER, "newer {release}",
+    examples="newer 4.0.0",
+    sentence="is of release {release}, without the versions that are gone",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """The broker has the versions of a newer release from the next start of the program on, if its own is older."""
+
+    release: Annotated[Renewed, about("the release")]
+
+
+@operation(
+    "client-offer", BROKER, "offer {kind} {low}-{high}",
+    examples="offer Metadata 0-4; offer JoinGroup 5-9",
+    sentence="offers versions {low} to {high} of {kind}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The broker serves these versions of a request from the next start of the program on, of those that it has.
+
+    Other ranges stay, as those of hosted brokers, which are of no release.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+    low: Annotated[int, about("the lowest version"), typical(0, 2)]
+    high: Annotated[int, about("the highest version"), typical(4, 2, 9)]
+
+
+@operation(
+    "client-intervals", USER, "intervals {heartbeat_ms} of {session_ms}",
+    examples="intervals 1000 of 10000",
+    sentence="gives the program a heartbeat interval of {heartbeat_ms} ms and a session timeout of {session_ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The program has this heartbeat interval and this session timeout from its next start on, and the broker too.
+
+    No session of a script ends by itself, however short. Steps that wait for a heartbeat take as long as one.
+    """
+
+    heartbeat_ms: Annotated[int, about("milliseconds; without this step 300"), typical(1000, 3000)]
+    session_ms: Annotated[int, about("milliseconds; without this step 3000"), typical(10_000)]
 
 
 @operation("client-pass", BROKER, "pass {ms}", examples="pass 500", sentence="{ms} ms pass")
@@ -337,6 +384,64 @@ class Subscribe:
     number: Annotated[int, about("how many topics"), typical(2, 1)]
 
 
+@operation("client-commit", USER, "commit {how}", examples="commit late", sentence="lets the program commit {how}")
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """The program commits in this way from its next start on.
+
+    A program that commits late holds the records that it reads; after the next rebalance it commits those of the
+    partitions that it still has, and forgets the others.
+    """
+
+    how: Annotated[Literal["auto", "sync", "async", "late"], about(
+        "auto: the client does, at an interval; sync, async: after each poll; late: after the next rebalance"),
+        typical("sync", "async", "late")]  # fmt: skip
+
+
+@operation(
+    "client-pause", USER, "pause {ms}", examples="pause 500", sentence="lets the program work {ms} ms after a poll"
+)
+@dataclass(frozen=True, slots=True)
+class Works:
+    """The program works between two polls from its next start on, as soon as it has read its first records."""
+
+    ms: Annotated[int, about("milliseconds"), typical(500, 2000)]
+
+
+@operation(
+    "client-max-poll", USER, "max-poll {ms}",
+    examples="max-poll 4000",
+    sentence="lets at most {ms} ms pass between two polls",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class MaxPoll:
+    """The program has this max.poll.interval.ms from its next start on, which is its rebalance timeout, too."""
+
+    ms: Annotated[int, about("milliseconds"), typical(4000)]
+
+
+@operation("client-pattern", USER, "pattern", sentence="lets the program subscribe by a pattern")
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The program subscribes by a pattern from its next start on: to all topics whose names are one letter."""
+
+
+@operation(
+    "client-freeze", USER, "freeze {ms}",
+    examples="freeze 4000",
+    sentence="stops the process of the program for {ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """The process gets SIGSTOP, and SIGCONT later. Its connections stay open.
+
+    If its session ends meanwhile, the broker removes the member. The step ends when the client is a stable member
+    again.
+    """
+
+    ms: Annotated[int, about("milliseconds"), typical(1000, 3500)]
+
+
 @operation("client-fence", USER, "fence", sentence="starts another program with the same instance id")
 @dataclass(frozen=True, slots=True)
 class Fence:
@@ -352,10 +457,25 @@ class Restart:
     """
 
 
-Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe
+Setting: TypeAlias = (
+    Static
+    | Assignors
+    | GroupProtocol
+    | Older
+    | Subscribe
+    | Newer
+    | Offer
+    | Intervals
+    | Commits
+    | Works
+    | MaxPoll
+    | Pattern
+)
 """What concerns the next start of the program."""
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
 """What happens to the answer to a request."""
+Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent
+"""What changes answers now, or at the next start or stop of the program."""
 Event: TypeAlias = (
     Others
     | Member
@@ -364,19 +484,22 @@ Event: TypeAlias = (
     | Rebalance
     | Answer
     | Disturbed
-    | Prepare
     | Move
     | Pass
     | Setting
+    | Freeze
     | Fence
     | Restart
     | Refuse
     | Stop
 )
-SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe)
+TIMED: Final = (Answer, Refuse, Late, Reset, Silent)
+SETTINGS: Final = (
+    Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals, Commits, Works, MaxPoll, Pattern,
+)  # fmt: skip
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    Prepare, *SETTINGS, Fence, Restart, Refuse, Stop,
+    *SETTINGS, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 
@@ -386,12 +509,6 @@ def held_ms(event: Event) -> int:
     return event.ms if isinstance(event, Late | Silent) else 0
 
 
-def are_prepared(steps: Sequence[Step]) -> tuple[bool, ...]:
-    """Of each step, whether it changes an answer and is prepared."""
-    found: list[bool] = []
-    prepares = False
-    for step in steps:
-        event = OPERATIONS.event_of(step)
-        found.append(prepares and isinstance(event, Answer | Disturbed))
-        prepares = found[-1] or isinstance(event, Prepare)
-    return tuple(found)
+def held_in_all_ms(event: Event) -> int:
+    """The same for all answers that a step changes."""
+    return held_ms(event) * getattr(event, "times", 1)

@@ -15,6 +15,7 @@ from kipcheck.conformance.protocols.client import model, ops
 from kipcheck.conformance.protocols.client.cells import (
     COOPERATIVE,
     DISTURBANCES,
+    NOW_ONLY,
     RESETS,
     Cell,
     Group,
@@ -44,24 +45,30 @@ ACTS: Final = ("request", "rebalance", "request", "other", "request", "request",
 """What the parts of a script are about, in turns: a request, several in one rebalance, something else."""
 TIMES: Final = (6, 2, 3)
 SETTINGS: Final = tuple(
-    made for made in ops.SETTINGS if made not in (ops.Static, ops.Assignors, ops.GroupProtocol, ops.Subscribe)
+    made
+    for made in ops.SETTINGS
+    if made not in (ops.Static, ops.Assignors, ops.GroupProtocol, ops.Subscribe, ops.Intervals)
 )
-"""The settings of which a script has one at most. The others say what kind of group it has, or how many topics."""
+"""The settings of which most scripts have one. The others say what kind of group it has, and so on."""
+AT_ONCE: Final = (*ops.SETTINGS, ops.Others, ops.Assign, ops.Pass)
+"""Steps that wait for nothing."""
 EVENTS: Final = tuple(
     made for made in ops.EVENTS
     if made not in (
-        ops.Others, ops.Assign, ops.Answer, ops.Refuse, ops.Prepare, ops.Pass, ops.Fence, ops.Restart, ops.Stop,
+        ops.Others, ops.Assign, ops.Answer, ops.Refuse, ops.Pass, ops.Fence, ops.Restart, ops.Stop,
         *ops.SETTINGS, *DISTURBANCES.values(),
     )
 )  # fmt: skip
 """What else may happen."""
 NODES: Final = nodes(*SETTINGS, *EVENTS, ops.Assign)
-WEIGHTS: Final = {"client-rebalance": 2.0, "client-move": 2.0, "client-older": 0.5}
+WEIGHTS: Final = {
+    "client-rebalance": 2.0, "client-move": 2.0, "client-commit": 3.0, "client-pause": 3.0, "client-older": 0.5,
+    "client-newer": 0.5,
+}  # fmt: skip
 """Of settings and events; others: 1."""
 GROUP_REQUESTS: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "ConsumerGroupHeartbeat"})
 IN_A_REBALANCE: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 FENCING: Final = frozenset({"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_MEMBER_EPOCH", "NOT_COORDINATOR"})
-SELDOM: Final = frozenset({"in pieces", "together", "tags"})
 
 
 def likelihood(cell: Cell) -> float:
@@ -69,13 +76,13 @@ def likelihood(cell: Cell) -> float:
     found, is_error = 1.0, cell.happens not in DISTURBANCES
     if cell.request in GROUP_REQUESTS and is_error:
         found *= 3 if cell.often == "several times" else 1.5
-    if cell.request in IN_A_REBALANCE and not is_error and cell.happens not in SELDOM:
+    if cell.request in IN_A_REBALANCE and not is_error and cell.happens not in NOW_ONLY:
         found *= 3  # an answer later than a poll, a connection that is lost in the middle of a rebalance
     if cell.happens in FENCING:
         found *= 1.5
     if cell.phase == "closing" and cell.request == "OffsetCommit":
         found *= 2
-    return found * (0.3 if cell.happens in SELDOM else 1)
+    return found * (0.3 if cell.happens in NOW_ONLY else 1)
 
 
 LIKELIHOODS: Final[Mapping[Cell, float]] = {cell: likelihood(cell) ** 0.6 for cell in cells()}
@@ -130,7 +137,7 @@ class _Draft:
     def whole(self) -> tuple[ops.Event, ...]:
         self._set_up()
         if self.number % 2:
-            self._prepare(("first join",), 2)
+            self._change("start", "first join", 2)
             self._add(ops.Pass(SHORT_MS))
         while self.ms < BUDGET_MS:
             match self.plan.turn(f"act {self.group}", ACTS):
@@ -156,10 +163,12 @@ class _Draft:
                 if self.plan.can_have(ops.Static) and self.plan.turn("modern", ("", "", "static")):
                     self._add(ops.Static())
                 self._add(ops.GroupProtocol("consumer"))
-        if self.plan.turn("topics", ("", "", "", "two")):
+        if self.plan.turn("topics", ("", "", "", "", "two")):
             self._add(ops.Subscribe(2))
-        if self.random.random() < 0.5:
+        if self.random.random() < 0.7:
             self._event([made for made in SETTINGS if self.plan.can_have(made)])
+        if self.plan.turn("intervals", ("", "", "", "long")):
+            self._add(ops.Intervals(1000, 10_000))
         place = self.plan.turn(f"place {self.group}", PLACES)
         if place and self.group != "KIP-848":
             self._add(ops.Others(self.random.choice((1, 2)), "lead" if place == "lead" else "follow"))
@@ -167,32 +176,30 @@ class _Draft:
             self._assign()
 
     def _request(self) -> None:
-        found = self._best(
-            cell for cell in self._cells() if cell.phase == self.script.phase(cell.request, None) != "closing"
-        )
+        found = self._best(cell for cell in self._cells() if cell.phase == self.script.phase(cell.request) != "closing")
         if found is not None:
             if found.phase == "following":
                 self._assign()
-            self._add(self._changes(found))
+            self._add(self._changes(found, "now"))
 
     def _rebalance(self) -> None:
         """Several changed answers in one rebalance."""
         if self.script.rebalances == "following":
             self._assign()
-        self._prepare((self.script.rebalances,), self.random.choice((1, 2, 2)))
+        self._change("next", self.script.rebalances, self.random.choice((1, 2, 2)))
         self._add(ops.Rebalance())
 
-    def _prepare(self, phases: Sequence[Phase], number: int) -> None:
-        self._add(ops.Prepare())
+    def _change(self, at: ops.Phase, phase: Phase, number: int) -> None:
+        """Changes the answers to different requests of that phase."""
         requests: set[str] = set()
-        for phase in phases:
-            for _ in range(number):
-                found = self._best(
-                    cell for cell in self._cells() if cell.phase == phase and cell.request not in requests
-                )
-                if found is not None:
-                    requests.add(found.request)
-                    self._add(self._changes(found))
+        for _ in range(number):
+            found = self._best(
+                cell for cell in self._cells()
+                if cell.phase == phase and cell.request not in requests and cell.happens not in NOW_ONLY
+            )  # fmt: skip
+            if found is not None:
+                requests.add(found.request)
+                self._add(self._changes(found, at))
 
     def _event(self, choices: Sequence[type[ops.Event]]) -> None:
         """A setting or an event of those, the least used one."""
@@ -232,17 +239,29 @@ class _Draft:
         if self.group == "static" and end == "closing" and self.random.random() < 0.3:
             self._add(ops.Fence())
         elif end == "refusal":
-            refused = self._best(
-                cell for cell in self._cells("for good") if self.script.state.static
-                or (cell.request, cell.happens) not in model.STATIC_ONLY
-            )  # fmt: skip
-            self._add(*([] if refused is None else [self._changes(refused)]))
+            self._refuse()
         elif end == "restart":
-            self._prepare(("closing", "first join"), 1)
+            self._change("stop", "closing", 1)
+            self._change("start", "first join", 1)
             self._add(ops.Restart(), ops.Pass(LONG_MS))
+        elif self.random.random() < 0.8:
+            self._change("stop", "closing", 2)
         else:
-            self._prepare(("closing",), 2)
+            self._later(self._best(cell for cell in self._cells() if cell.request == "LeaveGroup"))
         self._add(ops.Stop())
+
+    def _refuse(self) -> None:
+        found = self._best(
+            cell for cell in self._cells("for good")
+            if self.script.state.static or (cell.request, cell.happens) not in model.STATIC_ONLY
+        )  # fmt: skip
+        if found is not None:
+            at: ops.Phase = "start" if found.phase == "first join" else "stop" if found.phase == "closing" else "now"
+            self._add(self._changes(found, at), *([ops.Restart()] if at == "start" else []))
+
+    def _later(self, found: Cell | None) -> None:
+        if found is not None:
+            self._add(self._changes(found, "now"))
 
     # Choices
 
@@ -265,9 +284,11 @@ class _Draft:
 
     def _gain(self, cell: Cell) -> float:
         new: float = sum(1 / (1 + WORTH * self.plan.played[pair]) for pair in cell.pairs)
-        return LIKELIHOODS[cell] * new * (0.8 + 0.4 * self.random.random())
+        is_slow = cell.request in IN_A_REBALANCE and cell.happens in ("late", "silent")
+        fits = 4 if is_slow and any(isinstance(event, ops.Works) for event in self.events) else 1  # slower than a poll
+        return LIKELIHOODS[cell] * new * fits * (0.8 + 0.4 * self.random.random())
 
-    def _changes(self, cell: Cell) -> ops.Event:
+    def _changes(self, cell: Cell, at: ops.Phase) -> ops.Event:
         made: Any = DISTURBANCES.get(cell.happens)
         fields: dict[str, Any] = {"kind": cell.request}
         if made is None:
@@ -280,6 +301,8 @@ class _Draft:
             fields["ms"] = 1500 if is_long else 400
         if cell.often == "several times":
             fields["times"] = self.random.choice(TIMES)
+        if at != "now":
+            fields["at"] = at
         event: ops.Event = made(**fields)
         return event
 
@@ -287,12 +310,12 @@ class _Draft:
         for event in events:
             self.events.append(event)
             self.script.take(event)
-            self.ms += lasts_ms(event)
+            self.ms += lasts_ms(event) * (2 if any(isinstance(each, ops.Intervals) for each in self.events) else 1)
 
 
 def lasts_ms(event: ops.Event) -> int:
     """About how long a step takes."""
     own_ms = getattr(event, "ms", 0) if not isinstance(event, ops.SETTINGS) else 0
     times = getattr(event, "times", 1)
-    waits = isinstance(event, ops.Answer | ops.Refuse | ops.Disturbed | ops.Rebalance | ops.Move | ops.Restart)
+    waits = getattr(event, "at", "now") == "now" and not isinstance(event, AT_ONCE)
     return (own_ms + 250) * times + (250 if waits else 0)

@@ -17,7 +17,8 @@ PROGRESS: Final = frozenset({"client-rebalance", "client-answer"})
 WEIGHTS: Final = {**dict.fromkeys(PROGRESS, 4), "client-member": 3, "client-assign": 2, "client-restart": 0.5,
                   "client-fence": 4, **dict.fromkeys((OPERATIONS.verb_of[each] for each in SETTINGS), 0.4)}  # fmt: skip
 """The weights of steps; others: 1. A script that needs a placeholder is skipped for a command without it."""
-DRAWN: Final = nodes(*EVENTS[:-2])
+DRAWN: Final = nodes(*EVENTS[:-3])
+"""All but ``freeze``, which costs seconds, and what ends a script."""
 REFUSAL: Final = nodes(Refuse)
 REFUSED: Final = 0.25
 """The share of scripts at whose end the client is refused: nothing that follows would matter."""

@@ -1,6 +1,6 @@
 """How a failure of a live client is shown: its script in sentences, and the traffic around the breach."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +9,7 @@ from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import events as client_events
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.client.silences import Silence, silences_of
 from kipcheck.conformance.protocols.client.trace import generation_of, parsed
 from kipcheck.conformance.protocols.codec.checks.family import rows_of
 from kipcheck.conformance.protocols.declare.check import Exhibit
@@ -25,6 +26,8 @@ BEFORE: Final = 10
 """Exchanges of the step with the breach that are shown before it; of other steps: ``FEW``, the last ones."""
 FEW: Final = 3
 AFTER: Final = 2
+MOST: Final = 200
+"""Rows of a step that are shown of a script whose exchanges are shown whole."""
 UNSHOWN: Final = (client_events.Idle, client_events.Opened)
 
 
@@ -37,6 +40,8 @@ class Row:
     answer: str | None = None
     to_broker: bool = False
     guilty: bool = False
+    is_kept: bool = False
+    """Whether it is shown however far it is from the breach: a silence, and the request in front of it."""
     times: int = 1
     until_ms: int = 0
 
@@ -64,14 +69,7 @@ def seconds(ms: int) -> str:
 def exhibits(history: History, violation: Violation) -> list[Exhibit]:
     """The steps and the traffic around the breach; the annotated bytes of a request that was refused."""
     step, place = breach(history, violation)
-    names, rows = Names(), []
-    for op in history.ops:
-        first = {"from": OPERATIONS.sender(op.step), "to": CLIENT, "says": OPERATIONS.sentence(op.step)}
-        if not isinstance(op.observation, Replied):
-            rows.append({**first, "answer": answer(op.observation, lambda reply: ""), "guilty": op.index == step})
-            continue
-        rows.append({**first, "answer": None, "guilty": False})
-        rows += shown(list(happened(events(op), names, place if op.index == step else None)), op.index == step)
+    rows = sequence(history, violation, step, place)
     found: list[Exhibit] = [{"kind": "sequence", "steps": rows}]
     guilty = None if place is None else next(iter(events(history.ops[step])[place : place + 1]), None)
     if isinstance(guilty, client_events.RequestRefused) and guilty.message:
@@ -81,6 +79,28 @@ def exhibits(history: History, violation: Violation) -> list[Exhibit]:
         assert inside.damage is not None
         found.append(rows_of(inside, replace(violation, offset=inside.damage.offset)))
     return found
+
+
+def exchanges(history: History) -> list[Exhibit]:
+    """The steps and all their traffic, of long steps without what is in the middle."""
+    return sequence(history, None, None, None)
+
+
+def sequence(history: History, violation: Violation | None, step: int | None, place: int | None) -> list[Exhibit]:
+    """``step`` and ``place``: those of the breach, around which the traffic is shown; no step: all of it is."""
+    names, rows, quiet, before = Names(), [], silences_of(history, violation), 0
+    for op in history.ops:
+        first = {"from": OPERATIONS.sender(op.step), "to": CLIENT, "says": OPERATIONS.sentence(op.step)}
+        if not isinstance(op.observation, Replied):
+            rows.append({**first, "answer": answer(op.observation, lambda reply: ""), "guilty": op.index == step})
+            continue
+        rows.append({**first, "answer": None, "guilty": False})
+        happening = events(op)
+        mine = {at - before: silence for at, silence in quiet.items()}
+        before += len(happening)
+        happened_rows = list(happened(happening, names, place if op.index == step else None, mine))
+        rows += shown(happened_rows, op.index == step) if step is not None else whole(happened_rows)
+    return rows
 
 
 def damaged(event: client_events.RecordDamaged) -> "Inside":
@@ -142,8 +162,13 @@ def _with(op: Op, events: Sequence[client_events.Event]) -> Op:
     return replace(op, observation=replace(op.observation, payload=payload))
 
 
-def happened(events: Sequence[client_events.Event], names: Names, guilty: int | None) -> Iterator[Row]:
-    """Requests with their answers, and the rest; equal ones in a row once."""
+def happened(
+    events: Sequence[client_events.Event], names: Names, guilty: int | None, silences: Mapping[int, Silence]
+) -> Iterator[Row]:
+    """Requests with their answers, and the rest; equal ones in a row once.
+
+    ``silences``: by the place of the last request in front of it.
+    """
     waiting: dict[tuple[int, str], Row] = {}
     last: Row | None = None
     ready: list[Row] = []
@@ -162,10 +187,14 @@ def happened(events: Sequence[client_events.Event], names: Names, guilty: int | 
         if isinstance(event, client_events.RequestSeen | client_events.RequestRefused):
             waiting[event.connection, event.api] = row
         ready.append(row)
+        if place in silences:
+            row.is_kept = True
+            lasting = f"sends nothing more to its group for {seconds(silences[place].ms)}"
+            ready.append(Row(event.ms, lasting, guilty=silences[place].is_breach, is_kept=True))
     for row in ready:
         same = last is not None and (last.says, last.answer, last.guilty) == (row.says, row.answer, row.guilty)
         if last is not None and same and row.to_broker:
-            last.times, last.until_ms = last.times + 1, row.ms
+            last.times, last.until_ms, last.is_kept = last.times + 1, row.ms, last.is_kept or row.is_kept
             continue
         if last is not None:
             yield last
@@ -175,14 +204,32 @@ def happened(events: Sequence[client_events.Event], names: Names, guilty: int | 
 
 
 def shown(rows: Sequence[Row], has_breach: bool) -> Iterator[Exhibit]:
-    """The rows around the breach; of a step without it the last ones."""
-    guilty = next((number for number, row in enumerate(rows) if row.guilty), None) if has_breach else None
-    low = max(0, (guilty - BEFORE) if guilty is not None else len(rows) - (BEFORE if has_breach else FEW))
-    high = len(rows) if guilty is None else guilty + 1 + AFTER
-    if low:
-        says = f"{low} earlier events are not shown" if low > 1 else "1 earlier event is not shown"
-        yield {"from": CLIENT, "to": CLIENT, "says": says, "answer": None, "guilty": False, "first": False}
-    yield from (row.data() for row in rows[low:high])
+    """The rows around the breach; of a step without it the last ones. Silences are shown wherever they are."""
+    guilty = [number for number, row in enumerate(rows) if row.guilty]
+    ends = next((number + 1 + AFTER for number in guilty if not rows[number].is_kept), len(rows))
+    last = range(ends - (BEFORE if has_breach else FEW), ends)
+    return _cut(rows[:ends], {*last, *(near for at in guilty for near in range(at - BEFORE, at + 1 + AFTER))})
+
+
+def whole(rows: Sequence[Row]) -> Iterator[Exhibit]:
+    """All rows; of a great many those at both ends."""
+    return _cut(rows, {*range(MOST // 2), *range(len(rows) - MOST // 2, len(rows))})
+
+
+def _cut(rows: Sequence[Row], places: Collection[int]) -> Iterator[Exhibit]:
+    """The rows in these places, and those that are kept; others are counted."""
+    omitted = 0
+    for number, row in enumerate([*rows, None]):
+        if row is not None and number not in places and not row.is_kept:
+            omitted += 1
+            continue
+        if omitted:
+            earlier = "earlier " if omitted == number else ""
+            says = f"{omitted} {earlier}events are not shown" if omitted > 1 else f"1 {earlier}event is not shown"
+            yield {"from": CLIENT, "to": CLIENT, "says": says, "answer": None, "guilty": False, "first": False}
+            omitted = 0
+        if row is not None:
+            yield row.data()
 
 
 def said(event: client_events.Event, names: Names) -> str:

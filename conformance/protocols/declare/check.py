@@ -112,6 +112,10 @@ def no_description(operation: Operation) -> None:
     return None
 
 
+def no_exchanges(history: History) -> list[Exhibit]:
+    return []
+
+
 def all_is_possible(case: Case, answers: Sequence[Op]) -> Iterator[Impossible]:
     return iter(())
 
@@ -134,6 +138,8 @@ class Family(Generic[S]):
     draw: Callable[[S, Random], Value]
     exhibits: Callable[[History, Violation], list[Exhibit]]
     """Evidence of a failure: steps and answers as text, and the bytes that violate the invariant."""
+    exchanges: Callable[[History], list[Exhibit]] = no_exchanges
+    """All that was sent and answered in a conversation, as the steps of a ``sequence``."""
     remains: Callable[[S, Value, tuple[str, ...]], tuple[str, ...]] = nothing_remains
     """The kinds of parts left in a shrunk value. They distinguish failures whose violations have one shape."""
     batch: Callable[[S, Random], Drawing] | None = None
@@ -154,6 +160,10 @@ class Family(Generic[S]):
     """The steps of a case that no peer, network or user can take. Idle ones are left out before the case is judged;
     what follows the first other one is not judged.
     """
+    finished: Callable[[tuple[Step, ...]], tuple[Step, ...]] = as_it_is
+    """A script that a user wrote, as it is played."""
+    unplayable: Callable[[Case], Iterator[Impossible]] | None = None
+    """The steps that keep a script of a user from being played; None: those that are impossible."""
     steps_are_apart: bool = False
     """Whether the case goes on as if a step that the target cannot take were not there: true for requests to a server,
     false for scripts whose later steps rely on earlier ones.

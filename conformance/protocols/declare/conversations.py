@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.operations.declaration import Operations
 from kipcheck.conformance.core.values import history as values_history
@@ -15,6 +15,8 @@ from kipcheck.strategies.events import Conversations
 
 Value: TypeAlias = list[dict[str, Any]]
 """Steps as plain data."""
+NOTHING_WRONG: Final = Violation("", ())
+"""In place of a violation: no step shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ def machine_family(
         node=lambda subject: conversations(subject.edition).declaration,
         draw=drawn,
         exhibits=exhibits,
+        exchanges=lambda history: [row for each in exhibits(history, NOTHING_WRONG) for row in each.get("steps", ())],
         batch=batch,
         impossible=impossible,
         steps_are_apart=role is not Role.OPERATOR_TOOL,

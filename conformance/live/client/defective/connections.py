@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
-from kipcheck.conformance.live.client.consumer import Consumer, Partition
+from kipcheck.conformance.live.client.consumer import Channel, Consumer, Partition
 
 UNSERVED: Final = bytes.fromhex("000d006300000001000000000000")
 """LeaveGroup in version 99."""
@@ -75,8 +75,8 @@ class Hurries(JoinsOn):
 class NeverAsksVersions(Consumer):
     """It joins in the version that it was built with."""
 
-    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {} if api == "ApiVersions" else await super().ask(api, body)
+    async def ask_versions(self, channel: Channel) -> None:
+        pass
 
     async def leave(self) -> None:
         await self.coordinator.write(UNSERVED)

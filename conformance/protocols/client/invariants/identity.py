@@ -1,5 +1,6 @@
 """Laws of what a request says of its sender: member id, generation, instance id, protocol and timeouts."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -244,13 +245,16 @@ def names_its_topics(history: History) -> Iterator[Violation]:
     """Each subscription, in JoinGroup or a heartbeat of KIP-848, names the topics that the program was given.
 
     One that the client was not shown to exist may be missing, as in franz-go, which joins again once it is. A client
-    that is closed may have unsubscribed.
+    that is closed may have unsubscribed. A program that subscribes by a pattern names topics that match it, as far as
+    it knows them; a heartbeat may have the pattern instead.
     """
     given: frozenset[str] | None = None
     undescribed = frozenset[str]()
+    pattern: str | None = None
     for traced in client_trace.trace(history):
         if isinstance(traced.event, client_trace.STARTS):
             topics = traced.event.topics if isinstance(traced.event, Launched) else None
+            pattern = traced.event.pattern if isinstance(traced.event, Launched) else None
             given, undescribed = frozenset(topics or ()) or None, frozenset()
         elif isinstance(traced.event, Signalled):
             given = None
@@ -259,6 +263,8 @@ def names_its_topics(history: History) -> Iterator[Violation]:
         if given is None:
             continue
         for api, named in _named(traced):
+            if pattern is not None and all(re.fullmatch(pattern, topic) for topic in named):
+                continue
             if named - given or given - named - undescribed:
                 how, wrong = ("adds", named - given) if named - given else ("omits", given - named - undescribed)
                 why = f"the subscription in {api} {how} {listed(wrong)}; the program was given {listed(given)}"

@@ -12,7 +12,7 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
-from kipcheck.conformance.protocols.client.ops import OPERATIONS, held_ms
+from kipcheck.conformance.protocols.client.ops import OPERATIONS, held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.trace import (
     OVER,
     STARTS,
@@ -270,13 +270,24 @@ def comes_back_soon(history: History) -> Iterator[Violation]:
     holds an answer back is none of the client's.
     """
     for absence in _absences(history):
-        soon_ms = SOON_MS + absence.patience_ms + held_ms(OPERATIONS.event_of(history.case.steps[absence.at.step]))
+        soon_ms = SOON_MS + absence.patience_ms + _held_ms(history, absence.at.step)
         if absence.is_proven or not (absence.lasts or absence.waited_ms > soon_ms):
             continue
         after = f"{absence.after or 'the rebalance'} the client"
         back = "has not come back within" if absence.lasts else "came back in"
         why = f"after {after} {back} {absence.waited_ms} ms"
         yield _lost(absence, history, why, f"a stable member within {soon_ms} ms")
+
+
+def _held_ms(history: History, step: int) -> int:
+    """How long the script holds answers back in a step, and in those prepared for it."""
+    found = held_ms(OPERATIONS.event_of(history.case.steps[step]))
+    for before in reversed(history.case.steps[:step]):
+        event = OPERATIONS.event_of(before)
+        if getattr(event, "at", "now") != "next":
+            break
+        found += held_in_all_ms(event)
+    return found
 
 
 @impact(

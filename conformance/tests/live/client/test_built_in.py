@@ -19,14 +19,18 @@ from kipcheck.conformance.live.client.built_in import (
 from kipcheck.conformance.targets.toolchains import build, go, node
 from kipcheck.conformance.tests.support.loops import for_each
 
-LINES = 60
+LINES = 125
+BEHAVIOUR = {"COMMIT", "MAX_POLL_MS", "PAUSE_MS", "PATTERN"}
 LACKED = {
     "kafka-python": {"PROTOCOL"},
     "aiokafka": {"PROTOCOL"},
-    "sarama": {"PROTOCOL"},
-    "kafkajs": {"INSTANCE", "ASSIGNORS", "PROTOCOL"},
-    "platformatic-kafka": {"ASSIGNORS"},
-    "kafka-go": {"INSTANCE", "PROTOCOL"},
+    "confluent-kafka": BEHAVIOUR,
+    "java": BEHAVIOUR,
+    "franz-go": BEHAVIOUR,
+    "sarama": {"PROTOCOL", *BEHAVIOUR},
+    "kafkajs": {"INSTANCE", "ASSIGNORS", "PROTOCOL", *BEHAVIOUR},
+    "platformatic-kafka": {"ASSIGNORS", *BEHAVIOUR},
+    "kafka-go": {"INSTANCE", "PROTOCOL", *BEHAVIOUR},
 }
 """Settings that a client does not have."""
 
@@ -37,7 +41,7 @@ def test_a_program_is_short_and_reads_every_setting_that_its_client_has(name: st
     texts = [each.read_text("utf-8") for each in sources(stem, release(name))]
     assert all(len(each.splitlines()) <= LINES for each in texts)
     text = "".join(texts)
-    all_given = Settings("a", "g", ("t",), "c", "i", "range", 1, 1, 1, "classic").environment
+    all_given = Settings("a", "g", ("t",), "c", "i", "range", 1, 1, 1, "classic", "auto", 1, 1, "^t$").environment
     names = {each.removeprefix(PREFIX) for each in all_given}
     assert {each for each in names if f'"{each}"' in text or f"'{each}'" in text} == names - LACKED.get(name, set())
     assert "SIGTERM" in text or "ShutdownHook" in text

@@ -9,7 +9,7 @@ from kipcheck.conformance.live.client import play
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.doctor import Line, examine
 from kipcheck.conformance.live.client.in_process import Consumers
-from kipcheck.conformance.live.client.play import INSTANCE
+from kipcheck.conformance.live.client.program_settings import INSTANCE
 from kipcheck.conformance.live.client.target import LiveClient
 
 PLACES = "{bootstrap} {group} {topics}"

@@ -47,6 +47,12 @@ OURS: Final = {
     "several": "answer Heartbeat NOT_COORDINATOR times 6; answer JoinGroup UNKNOWN_MEMBER_ID times 2; "
     "answer OffsetFetch NOT_COORDINATOR times 2; late Heartbeat 100 times 2; reset SyncGroup times 2; "
     "silent Heartbeat 100 times 2; stop",
+    "at the start": "answer JoinGroup NOT_COORDINATOR times 2 at start; late Heartbeat 100 at start; pass 200; "
+    "answer OffsetCommit NOT_COORDINATOR at stop; restart; stop",
+    "refused": "refuse JoinGroup GROUP_AUTHORIZATION_FAILED at start; stop",
+    "other ranges": "offer Metadata 0-4; offer SyncGroup 4-5; intervals 1000 of 10000; rebalance; stop",
+    "none of them": "offer JoinGroup 6-9; rebalance; stop",
+    "no such range": "offer Fetch 0-3; rebalance; stop",
     "other protocol": "answer ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID; stop",
 }
 
@@ -79,7 +85,7 @@ def errors(played: Played, name: str) -> list[tuple[str, int]]:
 
 def test_each_client_settles_and_ends(played: Played) -> None:
     for name in OURS:
-        if name != "too old":
+        if name not in ("too old", "refused", "none of them", "no such range"):
             assert not events(played, name, "unsettled", "killed", "refused"), name
             assert events(played, name, "ended")[-1]["code"] == 0, name
 
@@ -98,6 +104,24 @@ def test_several_requests_in_a_row_are_disturbed(played: Played) -> None:
         assert [answer for answer in errors({"step": [step]}, "step") if answer[1] != 27] == answers
     assert [len(events({"step": [step]}, "step", "closed")) for step in each[4:6]] == [2, 2]
     assert not any(event["unsent"] for event in events(played, "several", "settled"))
+
+
+def test_requests_of_a_start_and_of_an_end_are_answered_with_errors(played: Played) -> None:
+    assert [each for each in errors(played, "at the start") if each[0] == "JoinGroup"] == [("JoinGroup", 16)] * 2
+    assert not any(event["unsent"] for event in events(played, "at the start", "settled"))
+    assert errors(played, "refused") == [("JoinGroup", 30)] and not events(played, "refused", "joined")
+    assert events(played, "refused", "ended")[0]["code"] == 1
+
+
+def test_a_broker_offers_the_ranges_of_the_script(played: Played) -> None:
+    offered = [each["highest"] for each in events(played, "other ranges", "answer") if each["api"] == "ApiVersions"]
+    assert {(each["3"], each["14"]) for each in offered} == {(4, 5)} and len(offered) == 2
+    (start,) = events(played, "other ranges", "launched")
+    assert (start["heartbeat_ms"], start["session_ms"]) == (1000, 10_000)
+    assert "does not join with JoinGroup 6 to 9" in played["none of them"][1]["message"]
+    assert played["no such range"][1] == {
+        "status": "unsupported", "message": "the broker has no version 0 to 3 of Fetch",
+    }  # fmt: skip
 
 
 def test_a_group_moves_with_its_members(played: Played) -> None:

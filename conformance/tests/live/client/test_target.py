@@ -117,7 +117,8 @@ def test_a_script_that_needs_what_a_command_lacks_is_unsupported_and_starts_noth
     steps = case("static; rebalance; stop")
     with target("client:./nothing {bootstrap} {group} {topics}").open("apache", Role.CLIENT) as session:
         (found,) = session.run([steps])
-    assert found == (Unsupported("the command lacks {instance}", "{instance}"),) * 3
+    lacks = Unsupported("the command lacks {instance}", "{instance}")
+    assert found == (lacks, replace(lacks, reason=""), replace(lacks, reason=""))
     assert not list(keeps_its_claims(History(steps, "it", tuple(map(op, range(3), steps.steps, found)))))
 
 

@@ -632,7 +632,7 @@ def test_a_coordinator_that_cannot_be_looked_up_is_sent_nothing() -> None:
 
 
 def test_a_prepared_step_whose_request_was_not_sent_is_no_cause() -> None:
-    script = "prepare; reset OffsetCommit; answer LeaveGroup UNKNOWN_MEMBER_ID; stop"
+    script = "reset OffsetCommit at stop; answer LeaveGroup UNKNOWN_MEMBER_ID at stop; stop"
     for api, cause in ("OffsetCommit", "reset before"), ("LeaveGroup", "answer UNKNOWN_MEMBER_ID"):
         sent: tuple[Any, ...] = ("request", 2000, {"api": api, "version": 3})
         (found,) = ends_when_stopped(history(sent, ("killed", 32_000, {}), script=script))

@@ -1,0 +1,88 @@
+"""``run --script``: a conversation that a user writes is read, refused with a reason, or played and judged."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.engine.execution.scripts import given
+
+OURS: Final = f"client:{sys.executable} -m kipcheck.conformance.live.client.consumer {{bootstrap}} {{group}} {{topics}}"
+
+
+def refused(capsys: pytest.CaptureFixture[str], target: str, script: str, *more: str) -> str:
+    assert run(["run", "--target", target, "--script", script, *more]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1, out
+    return err
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("answer Heartbeat OFFSET_OUT_OF_RANGE", "step 1, 'answer Heartbeat OFFSET_OUT_OF_RANGE', cannot be played: "),
+        ("answer Heartbeat OFFSET_OUT_OF_RANGE", "answers Heartbeat with OFFSET_OUT_OF_RANGE: use COORDINATOR_NOT_AVA"),
+        ("rebalance; answer Heartbeat NOTHING", "step 2, 'answer Heartbeat NOTHING', cannot be read: use answer Join"),
+        ("rebalanse", "step 1, 'rebalanse', cannot be read: a step begins with one of others, "),
+        ("fence; stop", "step 1, 'fence', cannot be played: a member without an instance id cannot be fenced"),
+        ("stop; pass 1", "step 2, 'pass 1', cannot be played: stop ended the program"),
+        ("late Fetch 99999", "step 1, 'late Fetch 99999', cannot be played: a time is 0 to 10000 ms"),
+        ("answer ConsumerGroupHeartbeat NOT_COORDINATOR", "write protocol consumer in front"),
+        ("protocol consumer; reset JoinGroup", "sends no JoinGroup: use ConsumerGroupHeartbeat"),
+        (" ; ", "the script has no steps"),
+        ("none.txt", "none.txt cannot be read: no such file in "),
+    ],
+)  # fmt: skip
+def test_a_script_that_cannot_be_played_says_which_step_and_why(
+    capsys: pytest.CaptureFixture[str], script: str, why: str
+) -> None:
+    assert why in refused(capsys, OURS, script)
+
+
+def test_a_target_that_plays_no_machine_is_given_no_script(capsys: pytest.CaptureFixture[str]) -> None:
+    why = refused(capsys, "reference", "join a on t", "--check", "wire/*")
+    assert "reference plays no machine of the selected checks" in why
+    assert "--script: step 3, 'describ', cannot be read: invalid event 'describ'" in refused(
+        capsys, "reference", "join a; sync a; describ"
+    )
+
+
+def test_a_file_has_a_script_in_each_line(tmp_path: Path) -> None:
+    file = tmp_path / "scripts.txt"
+    file.write_text("# of a bug report\nlate OffsetFetch 1500;\n  restart; stop\n\nrebalance\n", "utf-8")
+    assert given(str(file)) == ("late OffsetFetch 1500; restart; stop", "rebalance")
+    file.write_text('{"id": 1}', "utf-8")
+    with pytest.raises(ValueError, match="kipcheck replay"):
+        given(str(file))
+    file.write_text("# nothing\n", "utf-8")
+    with pytest.raises(ValueError, match="has no scripts"):
+        given(str(file))
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="not UTF-8"):
+        given(str(file))
+
+
+def test_a_script_is_judged_by_all_checks_of_its_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", "--target", "reference", "--message", "group", "--script", "join a; describe v3"]
+    asked += ["--out", str(tmp_path)]
+    assert run([*asked, "--script", "join b"]) == 0
+    ledger = read(tmp_path / "ledger.jsonl")
+    by_check = {check: sum(counts.values()) for check, counts in ledger.counts["reference"].items()}
+    assert "group/generations" in by_check and set(by_check.values()) == {2}
+    assert ledger.header.options.others["scripts"] == ["join a; describe v3", "join b"]
+    assert not ledger.skips, "checks of other machines are no matter of the script"
+    capsys.readouterr()
+    assert run([*asked, "--dry-run", "--json"]) == 0
+    assert all(row["cases"] == 1 for row in json.loads(capsys.readouterr().out)["plan"])
+
+
+def test_a_program_is_played_and_what_it_lacks_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", "--target", OURS, "--edition", "apache@4.4.0", "--out", str(tmp_path), "--script"]
+    assert run([*asked, "rebalance"]) == 0
+    assert "1 case in 1 check: 1 PASS" in capsys.readouterr().out
+    assert run([*asked, "rebalance; restart; static"]) == 7
+    assert "step 3, client-static, cannot be played: the command lacks {instance}" in capsys.readouterr().out
