@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -281,13 +282,22 @@ class Consumer:
         return error
 
     def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
-        """Deals the partitions of each topic to its subscribers; withholds what a cooperative member still owns."""
+        """Deals the partitions of each topic to its subscribers.
+
+        A cooperative member deals all topics evenly, those with the fewest subscribers first, and withholds what
+        another member still owns.
+        """
         given: dict[str, list[Partition]] = {id: [] for id in members}
         owners = {partition: id for id, member in members.items() for partition in member.owned}
-        for topic, size in sizes.items():
-            readers = sorted(id for id, each in members.items() if topic in each.topics)
-            for number in range(size) if readers else ():
+        subscribers = {topic: sorted(id for id, each in members.items() if topic in each.topics) for topic in sizes}
+        dealt = Counter(dict.fromkeys(members, 0))
+        for topic in sorted(sizes, key=lambda topic: len(subscribers[topic])) if self.is_cooperative else sizes:
+            readers = subscribers[topic]
+            for number in range(sizes[topic]) if readers else ():
                 reader = readers[number % len(readers)]
+                if self.is_cooperative:
+                    reader = min(readers, key=lambda id: dealt[id])
+                    dealt[reader] += 1
                 if not self.is_cooperative or owners.get((topic, number), reader) == reader:
                     given[reader].append((topic, number))
         return given
@@ -391,7 +401,8 @@ class Consumer:
                     self.take(answer["assignment"]["topicPartitions"])
                 if self.polls() and self.owned:
                     await self.fetch()
-                    await self.commit()
+                    if await self.commit() in NO_COORDINATOR:
+                        await self.find_coordinator()
                 await self.rest()
             elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH):
                 self.join_anew()

@@ -61,6 +61,12 @@ EVENTS: Final = tuple(
 )  # fmt: skip
 """What else may happen."""
 NODES: Final = nodes(*SETTINGS, *EVENTS, ops.Assign)
+OFFERS: Final = (
+    ops.Offer("Metadata", 0, 4), ops.Offer("SyncGroup", 0, 2), ops.Offer("JoinGroup", 2, 5),
+    ops.Offer("Heartbeat", 0, 3), ops.Offer("OffsetCommit", 2, 7), ops.Offer("OffsetFetch", 1, 5),
+    ops.Offer("FindCoordinator", 0, 1), ops.Offer("LeaveGroup", 0, 1), ops.Offer("Fetch", 4, 10),
+)  # fmt: skip
+"""Ranges of brokers that are of no release: Metadata as of old ones and Fetch as of new ones, and so on."""
 WEIGHTS: Final = {
     "client-rebalance": 2.0, "client-move": 2.0, "client-commit": 3.0, "client-pause": 3.0, "client-older": 0.5,
     "client-newer": 0.5,
@@ -207,6 +213,8 @@ class _Draft:
         for made in by_use:
             verb = ops.OPERATIONS.verb_of[made]
             event = ops.OPERATIONS.event_of(Step(**compiled(NODES[verb])(self.random)))
+            if isinstance(event, ops.Offer):
+                event = self.random.choice(OFFERS)
             if not model.is_worth(self.script.state, event) or not self._is_fit(event):
                 continue
             self.plan.used[verb, self.group] += 1
@@ -220,11 +228,11 @@ class _Draft:
         return (self.plan.used[verb, self.group] + self.random.random()) / WEIGHTS.get(verb, 1)
 
     def _is_fit(self, event: ops.Event) -> bool:
-        """What keeps a client from its group comes last, and no older broker has what only new clients use."""
+        """What keeps a client from its group comes last, and no old broker has what only some kinds of groups use."""
         match event:
             case ops.Member(damage=damage):
                 return damage not in ops.MALFORMED or self.ms > BUDGET_MS / 2
-            case ops.Older():
+            case ops.Older() | ops.Offer():
                 return self.group == "eager"
         return True
 

@@ -174,8 +174,8 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
         if is_answer(traced, terms.HEARTBEAT) and not traced.error:
             interval_ms = traced.event.interval_ms
         is_new = traced.error or traced.gives_other_partitions
-        if is_new or is_request(traced, "JoinGroup", "SyncGroup"):
-            times.clear()  # a heartbeat that failed is repeated earlier, and so is one that reports an assignment
+        if isinstance(traced.event, (events.Closed, *STARTS)) or is_new or is_request(traced, "JoinGroup", "SyncGroup"):
+            times.clear()  # one that failed or was lost is repeated earlier, and one that reports an assignment sent
         if interval_ms is None or not is_request(traced, "Heartbeat", terms.HEARTBEAT):
             continue
         times.append(traced.ms)
