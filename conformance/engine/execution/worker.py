@@ -353,7 +353,11 @@ def _unmet(history: History) -> Iterator[tuple[str, str]]:
 
 
 def _is_idle(observation: Observation) -> bool:
-    return isinstance(observation, Replied) and not dict(observation.payload).get("actions", True)
+    """Whether nothing happened in a step but that kipcheck looked at its own clock."""
+    if not isinstance(observation, Replied):
+        return False
+    actions = dict(observation.payload).get("actions")
+    return actions is not None and all(action["what"] == "idle" for action in actions)
 
 
 def _reached(check: Check[Any], history: History, verdicts: Iterable[Verdict]) -> Iterator[str]:

@@ -360,7 +360,10 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
     for at in range(step, -1, -1):
         each = history.case.steps[at]
         event = OPERATIONS.event_of(each)
-        kind, is_prepared = getattr(event, "kind", None), getattr(event, "at", "now") != "now"
+        kind, time = getattr(event, "kind", None), getattr(event, "at", "now")
+        is_prepared = time != "now"
+        if time == "start" and isinstance(OPERATIONS.event_of(history.case.steps[step]), ops.Restart):
+            continue  # what ends there ended before the program is started again
         if kind is not None and (
             kind == unsent or (at, kind) in waited_for or (is_prepared and sent.get(kind, -1) < at)
         ):
