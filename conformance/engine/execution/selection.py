@@ -117,6 +117,7 @@ class Selection:
                 yield Unit(
                     name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
                     check.number(self.options.cases), len(self.options.targets) > 1, given,
+                    limits=frozenset(info.claims.limits),
                 )  # fmt: skip
 
     def require_scripts(self, info: TargetInfo) -> None:
@@ -227,5 +228,5 @@ def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]
 
 def _samples(check: Check[Any], unit: Unit, claims: Claims) -> Iterator[Sample]:
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
-    samples = samples_of(unit) if unit.scripts else check.samples(subject, unit.seed, unit.values)
+    samples = samples_of(unit) if unit.scripts else check.samples(subject, unit.seed, unit.values, unit.limits)
     return (each for each in samples if claims.supports(each.case))

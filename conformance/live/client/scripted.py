@@ -354,9 +354,9 @@ class ScriptedBroker(Broker):
         return self.is_modern or self.group.state.phase is messages.Phase.PREPARING
 
     @property
-    def pending(self) -> frozenset[Kind]:
-        """The requests that an error or a disturbance waits for; not those of the end."""
-        return frozenset(api for api, _ in (*self.faults, *self.disturbances) if api != "LeaveGroup")
+    def pending(self) -> bool:
+        """Whether an error or a disturbance waits for its request."""
+        return any(api != "LeaveGroup" for api, _ in (*self.faults, *self.disturbances))
 
     def waiting(self, kind: Kind | None) -> int:
         """How many errors and disturbances wait for requests of that kind."""

@@ -16,11 +16,12 @@ from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, consumer
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.target import served
-from kipcheck.conformance.protocols.client.checks import FIRST
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.events import AnswerSeen
-from kipcheck.conformance.protocols.client.invariants.law import breach
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, breach
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.trace import trace, was_late
+from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.protocol import observed
@@ -168,26 +169,14 @@ def test_no_step_of_a_least_case_can_be_left_out() -> None:
         assert law not in broken(history), text
 
 
-def test_prepared_answers_meet_the_first_join_a_rebalance_and_the_end() -> None:
-    lookup = "answer FindCoordinator COORDINATOR_NOT_AVAILABLE"
-    first = f"prepare; {lookup}; answer JoinGroup COORDINATOR_LOAD_IN_PROGRESS; pass 1"
-    again = "prepare; answer SyncGroup REBALANCE_IN_PROGRESS; late OffsetFetch 200; rebalance"
-    end = "prepare; reset LeaveGroup after; stop"
-    (history,) = all_played([("", f"{first}; {again}; {end}", "")])
-    assert not broken(history)
-    errors: dict[int, set[tuple[str, int]]] = {}
-    for traced in trace(history):
-        if isinstance(traced.event, AnswerSeen) and traced.error:
-            errors.setdefault(traced.step, set()).add((traced.event.api, traced.error))
-    joins = {("FindCoordinator", 15), ("JoinGroup", 14)}
-    assert joins <= errors[3] and ("SyncGroup", 27) in errors[7] and errors.keys() <= {3, 7}
-
-
 def test_a_consumer_without_a_defect_keeps_all_laws() -> None:
-    scripts = [*(f"{each}; stop" for each in FIRST), *(str(each.least) for each in CLIENTS.values())]
+    planned = CHECKS[SURVIVES_GROUPS].samples(Subject("apache", "client"), seed=0)
+    scripts = [OPERATIONS.shorthand(each.case.steps) for each in planned]
+    run = len(scripts)
+    scripts += [str(each.least) for each in CLIENTS.values()]
     histories = all_played(("", each) for each in scripts)
     for text, history in zip(scripts, histories, strict=True):
         assert not broken(history), text
-    # What no script of a run can show is no law: its premise occurs in the scripts that each run begins with.
-    judged = {each.invariant for history in histories[: len(FIRST)] for each in judge(history, LAWS) if each.result}
+    # What no script of a run can show is no law: its premise occurs in the default scripts.
+    judged = {each.invariant for history in histories[:run] for each in judge(history, LAWS) if each.result}
     assert {each.id for each in LAWS} - judged == set()
