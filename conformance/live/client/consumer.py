@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -37,7 +38,11 @@ RETRIED: Final = frozenset(
 COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
-TRIES: Final = 5
+TRIES: Final = 60
+LAST_TRIES: Final = 5
+"""Of a consumer that closes."""
+LONGEST_PAUSE_S: Final = 0.4
+"""Between attempts to connect, which grow."""
 LATEST: Final = "latest"
 LATE: Final = "late"
 """How a program commits that holds records over a rebalance."""
@@ -92,6 +97,8 @@ class Consumer:
     """If it works longer, it leaves the group, and joins again afterwards; 0: no limit."""
     offset_reset = "earliest"
     """Where it begins without a committed offset; or ``latest``."""
+    heartbeat_s = HEARTBEAT_S
+    """Between two heartbeats."""
     pattern = ""
     """Of its topics; empty: it is given their names."""
 
@@ -113,6 +120,8 @@ class Consumer:
         """The next offset to read, of the owned partitions whose committed offset is known."""
         self.ids: dict[str, uuid.UUID] = {}
         """Of topics, for KIP-848."""
+        self.nodes: list[tuple[str, int]] = []
+        """All nodes of the cluster; the first is the one that it asks what others than the coordinator answer."""
         self.offered: dict[int, range] = {}
         """The versions that its broker offers, by API key; empty: it did not ask."""
         self.held: dict[Partition, int] = {}
@@ -143,11 +152,22 @@ class Consumer:
 
     async def find_topics(self) -> None:
         """Their ids; and their names, if it subscribes by a pattern."""
-        names = None if self.pattern else [{"name": each} for each in self.topics]
-        described = (await self.ask("Metadata", {"topics": names}))["topics"]
+        described = await self.describe(None if self.pattern else self.topics)
         self.ids = {each["name"]: each["topicId"] for each in described if "topicId" in each}
         if self.pattern:
             self.topics = sorted(each["name"] for each in described if re.fullmatch(self.pattern, each["name"]))
+
+    async def describe(self, topics: Iterable[str] | None) -> list[dict[str, Any]]:
+        """The metadata of topics, once that of its own ones has no error; None: of all topics."""
+        names = None if topics is None else [{"name": each} for each in topics]
+        while True:
+            answer = await self.ask("Metadata", {"topics": names})
+            self.nodes = self.nodes or [(each["host"], each["port"]) for each in answer["brokers"]]
+            found: list[dict[str, Any]] = answer["topics"]
+            own = found if topics is None else [each for each in found if each["name"] in self.topics]
+            if self.stopping.is_set() or not any(each["errorCode"] for each in own):
+                return found
+            await asyncio.sleep(PAUSE_S)
 
     async def live(self) -> None:
         await self.join()
@@ -202,7 +222,7 @@ class Consumer:
 
     async def rest(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.stopping.wait(), HEARTBEAT_S)
+            await asyncio.wait_for(self.stopping.wait(), self.heartbeat_s)
 
     async def recover(self, error: int) -> None:
         if error not in RETRIED and error != Error.UNKNOWN_MEMBER_ID:
@@ -262,8 +282,7 @@ class Consumer:
         if joined["leader"] == self.member:
             found = {each["memberId"]: subscription(each["metadata"]) for each in joined["members"]}
             topics = sorted({*self.topics}.union(*(each.topics for each in found.values())))
-            described = await self.ask("Metadata", {"topics": [{"name": each} for each in topics]})
-            sizes = {each["name"]: len(each["partitions"]) for each in described["topics"]}
+            sizes = {each["name"]: len(each["partitions"]) for each in await self.describe(topics)}
             given = self.assign(sizes, found)
         assignments = [{"memberId": id, "assignment": self.assignment(mine)} for id, mine in given.items()]
         named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
@@ -274,13 +293,22 @@ class Consumer:
         return error
 
     def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
-        """Deals the partitions of each topic to its subscribers; withholds what a cooperative member still owns."""
+        """Deals the partitions of each topic to its subscribers.
+
+        A cooperative member deals all topics evenly, those with the fewest subscribers first, and withholds what
+        another member still owns.
+        """
         given: dict[str, list[Partition]] = {id: [] for id in members}
         owners = {partition: id for id, member in members.items() for partition in member.owned}
-        for topic, size in sizes.items():
-            readers = sorted(id for id, each in members.items() if topic in each.topics)
-            for number in range(size) if readers else ():
+        subscribers = {topic: sorted(id for id, each in members.items() if topic in each.topics) for topic in sizes}
+        dealt = Counter(dict.fromkeys(members, 0))
+        for topic in sorted(sizes, key=lambda topic: len(subscribers[topic])) if self.is_cooperative else sizes:
+            readers = subscribers[topic]
+            for number in range(sizes[topic]) if readers else ():
                 reader = readers[number % len(readers)]
+                if self.is_cooperative:
+                    reader = min(readers, key=lambda id: dealt[id])
+                    dealt[reader] += 1
                 if not self.is_cooperative or owners.get((topic, number), reader) == reader:
                     given[reader].append((topic, number))
         return given
@@ -314,6 +342,9 @@ class Consumer:
                 at = each["topic"], part["partitionIndex"]
                 if part["errorCode"] == Error.NONE and at in self.positions:
                     self.positions[at] = next_offset(part["records"] or b"") or self.positions[at]
+        parts = (part for each in answer["responses"] for part in each["partitions"])
+        if any(part["errorCode"] == Error.NOT_LEADER_OR_FOLLOWER for part in parts):
+            self.turn_to_the_next_node()
 
     async def look_up_positions(self) -> None:
         """New partitions are read from the committed offset on, or from the beginning or end."""
@@ -394,9 +425,10 @@ class Consumer:
                     self.take(answer["assignment"]["topicPartitions"])
                 if self.polls() and self.owned:
                     await self.fetch()
-                    await self.commit()
+                    if await self.commit() in NO_COORDINATOR:
+                        await self.find_coordinator()
                 await self.rest()
-            elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH):
+            elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND):
                 self.join_anew()
             elif error in NO_COORDINATOR:
                 await self.find_coordinator()
@@ -434,7 +466,7 @@ class Consumer:
 
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer; over a new connection if the one that there was is lost. Errors: ConnectionError."""
-        for _ in range(TRIES):
+        for tried in range(TRIES):
             channel = self.coordinator if api in COORDINATED else self.home
             try:
                 if channel.writer is None:
@@ -446,8 +478,21 @@ class Consumer:
                 await self.find_coordinator()
             except (OSError, EOFError):
                 channel.close()
-                await asyncio.sleep(PAUSE_S)
+                if self.stopping.is_set() and tried >= LAST_TRIES:
+                    break
+                await asyncio.sleep(min(PAUSE_S * 2**tried, LONGEST_PAUSE_S))
+            if channel is not self.home:
+                await self.find_coordinator()  # which may be another node by now
+            else:
+                self.turn_to_the_next_node()
         raise ConnectionError(f"{api} was never answered")
+
+    def turn_to_the_next_node(self) -> None:
+        if len(self.nodes) > 1:
+            if self.home is not self.coordinator:
+                self.home.close()
+            self.nodes = [*self.nodes[1:], self.nodes[0]]
+            self.home = Channel(*self.nodes[0])
 
     async def ask_versions(self, channel: Channel) -> None:
         """Of a connection that is new: its broker may be of another release now. Errors: as ``_ask``; RuntimeError."""

@@ -11,7 +11,7 @@ from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.protocols.client.terms import BY_SCRIPT
 from kipcheck.conformance.wire.framing import encode_response, frame
-from kipcheck.conformance.wire.schema import spec
+from kipcheck.conformance.wire.schema import Layout, spec
 
 PIECE_S: Final = 0.001
 """Between two bytes."""
@@ -20,6 +20,7 @@ PIECES: Final = 256
 TOGETHER_S: Final = 0.3
 """How long an answer waits for the following ones."""
 TAGS: Final = ({"tag": 77, "data": b"kipcheck"}, {"tag": 1001, "data": b""})
+THROTTLE: Final = "throttleTimeMs"
 UNKNOWN_TAGS: Final = "_unknownTaggedFields"
 Handle = Callable[[Received, Connection], None]
 
@@ -111,7 +112,35 @@ class WithTags:
     """The answer has tagged fields that no release has, in each structure; versions without tags stay as they are."""
 
     def apply(self, request: Received, connection: Connection, handle: Handle) -> None:
-        handle(request, _changed(connection, Connection.answer_bytes, _tagged))
+        handle(request, _changed(connection, Connection.answer_bytes, _with_tags))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ThrottledAnswer:
+    """The answer says for how long the client is throttled; the connection is muted meanwhile (KIP-219)."""
+
+    ms: int
+
+    def apply(self, request: Received, connection: Connection, handle: Handle) -> None:
+        handle(request, _changed(connection, self._write, self._throttled))
+
+    def _throttled(self, body: Any, layout: Layout) -> Any:
+        has_time = any(slot.name == THROTTLE for slot in layout.slots)
+        return {**body, THROTTLE: self.ms} if has_time else body
+
+    def _write(self, connection: Connection, request: Received, data: bytes) -> None:
+        connection.window = 0
+        asyncio.get_running_loop().call_later(self.ms / 1000, self._unmute, connection)
+        connection.answer_bytes(request, data)
+
+    def _unmute(self, connection: Connection) -> None:
+        connection.window = 1
+        connection.advance()
+
+
+def _with_tags(body: Any, layout: Layout) -> Any:
+    return _tagged(body) if layout.flexible else body
 
 
 def _tagged(value: Any) -> Any:
@@ -121,9 +150,10 @@ def _tagged(value: Any) -> Any:
 
 
 Write = Callable[[Connection, Received, bytes], None]
+Change = Callable[[Any, Layout], Any]
 
 
-def _changed(connection: Connection, write: Write, change: Callable[[Any], Any] | None = None) -> Connection:
+def _changed(connection: Connection, write: Write, change: Change | None = None) -> Connection:
     return cast(Connection, _Changed(connection, write, change))
 
 
@@ -134,7 +164,7 @@ class _Changed:
 
     connection: Connection
     write: Write
-    change: Callable[[Any], Any] | None
+    change: Change | None
 
     def answer(self, request: Received, body: Mapping[str, Any], version: int | None = None) -> None:
         if self.connection.open:
@@ -143,8 +173,8 @@ class _Changed:
     def _answer(self, request: Received, body: Mapping[str, Any], version: int | None) -> None:
         front, layout = self.connection.front, request.version if version is None else version
         edition = form(front.edition, request.response)
-        if self.change is not None and spec(edition, request.response).at(layout).flexible:
-            body = self.change(body)
+        if self.change is not None:
+            body = self.change(body, spec(edition, request.response).at(layout))
         data = frame(encode_response(edition, request.response, layout, request.correlation_id, body))
         front.traffic.answered(front.now(), request, body)
         self.write(self.connection, request, data)

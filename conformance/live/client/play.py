@@ -23,7 +23,7 @@ from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.client import events, log_ops, ops
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
 from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
-from kipcheck.conformance.protocols.client.terms import INTERVALS_OF_ITS_OWN, LATE_MS
+from kipcheck.conformance.protocols.client.terms import BY_SCRIPT, INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
@@ -81,6 +81,8 @@ def disturbance(event: ops.Disturbed) -> disturbances.Disturbance:
             return disturbances.InOneSegment()
         case ops.Tags():
             return disturbances.WithTags()
+        case ops.Throttle(ms=ms):
+            return disturbances.ThrottledAnswer(ms)
 
 
 class Play:
@@ -182,6 +184,11 @@ class Play:
             case ops.Move():
                 broker.move()
                 await self._settle()
+            case ops.Down():
+                await self._go_down(event)
+            case ops.Disband():
+                broker.disband()
+                await self._settle()
             case (
                 log_ops.Create()
                 | log_ops.Delete()
@@ -191,7 +198,10 @@ class Play:
                 | log_ops.Lags()
             ):
                 await self._change_log(event)
-            case ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
+            case (
+                ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags()
+                | ops.Throttle()
+            ):  # fmt: skip
                 if self._may_be_sent(event.kind):
                     self._change_answers(event)
                     broker.provoke(event.kind)
@@ -215,6 +225,32 @@ class Play:
                 await self._freeze(ms)
             case _:
                 self._set(event)
+
+    async def _go_down(self, event: ops.Down) -> None:
+        """The client has its time once the nodes are back. Errors: ``Unsuited``."""
+        broker = self.broker
+        down = [broker.nodes[broker.home]] if event.nodes == "coordinator" else [*broker.nodes]
+        if (
+            event.release != "same"
+            and broker.is_modern
+            and not ScriptedBroker(edition_of(f"apache@{event.release}")).has_consumer_groups
+        ):
+            raise Unsuited(f"a broker of {event.release} has no groups of KIP-848")
+        if event.how == "silent":
+            broker.fall_silent(down, event.ms / 1000)
+            await self._wait(event.ms / 1000)
+        else:
+            for address in down:
+                self.front.suspend(address, BY_SCRIPT)
+            broker.lose(down)
+            await self._wait(event.ms / 1000)
+            if event.release != "same":
+                self.release = event.release
+                self._become()
+            broker.lose(())
+            for address in down:
+                await self.front.resume(address)
+        await self._settle()
 
     async def _change_log(self, event: log_ops.Event) -> None:
         """Waits until a client that runs has noticed it, if it notices it soon."""
@@ -285,7 +321,7 @@ class Play:
 
     async def _restart(self) -> None:
         await self._stop()
-        if self.shut_out:
+        if self.shut_out or self.broker.has_refused:
             return
         self._over = False
         self.recorder.add(events.Restarted(self._now_ms()))
@@ -314,7 +350,7 @@ class Play:
                 raise Broken(f"the program cannot be started: {wrong}") from None
             begun = self.front.now()
             joined = await self._joins(begun + START_S)
-        if not joined and self.shut_out:
+        if not joined and (self.shut_out or self.broker.has_refused):
             return await self._be_refused(due[-1].kind, CONNECT_S)
         if not (joined or (not self._missing and await self._joins(begun + CONNECT_S + held_s))):
             self._over = True
@@ -387,6 +423,7 @@ class Play:
 
         ``held_ms``: how long the script holds each of them back. Of several, each is provoked, and the client has its
         time again after each: it has to come back after the last one."""
+        self.shut_out |= self.broker.has_refused
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
         broker, prepared = self.broker, self._take_prepared()

@@ -5,14 +5,15 @@ a fault, here: an error answered instead, a member that is removed, a generation
 and the target assignment. Which node coordinates, and what happens to an answer on its way, is the script's too.
 """
 
+import asyncio
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, get_args
 
 from kipcheck.conformance.core.files.broker_settings import settings
-from kipcheck.conformance.core.values.edition import APACHE, Edition
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.client.disturbances import Disturbance
 from kipcheck.conformance.live.client.other_members import (
@@ -26,8 +27,8 @@ from kipcheck.conformance.live.client.other_members import (
     clients,
     is_other,
 )
+from kipcheck.conformance.live.client.possible_answers import can_get, within
 from kipcheck.conformance.live.client.scripted_log import ScriptedLog
-from kipcheck.conformance.live.recording.fetch_sessions import FULL, epoch_of
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.answered_errors import with_error
 from kipcheck.conformance.live.server.broker import Broker
@@ -143,6 +144,10 @@ class ScriptedBroker(Broker):
         self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target)
         self.nodes: Sequence[tuple[str, int]] = ()
         """The addresses of the nodes; none: one, that which a client connected to."""
+        self.down: frozenset[int] = frozenset()
+        """The nodes that are down."""
+        self.silent_until: dict[tuple[str, int], float] = {}
+        """Until when nodes answer nothing, in the time of the event loop."""
         self.home = 0
         """The node that coordinates the group. The first one leads all partitions."""
         self.leads = True
@@ -199,7 +204,7 @@ class ScriptedBroker(Broker):
         other = ScriptedBroker(edition, heartbeat_ms)
         self.edition = edition
         self.versions = {
-            key: _within(served, key, offered) for key, served in other.versions.items()
+            key: within(served, key, offered) for key, served in other.versions.items()
             if requests(edition)[key].name in self.handlers
         }  # fmt: skip
         self.log.pads = other.log.pads
@@ -257,9 +262,44 @@ class ScriptedBroker(Broker):
         """The group is loaded by the other node."""
         if self.nodes:
             self.home = (self.home + 1) % len(self.nodes)
-            self.stable, group = False, self.group
-            for event in (messages.Unload(), messages.Load(), messages.Loaded()):
-                group.apply(event)
+            self._load()
+
+    def _load(self) -> None:
+        self.stable, group = False, self.group
+        for event in (messages.Unload(), messages.Load(), messages.Loaded()):
+            group.apply(event)
+
+    def lose(self, nodes: Collection[tuple[str, int]]) -> None:
+        """These nodes are down. The others, if there are any, take over what they coordinated and led; none: all are
+        up again, and the groups are loaded if there was no other node."""
+        was_all, self.down = len(self.down) == len(self.nodes), frozenset(map(self.nodes.index, nodes))
+        left = [node for node in range(len(self.nodes)) if node not in self.down]
+        if was_all or (left and self.home in self.down):
+            self.home = self.home if was_all else left[0]
+            self._load()
+        self.stable = False
+        for topic in self.topics.by_name.values() if left else ():
+            for number in range(topic.partitions):
+                if topic.leader_of(number).node in self.down:
+                    topic.elect(number, left[0])
+        self.log.grew()
+
+    def fall_silent(self, nodes: Iterable[tuple[str, int]], seconds: float) -> None:
+        """These nodes answer nothing for a while."""
+        self.silent_until.update(dict.fromkeys(nodes, asyncio.get_running_loop().time() + seconds))
+        self.stable = False
+
+    def disband(self) -> None:
+        """The group is deleted, with its members and its offsets."""
+        self.stable = False
+        self._remove()
+        for member in self.group.state.members:
+            self.group.send(messages.Leave(VERSION, ((member.id, None),)))
+        self.groups.ask(self.id, messages.Delete, 0)
+        if self.groups.consumer(self.id) is not None:
+            self.groups.remove_consumer(self.id)
+        for at in [at for at in self.offsets.in_zookeeper if at[0] == self.id]:
+            del self.offsets.in_zookeeper[at]
 
     def fence(self) -> None:
         """Another program has the instance id of the client."""
@@ -396,6 +436,11 @@ class ScriptedBroker(Broker):
     # Requests
 
     def received(self, request: Received, connection: Connection) -> None:
+        loop = asyncio.get_running_loop()
+        if self.silent_until.get(request.reached, 0) > loop.time():
+            handled = partial(connection.front.guard, connection, lambda: self.received(request, connection))
+            loop.call_at(self.silent_until[request.reached], handled)
+            return
         disturbance = next((waiting for waiting in self.disturbances if waiting[0] == request.api), None)
         if disturbance is None:
             return super().received(request, connection)
@@ -492,7 +537,11 @@ class ScriptedBroker(Broker):
         return None if group is None else group.state.member(id)
 
     def metadata(self, request: Received, answer: Answer) -> None:
-        super().metadata(request, lambda body: answer(self.logs.as_known(request, body)))
+        def done(body: Mapping[str, Any]) -> None:
+            up = [node for node in body["brokers"] if node["nodeId"] - NODE not in self.down]
+            answer(self.logs.as_known(request, {**body, "brokers": up}))
+
+        super().metadata(request, done)
 
     def close(self) -> None:
         super().close()
@@ -530,7 +579,7 @@ class ScriptedBroker(Broker):
                 self.fence()
             return refusal[1]
         fault = next((fault for fault in self.faults if fault[0] == request.api), None)
-        if fault is None or request.version < SINCE.get(fault, 0) or not _can_get(request, fault[1]):
+        if fault is None or request.version < SINCE.get(fault, 0) or not can_get(request, fault[1], self.is_modern):
             return None
         self.faults.remove(fault)
         self._disturbed(request)
@@ -539,28 +588,8 @@ class ScriptedBroker(Broker):
             self._remove()
         if error == "ILLEGAL_GENERATION":
             self._advance()
-        if error == "REBALANCE_IN_PROGRESS":
+        if error in ("REBALANCE_IN_PROGRESS", "STALE_MEMBER_EPOCH"):
             self._rebalance()
+        if error == "GROUP_ID_NOT_FOUND":
+            self.disband()
         return error
-
-
-def _within(served: range, key: int, offered: Mapping[Kind, range]) -> range:
-    """The versions of a request that are offered. Errors: LookupError."""
-    name = requests(APACHE)[key].name.removesuffix("Request")
-    wanted = next((versions for kind, versions in offered.items() if kind == name), served)
-    found = range(max(served.start, wanted.start), min(served.stop, wanted.stop))
-    if not found:
-        raise LookupError(f"the broker has no version {wanted.start} to {wanted.stop - 1} of {name}")
-    return found
-
-
-def _can_get(request: Received, error: Error) -> bool:
-    """Whether the request says what the error is about: a member, the epoch of a leader, or stable offsets."""
-    if error == "UNKNOWN_MEMBER_ID" and request.api == "JoinGroup":
-        return bool(request.body["memberId"])
-    if error in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"):
-        return epoch_of(request) > FULL
-    if error in ("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"):
-        parts = (part for each in request.body["topics"] for part in each["partitions"])
-        return any(each.get("currentLeaderEpoch", -1) >= 0 for each in parts)
-    return error != "UNSTABLE_OFFSET_COMMIT" or bool(request.body.get("requireStable"))

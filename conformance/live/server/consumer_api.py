@@ -45,6 +45,8 @@ class ConsumerApi:
         if beat.assignor not in ASSIGNORS:
             return refused(Error.UNSUPPORTED_ASSIGNOR, beat.member)
         member = beat.member or str(self.new_uuid())
+        if beat.epoch and self.groups.consumer(id) is None:
+            return refused(Error.GROUP_ID_NOT_FOUND, beat.member)
         group = self.groups.new_consumer(id, member)
         if group is None:
             return refused(Error.GROUP_ID_NOT_FOUND, beat.member)

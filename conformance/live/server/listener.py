@@ -6,6 +6,7 @@ broker (``live.broker``), or anything else that implements ``Script``.
 
 import asyncio
 import ipaddress
+import socket
 import sys
 import time
 import traceback
@@ -34,7 +35,9 @@ class Front:
         self._opened = 0
         self._loop = asyncio.get_running_loop()
         self._start_s = self._loop.time()
-        self._servers: list[asyncio.Server] = []
+        self._servers: dict[tuple[str, int], asyncio.Server] = {}
+        self._reserved: dict[tuple[str, int], socket.socket] = {}
+        """The addresses that are not listened at for a while."""
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Starts to listen, also at several addresses; port 0 takes a free one. Returns host and port. Errors: OSError.
@@ -42,19 +45,39 @@ class Front:
         A script knows from ``Received.reached`` which of them a client connected to.
         """
         server = await self._loop.create_server(self._connection, host, port)
-        self._servers.append(server)
-        address = server.sockets[0].getsockname()
-        return str(address[0]), int(address[1])
+        name = server.sockets[0].getsockname()
+        address = str(name[0]), int(name[1])
+        self._servers[address] = server
+        return address
+
+    def suspend(self, address: tuple[str, int], why: str) -> None:
+        """Closes the listener at an address, and the connections to it. The port stays reserved, and refuses others.
+
+        Errors: OSError if another process took it at that moment."""
+        self._servers.pop(address).close()
+        reserved = socket.socket()
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(address)
+        self._reserved[address] = reserved
+        for connection in list(self.connections):
+            if connection.reached == address:
+                connection.abort(why)
+
+    async def resume(self, address: tuple[str, int]) -> None:
+        """Listens again."""
+        self._servers[address] = await self._loop.create_server(self._connection, sock=self._reserved.pop(address))
 
     async def close(self) -> None:
         """Stops listening, and closes all connections."""
-        for server in self._servers:
+        for reserved in self._reserved.values():
+            reserved.close()
+        for server in self._servers.values():
             server.close()
         for connection in list(self.connections):
             connection.abort()
         while self.connections:
             await asyncio.sleep(0)
-        for server in self._servers:
+        for server in self._servers.values():
             with suppress(TimeoutError):
                 await asyncio.wait_for(server.wait_closed(), 1)
 

@@ -18,11 +18,14 @@ ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
     "Heartbeat": (*COORDINATOR, "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"),
     "OffsetCommit": (
         *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID",
-        "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION",
+        "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION", "GROUP_ID_NOT_FOUND", "STALE_MEMBER_EPOCH",
     ),
     "FindCoordinator": ("COORDINATOR_NOT_AVAILABLE",),
     "Metadata": ("LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"),
-    "OffsetFetch": ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT"),
+    "OffsetFetch": (
+        "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", "STALE_MEMBER_EPOCH",
+        "UNKNOWN_MEMBER_ID",
+    ),
     "ListOffsets": (*LEADER, "OFFSET_NOT_AVAILABLE"),
     "Fetch": (
         *LEADER, "OFFSET_OUT_OF_RANGE", "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH",
@@ -31,6 +34,7 @@ ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
     "LeaveGroup": (*COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
     "ConsumerGroupHeartbeat": (
         *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
+        "GROUP_ID_NOT_FOUND",
     ),
 }  # fmt: skip
 """The errors that pass with which a broker answers each request of a known group and topic.
@@ -38,8 +42,13 @@ ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
 Sources: ``GroupCoordinatorService`` and ``GroupMetadataManager`` for groups, ``KafkaApis`` for FindCoordinator and
 Metadata, ``ReplicaManager`` and ``Partition`` for Fetch and ListOffsets. A heartbeat of a group that is loading is
 accepted, and a SyncGroup of one is answered as if the group rebalanced. An OffsetFetch that cannot be answered now gets
-NOT_COORDINATOR, since consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE.
+NOT_COORDINATOR, since consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE. A deleted group is not found by
+heartbeats of KIP-848, nor by commits from version 9 on (``OffsetMetadataManager.validateOffsetCommit``); an epoch is
+stale, and a member that fetches offsets unknown, in groups of KIP-848 (``ConsumerGroup.validateOffsetFetch``).
 """
+OF_KIP_848: Final = frozenset({("OffsetCommit", "STALE_MEMBER_EPOCH"), ("OffsetFetch", "STALE_MEMBER_EPOCH"),
+                               ("OffsetFetch", "UNKNOWN_MEMBER_ID")})  # fmt: skip
+"""The errors of ``ERRORS`` that only members of KIP-848 are sent."""
 GROUP: Final[tuple[ops.Refusal, ...]] = ("GROUP_AUTHORIZATION_FAILED",)
 TOPIC: Final[tuple[ops.Refusal, ...]] = ("TOPIC_AUTHORIZATION_FAILED",)
 STATIC: Final[tuple[ops.Refusal, ...]] = ("FENCED_INSTANCE_ID", "UNSUPPORTED_VERSION")
@@ -76,6 +85,10 @@ STATIC_ONLY: Final = frozenset(
 SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
     ("SyncGroup", "INCONSISTENT_GROUP_PROTOCOL"): 5,
     ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT"): 7,
+    ("OffsetFetch", "STALE_MEMBER_EPOCH"): 9,
+    ("OffsetFetch", "UNKNOWN_MEMBER_ID"): 9,
+    ("OffsetCommit", "STALE_MEMBER_EPOCH"): 9,
+    ("OffsetCommit", "GROUP_ID_NOT_FOUND"): 9,
     ("ListOffsets", "FENCED_LEADER_EPOCH"): 4,
     ("ListOffsets", "UNKNOWN_LEADER_EPOCH"): 4,
     ("ListOffsets", "OFFSET_NOT_AVAILABLE"): 5,
@@ -177,6 +190,8 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return topic not in state.missing
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
+        case ops.Answer(kind, error) if (kind, error) in OF_KIP_848 and not state.consumer:
+            return False
         case (
             ops.Refuse()
             | ops.Answer()
@@ -186,6 +201,7 @@ def is_worth(state: State, event: ops.Event) -> bool:
             | ops.Silent()
             | ops.Together()
             | ops.Tags()
+            | ops.Throttle()
         ):
             phase = getattr(event, "at", "now")
             if (phase == "start" and state.started) or (phase == "stop" and event.kind not in AT_THE_END):
@@ -217,6 +233,8 @@ def is_possible(event: ops.Event) -> bool:
             return number in (1, 2)
         case ops.Committed(offset):
             return 0 <= offset <= RECORDS
+        case ops.Down(nodes, release=release) if release != "same" and nodes != "all":
+            return False  # the versions of connections to the other node would change too
         case log_ops.Trim(records):
             return records >= 0
         case log_ops.Elect(partitions, ms):

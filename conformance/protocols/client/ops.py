@@ -24,6 +24,7 @@ Error: TypeAlias = Literal[
     "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE",
     "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH",
     "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT", "OFFSET_OUT_OF_RANGE", "FENCED_MEMBER_EPOCH",
+    "GROUP_ID_NOT_FOUND", "STALE_MEMBER_EPOCH",
     "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
 ]  # fmt: skip
 Refusal: TypeAlias = Literal[
@@ -34,6 +35,7 @@ Refusal: TypeAlias = Literal[
 """Errors that a client cannot recover from."""
 Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
 Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
+Becomes: TypeAlias = Literal["same", "4.4.0", "4.0.0", "3.9.2", "2.8.2", "2.1.1"]
 Phase: TypeAlias = Literal["now", "start", "stop", "next"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
@@ -269,10 +271,59 @@ class Tags:
     kind: Annotated[Kind, about("the request")]
 
 
+@operation(
+    "client-throttle", BROKER, "throttle {kind} {ms}[ times {times}][ at {at}]",
+    examples="throttle Fetch 400",
+    sentence="throttles the client for {ms} ms with the answer to the next {kind}[, {times} times][, at the {at}]",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """The answer to the next request of a kind has a throttle time, in which the broker reads nothing more.
+
+    A version without that field is answered alike (KIP-219). The step ends when the client is a stable member again.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+    ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
+    times: Times = 1
+    at: At = "now"
+
+
 @operation("client-move", BROKER, "move", sentence="the coordinator moves to the other node")
 @dataclass(frozen=True, slots=True)
 class Move:
     """The coordinator of the group moves to the other node of the cluster.
+
+    The step ends when the client is a stable member again.
+    """
+
+
+@operation(
+    "client-down", BROKER, "down {nodes} {ms}[ {how}][ then {release}]",
+    examples="down coordinator 1000; down all 500 then 2.8.2; down coordinator 4000 silent",
+    sentence="takes {nodes} down for {ms} ms[, {how}][, and is of release {release} then]",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Down:
+    """The node of the coordinator, or the whole cluster, is down for a while: connections are closed, and refused.
+
+    The other node takes over what the first one coordinates and leads, and keeps it. silent: the connections stay open,
+    requests are answered when the time is over, and no other node takes over. The step ends when the client is a stable
+    member again.
+    """
+
+    nodes: Annotated[Literal["coordinator", "all"], about("the nodes")]
+    ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
+    how: Annotated[Literal["closed", "silent"], about("what they do meanwhile"), typical("silent"), optional] = "closed"
+    release: Annotated[
+        Becomes, about("the release of all nodes after that"), typical("same", "3.9.2", "4.0.0"), optional
+    ] = "same"
+
+
+@operation("client-disband", OTHERS, "disband", sentence="another client deletes the group")
+@dataclass(frozen=True, slots=True)
+class Disband:
+    """Another client removes all members of the group, and deletes it with its committed offsets.
 
     The step ends when the client is a stable member again.
     """
@@ -502,9 +553,9 @@ Setting: TypeAlias = (
     | Begins
 )
 """What concerns the next start of the program."""
-Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
+Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags | Throttle
 """What happens to the answer to a request."""
-Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent
+Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent | Throttle
 """What changes answers now, or at the next start or stop of the program."""
 Event: TypeAlias = (
     Others
@@ -515,6 +566,8 @@ Event: TypeAlias = (
     | Answer
     | Disturbed
     | Move
+    | Down
+    | Disband
     | log_ops.Event
     | Pass
     | Setting
@@ -525,21 +578,21 @@ Event: TypeAlias = (
     | Refuse
     | Stop
 )
-TIMED: Final = (Answer, Refuse, Late, Reset, Silent)
+TIMED: Final = (Answer, Refuse, Late, Reset, Silent, Throttle)
 SETTINGS: Final = (
     Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals, Commits, Works, MaxPoll, Pattern,
     Begins,
 )  # fmt: skip
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    *log_ops.EVENTS, *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
+    Throttle, Down, Disband, *log_ops.EVENTS, *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 
 
 def held_ms(event: Event) -> int:
     """How long the broker holds one answer back, which is no time of the client's."""
-    return event.ms if isinstance(event, Late | Silent) else 0
+    return event.ms if isinstance(event, Late | Silent | Throttle) else 0
 
 
 def held_in_all_ms(event: Event) -> int:

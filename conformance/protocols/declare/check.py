@@ -233,6 +233,9 @@ class Check(Generic[S]):
     """Is it worth the time to look for a smaller case? Not where every try runs into a time limit."""
     batch: Callable[[S, Random], Drawing] | None = None
     """Draws the part that several values share, with what this check needs more often; None: as its family does."""
+    planned: Callable[[S, int, frozenset[str]], Iterator[Value]] | None = None
+    """The values of a seed after the first ones, without end, if they are chosen together, for a target with these
+    limits; None: each is drawn by itself."""
     given_is_large: bool = False
     """Whether ``given`` is left out where fewer values than the check's own are asked for: over the wire a case of a
     decision table takes seconds.
@@ -250,15 +253,21 @@ class Check(Generic[S]):
         """What values there are."""
         return (self.node or self.family.node)(subject)
 
-    def samples(self, subject: S, seed: int, values: int | None = None) -> Iterator[Sample]:
-        """Seed, check, subject and number determine a sample: no clock, no order, no worker."""
+    def samples(
+        self, subject: S, seed: int, values: int | None = None, limits: frozenset[str] = frozenset()
+    ) -> Iterator[Sample]:
+        """Seed, check, subject and number determine a sample, and the names of the target's ``limits`` a planned one:
+        no clock, no order, no worker."""
         few = self.given_is_large and values is not None and values < self.values
         for number, (steps, kind) in enumerate(() if few else self.given(subject)):
             yield Sample(Case(self.id, subject.edition, self.role, steps), {}, number, kind)
+        planned = None if self.planned is None else self.planned(subject, seed, limits)
         for number in range(self.values if values is None else values):
-            known = number < len(self.first)
             random = self._random(subject, seed, number)
-            value = self.first[number](subject) if known else self.drawing(subject, random)(random, None)
+            if number < len(self.first):
+                value = self.first[number](subject)
+            else:
+                value = self.drawing(subject, random)(random, None) if planned is None else next(planned)
             yield from self.about_value(subject, value, seed, number)
 
     def about_value(self, subject: S, value: Value, seed: int, number: int) -> Iterator[Sample]:

@@ -50,9 +50,15 @@ OURS: Final = {
     "at the start": "answer JoinGroup NOT_COORDINATOR times 2 at start; late Heartbeat 100 at start; pass 200; "
     "answer OffsetCommit NOT_COORDINATOR at stop; restart; stop",
     "refused": "refuse JoinGroup GROUP_AUTHORIZATION_FAILED at start; stop",
+    "refused when it starts again": "pass 200; refuse JoinGroup GROUP_AUTHORIZATION_FAILED at start; restart; stop",
     "other ranges": "offer Metadata 0-4; offer SyncGroup 4-5; intervals 1000 of 10000; rebalance; stop",
     "none of them": "offer JoinGroup 6-9; rebalance; stop",
     "no such range": "offer Fetch 0-3; rebalance; stop",
+    "down": "down coordinator 300; rebalance; down all 300 then 3.9.2; rebalance; down coordinator 300 silent; stop",
+    "deleted": "disband; pass 200; stop",
+    "deleted group of KIP-848": "protocol consumer; disband; answer ConsumerGroupHeartbeat GROUP_ID_NOT_FOUND times 2; "
+    "answer OffsetCommit STALE_MEMBER_EPOCH; stop",
+    "throttled": "throttle Heartbeat 400; pass 900; stop",
     "other protocol": "answer ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID; stop",
 }
 
@@ -85,7 +91,7 @@ def errors(played: Played, name: str) -> list[tuple[str, int]]:
 
 def test_each_client_settles_and_ends(played: Played) -> None:
     for name in OURS:
-        if name not in ("too old", "refused", "none of them", "no such range"):
+        if name not in ("too old", "refused", "refused when it starts again", "none of them", "no such range"):
             assert not events(played, name, "unsettled", "killed", "refused"), name
             assert events(played, name, "ended")[-1]["code"] == 0, name
 
@@ -109,8 +115,9 @@ def test_several_requests_in_a_row_are_disturbed(played: Played) -> None:
 def test_requests_of_a_start_and_of_an_end_are_answered_with_errors(played: Played) -> None:
     assert [each for each in errors(played, "at the start") if each[0] == "JoinGroup"] == [("JoinGroup", 16)] * 2
     assert not any(event["unsent"] for event in events(played, "at the start", "settled"))
-    assert errors(played, "refused") == [("JoinGroup", 30)] and not events(played, "refused", "joined")
-    assert events(played, "refused", "ended")[0]["code"] == 1
+    for name, joins in (("refused", 0), ("refused when it starts again", 1)):
+        assert errors(played, name) == [("JoinGroup", 30)] and len(events(played, name, "joined")) == joins
+        assert events(played, name, "ended")[-1]["code"] == 1
 
 
 def test_a_broker_offers_the_ranges_of_the_script(played: Played) -> None:
@@ -122,6 +129,27 @@ def test_a_broker_offers_the_ranges_of_the_script(played: Played) -> None:
     assert played["no such range"][1] == {
         "status": "unsupported", "message": "the broker has no version 0 to 3 of Fetch",
     }  # fmt: skip
+
+
+def test_nodes_go_down_and_come_back(played: Played) -> None:
+    why = [each["why"] for each in events(played, "down", "closed") if each["why"]]
+    assert set(why) == {"by the script"} and len(why) >= 3
+    offered = {each["highest"]["0"] for each in events(played, "down", "answer") if each["api"] == "ApiVersions"}
+    assert offered == {13, 11}  # of Produce
+    assert len(events(played, "down", "settled")) == 5
+
+
+def test_a_group_is_deleted(played: Played) -> None:
+    assert ("Heartbeat", 25) in errors(played, "deleted")
+    given = [each["committed"] for each in events(played, "deleted", "answer") if each["api"] == "OffsetFetch"]
+    assert {*given[-1].values()} == {-1}
+    found = errors(played, "deleted group of KIP-848")
+    assert found.count(("ConsumerGroupHeartbeat", 69)) == 3
+
+
+def test_a_throttled_client_is_not_read_meanwhile(played: Played) -> None:
+    beats = [each for each in events(played, "throttled", "answer") if each["api"] == "Heartbeat"]
+    assert max(after["ms"] - before["ms"] for before, after in pairwise(beats)) >= 400
 
 
 def test_a_group_moves_with_its_members(played: Played) -> None:

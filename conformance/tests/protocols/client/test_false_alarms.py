@@ -630,6 +630,33 @@ def test_an_unread_assignment_says_nothing_of_what_the_client_reads() -> None:
     assert not reads(unread=True)
 
 
+def test_a_member_that_is_fenced_by_its_last_commit_need_not_leave() -> None:
+    """aiokafka 0.14.0: the commit of its close was answered UNKNOWN_MEMBER_ID, or ILLEGAL_GENERATION."""
+    member = [joined(100), synced(110, "t-0"), GIVEN, beat(150, "m", 1), ("signalled", 1100, {})]
+    for error, breaches in {25: 0, 22: 0, 16: 1}.items():
+        assert len([*leaves(history(*member, refuses(1150, "OffsetCommit", error, ["m", 1]), *END[1:]))]) == breaches
+
+
+def test_a_coordinator_that_cannot_be_looked_up_is_sent_nothing() -> None:
+    """aiokafka 0.14.0: its look-ups were cut off six times in a row, for 3.3 s."""
+    member = [joined(100), synced(110, "t-0"), GIVEN, beat(150, "m", 1)]
+    silent = [("request", 3400, {"api": "Fetch", "version": 11}), ("signalled", 3500, {})]
+    lookup: tuple[Any, ...] = ("request", 900, {"api": "FindCoordinator", "version": 1})
+    closed: tuple[Any, ...] = ("closed", 910, {"why": "by the script"})
+    cut_off = [("answer", 910, {"api": "FindCoordinator", "error": 0}), closed]
+    for failed in [("answer", 910, {"api": "FindCoordinator", "error": 15})], cut_off, [closed]:
+        assert not [*beats(history(*member, lookup, *failed, *silent))]
+    assert [*beats(history(*member, lookup, ("answer", 910, {"api": "FindCoordinator", "error": 0}), *silent))]
+
+
+def test_a_prepared_step_whose_request_was_not_sent_is_no_cause() -> None:
+    script = "reset OffsetCommit at stop; answer LeaveGroup UNKNOWN_MEMBER_ID at stop; stop"
+    for api, cause in ("OffsetCommit", "reset before"), ("LeaveGroup", "answer UNKNOWN_MEMBER_ID"):
+        sent: tuple[Any, ...] = ("request", 2000, {"api": api, "version": 3})
+        (found,) = ends_when_stopped(history(sent, ("killed", 32_000, {}), script=script))
+        assert found.shape == ("hangs", cause)
+
+
 def test_a_step_whose_request_was_not_sent_is_no_cause() -> None:
     """pykafka 2.8.0: its heartbeats ended with a reset connection; the errors of later steps never reached it."""
     script = "reset Heartbeat; answer JoinGroup UNKNOWN_MEMBER_ID"
