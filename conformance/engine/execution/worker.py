@@ -111,6 +111,8 @@ class UnitResult:
     """The invariants that a case could violate: it was judged, and the target granted what the invariant is about."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Case id -> why a script was not begun."""
+    cells: dict[Any, str] = field(default_factory=dict)
+    """The cells of its cases, where they are chosen from a table: the reason why none played it; empty: one did."""
     gave_up: bool = False
     """Whether the target cannot be used any more."""
     traces: list[Trace] = field(default_factory=list)
@@ -332,6 +334,8 @@ def judged(
         if why := _not_played(unit.subject, history) if unit.scripts else _not_begun(history):
             result.skipped[sample.case.id] = why
         result.reached.update(_reached(check, history, verdicts))
+        for cell, why in check.family.cells.played(history) if check.family.cells is not None else ():
+            result.cells[cell] = result.cells.get(cell, why) and why
         for verdict in verdicts:
             if verdict.result is Result.FAIL:
                 about = result.unit, history, sample.value, sample.number, sample.kind

@@ -6,13 +6,13 @@ from typing import Final
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import edition
-from kipcheck.conformance.protocols.client import invariants, plan
+from kipcheck.conformance.protocols.client import cells, invariants, plan
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.playable import finished, unplayable
 from kipcheck.conformance.protocols.client.strategies import SCRIPTS, script
 from kipcheck.conformance.protocols.client.wording import exchanges, exhibits
-from kipcheck.conformance.protocols.declare.check import Check, Family
+from kipcheck.conformance.protocols.declare.check import Cells, Check, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, machine_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 
@@ -73,6 +73,7 @@ CLIENT: Final[Family[Subject]] = replace(
     finished=finished,
     unplayable=unplayable,
     exchanges=exchanges,
+    cells=Cells(cells.played, cells.table),
 )
 
 CHECKS: tuple[Check[Subject], ...] = (
