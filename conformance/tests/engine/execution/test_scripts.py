@@ -41,6 +41,7 @@ def refused(capsys: pytest.CaptureFixture[str], target: str, script: str, *more:
         ("refuse Heartbeat GROUP_AUTHORIZATION_FAILED at next", "a refusal lasts from a time on"),
         ("offer Metadata 4-2", "versions are from 0 to 100, the lowest first"),
         ("intervals 4000 of 3000", "a session is longer than its heartbeat interval"),
+        ("pass 1; committed 3", "offsets are set while the group has no members"),
         (" ; ", "the script has no steps"),
         ("none.txt", "none.txt cannot be read: no such file in "),
     ],
