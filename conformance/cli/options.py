@@ -11,7 +11,7 @@ from kipcheck.conformance.core.values.part import Part
 from kipcheck.conformance.core.values.plain import plain
 from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_json, harmless_line
 
-OK, FAILED, USAGE, NOT_STARTED, STALE, UNDECIDED, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 5, 6, 7, 70
+OK, FAILED, USAGE, NOT_STARTED, UNSTABLE, STALE, UNDECIDED, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 4, 5, 6, 7, 70
 EXIT_CODES = """\
 exit codes:
   0  conformant, or done       4  unstable target

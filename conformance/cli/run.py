@@ -262,7 +262,8 @@ def _replay(options: argparse.Namespace) -> int:
             from kipcheck.reports.text import exchanges
 
             cli_options.print_harmless("\n".join(exchanges(found.exchanges)))
-        stream = sys.stdout if found.exit_code in (cli_options.OK, cli_options.FAILED) else sys.stderr
+        is_result = found.exit_code in (cli_options.OK, cli_options.FAILED, cli_options.UNSTABLE)
+        stream = sys.stdout if is_result else sys.stderr
         cli_options.print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
         if options.prune and found.exit_code == cli_options.OK and options.target is None:
             _prune(path)

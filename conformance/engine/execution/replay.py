@@ -1,20 +1,21 @@
 """``kipcheck replay``: runs stored failures again."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.core.ledger import FAILURE_FORMAT, NAME, SequenceStep
+from kipcheck.conformance.core.ledger import FAILURE_FORMAT, NAME, FiledFailure, SequenceStep
 from kipcheck.conformance.core.values.case import Case
-from kipcheck.conformance.core.values.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
+from kipcheck.conformance.core.values.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, UNSTABLE, USAGE
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.untrusted_text import WATCHED, is_data, one_line
 from kipcheck.conformance.core.values.verdict import Disagreement, Result
 from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.findings.failures import FOLDER, load
+from kipcheck.conformance.engine.search import races
 from kipcheck.conformance.protocols.checks import exchanges_of, family_of
 from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.declare.invariant import Invariant
@@ -31,7 +32,8 @@ class ReplayResult:
     """The result of running a stored failure again."""
 
     exit_code: int
-    """1 it fails again, 0 it is gone, 6 it cannot be judged any more; 2, 3 and 70 as for a run."""
+    """1 it fails again, 0 it is gone, 4 it is a race and fails too seldom to be a failure, 6 it cannot be judged any
+    more; 2, 3 and 70 as for a run."""
     message: str
     exchanges: tuple[SequenceStep, ...] = ()
     """All that was sent and answered; none: the case was not run."""
@@ -85,7 +87,7 @@ def replay(
     try:
         edition = f"apache@{filed.played}" if filed.played else case.edition
         with opened.open(edition, case.role) as session:
-            found = _replayed(session, case, invariant, filed.guilty_step)
+            found = _replayed(session, case, invariant, filed)
             return replace(found, message=f"{found.message} ({OLDER})") if older else found
     except (LookupError, Unavailable) as gone:
         return ReplayResult(UNDECIDED, str(gone))
@@ -109,13 +111,29 @@ def untrusted_message(path: Path, target: str) -> str:
     )
 
 
-def _replayed(session: Session, case: Case, invariant: Invariant, guilty_step: int) -> ReplayResult:
+def _replayed(session: Session, case: Case, invariant: Invariant, filed: FiledFailure) -> ReplayResult:
     about = f"{session.info.name} {session.info.version}, {invariant.id}"
     if not session.info.claims.supports(case):
         return ReplayResult(UNDECIDED, f"{about}: the target does not claim an operation of the case")
-    (history,) = converse([case], session)
-    exchanges = tuple(map(SequenceStep.of, exchanges_of(history)))
-    return replace(_judged(history, invariant, guilty_step, about), exchanges=exchanges)
+    histories = [*converse([case] * (1 if filed.rate is None else races.PLAYS), session)]
+    if filed.rate is None:
+        found, shown = _judged(histories[0], invariant, filed.guilty_step, about), histories[0]
+    else:
+        found, shown = _rated(histories, invariant, about)
+    return replace(found, exchanges=tuple(map(SequenceStep.of, exchanges_of(shown))))
+
+
+def _rated(histories: Sequence[History], invariant: Invariant, about: str) -> tuple[ReplayResult, History]:
+    """The result of a race, and the first play that fails, or else the first one."""
+    rate = races.rate_of(histories, invariant)
+    shown = next((each for each in histories if races.rate_of([each], invariant).failed), histories[0])
+    plays = f"in {rate.failed} of {rate.judged} plays beside copies of its case"
+    if not rate.judged:
+        return ReplayResult(UNDECIDED, f"{about}: the case can no longer be judged"), shown
+    if not rate.failed:
+        return ReplayResult(CONFORMANT, f"{about}: gone ({plays})"), shown
+    again = "fails again" if rate.is_failure else "fails too seldom to be a failure"
+    return ReplayResult(FAILED if rate.is_failure else UNSTABLE, f"{about}: {again}, {plays}"), shown
 
 
 def _judged(history: History, invariant: Invariant, guilty_step: int, about: str) -> ReplayResult:

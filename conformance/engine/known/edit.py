@@ -6,7 +6,7 @@ find may still occur.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -100,7 +100,7 @@ def updated(text: str, path: str, ledgers: Sequence[Ledger], target: str | None,
     before = parse(text, path, draft=True)
     sources = [_Source.of(each, target) for each in ledgers]
     first = sources[0]
-    own = before.draw if text.strip() else first.draw
+    own = before.draw if text.strip() else replace(first.draw, scripts=())
     for each in sources:
         if (each.target.target, each.target.version) != (first.target.target, first.target.version):
             what = f"{each.target.target} {each.target.version} in {each.ledger.path}"
@@ -304,7 +304,7 @@ def without(made: Update, entry: rules.Entry, places: set[rules.SubjectVersion],
 
 def _draw(ledger: Ledger) -> rules.Draw:
     options, recorded = ledger.header.options, sum(each.held for each in ledger.campaigns)
-    return rules.Draw(options.edition, options.seed, options.cases or recorded or None)
+    return rules.Draw(options.edition, options.seed, options.cases or recorded or None, options.scripts)
 
 
 def _recorded_target(account: KnownDeviations, ledger: Ledger, line: Target) -> TargetInfo:

@@ -460,6 +460,6 @@ def known_deviations(options: Options) -> KnownDeviations:
         profiles = [profile.load(each) for each in dict.fromkeys(options.profiles)]
     except (InvalidKnownFile, profile.InvalidProfile) as wrong:
         raise InvalidOptions(str(wrong)) from None
-    draw = rules.Draw(str(edition(options.edition)), options.seed, options.cases)
+    draw = rules.Draw(str(edition(options.edition)), options.seed, options.cases, options.scripts)
     version = metadata.version("kipcheck")
     return KnownDeviations(known, draw, date.today(), options.targets, profiles, version)

@@ -29,6 +29,8 @@ class Draw:
     seed: int = 0
     cases: int | None = None
     """None: each check's own number."""
+    scripts: tuple[str, ...] = ()
+    """Those of a run that draws nothing. No list has them, so that no entry has to match exactly in such a run."""
 
 
 def maker(version: str) -> str:

@@ -90,4 +90,5 @@ class LeastCaseSearches:
         """The finding with its rate as a race, and the least case that it has then; None if it fails too seldom."""
         rated = races.rated(worker, finding)
         self.races += 1
-        return rated, replace(unshrunk(rated), cut=False) if races.is_failure(rated) else None
+        is_failure = rated.rate is not None and races.Rate(*rated.rate).is_failure
+        return rated, replace(unshrunk(rated), cut=False) if is_failure else None

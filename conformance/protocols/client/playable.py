@@ -37,6 +37,8 @@ def _not_here(state: model.State, event: ops.Event, starts_again: bool) -> str:
     ``starts_again``: whether the program is started again after it.
     """
     kind, phase = getattr(event, "kind", ""), getattr(event, "at", "now")
+    if isinstance(event, ops.Committed) and state.started:
+        return "offsets are set while the group has no members: write it in front"
     if isinstance(event, ops.Fence) and not state.static:
         return "a member without an instance id cannot be fenced: write static in front"
     if kind in model.CONSUMER_ONLY and not state.consumer:
@@ -73,6 +75,12 @@ def _never(event: ops.Event) -> str:
             return f"versions are from 0 to {model.MOST_VERSION}, the lowest first"
         case ops.Intervals():
             return f"a session is longer than its heartbeat interval, and at most {model.MOST_SESSION_MS} ms"
+        case ops.Committed():
+            return f"offsets are from 0 to {model.RECORDS}, the end of the log"
+        case ops.Trim():
+            return "0 or more records are deleted"
+        case ops.Elect(_, ms) if ms <= model.MOST_MS:
+            return f"partitions are numbered from 0 to {model.MOST_PARTITIONS - 1}"
         case ops.MaxPoll():
             return f"a time between polls is {model.LEAST_POLL_MS} to {model.MOST_MS} ms"
     if getattr(event, "ms", 0) not in range(model.MOST_MS + 1):

@@ -41,6 +41,7 @@ def refused(capsys: pytest.CaptureFixture[str], target: str, script: str, *more:
         ("refuse Heartbeat GROUP_AUTHORIZATION_FAILED at next", "a refusal lasts from a time on"),
         ("offer Metadata 4-2", "versions are from 0 to 100, the lowest first"),
         ("intervals 4000 of 3000", "a session is longer than its heartbeat interval"),
+        ("pass 1; committed 3", "offsets are set while the group has no members"),
         (" ; ", "the script has no steps"),
         ("none.txt", "none.txt cannot be read: no such file in "),
     ],
@@ -152,3 +153,18 @@ def test_the_steps_of_scripts_for_clients_are_listed(capsys: pytest.CaptureFixtu
     assert json.loads(capsys.readouterr().out)["model"] == "client"
     assert run(["play", "client"]) == 2
     assert "kipcheck run --target client:... --script STEPS; --events lists the steps" in capsys.readouterr().err
+
+
+def test_a_list_of_known_deviations_is_not_stale_because_a_script_does_not_show_them(tmp_path: Path) -> None:
+    asked = ["run", "--target", "miniature/refuses-everything", "--out", str(tmp_path), "--check", "group/errors"]
+    known = tmp_path / "known.toml"
+    assert run([*asked, "--cases", "3", "--least", "0"]) == 1
+    run(["known", "update", str(known), "--from", str(tmp_path)])
+    text = re.sub(r'"TODO: .*"$', '"It refuses all that is asked of it."', known.read_text("utf-8"), flags=re.MULTILINE)
+    known.write_text(text.replace('"TODO"', '"https://a.org/1"'), "utf-8")
+    assert run([*asked, "--cases", "3", "--least", "0", "--known", str(known)]) in (0, 7)
+    assert run([*asked, "--known", str(known), "--message", "group", "--script", "elapse 1"]) == 0
+    assert run([*asked, "--message", "group", "--script", "list"]) == 1
+    run(["known", "update", str(known), "--from", str(tmp_path)])
+    added = known.read_text("utf-8").removeprefix(text)
+    assert "seldom = true" in added and "scripts" not in added

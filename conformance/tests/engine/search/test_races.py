@@ -50,6 +50,14 @@ def test_a_race_is_a_failure_if_more_than_a_third_of_its_plays_fail(
             capsys.readouterr().out.split()
         )
         assert "a race: it occurs in 6 of 12 plays" in (tmp_path / "out" / "report.html").read_text("utf-8")
+        again = ["replay", str(tmp_path / "out" / "failures" / f"{failure.id}.json"), "--trust"]
+        assert run(again) == 0 and "gone (in 0 of 12 plays beside copies" in capsys.readouterr().out
+        (tmp_path / "starts").write_text("....", "utf-8")
+        assert run([*again, "--trace"]) == 1
+        shown = capsys.readouterr().out
+        assert "fails again, in 6 of 12 plays" in shown and "is sent SIGTERM" in shown
+        (tmp_path / "starts").write_text("........", "utf-8")
+        assert run(again) == 4 and "fails too seldom to be a failure, in 2 of 12" in capsys.readouterr().out
     else:
         (trouble,) = ledger.troubles
         assert trouble.why.endswith("; beside copies of it, in 2 of 12 plays") and not ledger.failures
