@@ -38,6 +38,7 @@ class Consumers:
         )  # fmt: skip
         made.commits, made.pause_ms, made.pattern = settings.commit, settings.pause_ms, settings.pattern
         made.max_poll_ms = settings.max_poll_ms
+        made.offset_reset = settings.offset_reset or made.offset_reset
         return _Running(made)
 
 

@@ -131,7 +131,7 @@ class OtherMembers:
 
     def everything(self) -> Partitions:
         """The partitions that the client subscribes to."""
-        return frozenset((name, number) for name in self.subscribed for number in range(self.topics.sizes[name]))
+        return frozenset((name, number) for name in self.subscribed for number in range(self.topics.sizes.get(name, 0)))
 
     def take_over(self) -> None:
         """Before the client joins, the first of them has all partitions."""

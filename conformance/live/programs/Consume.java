@@ -53,8 +53,8 @@ public final class Consume implements ConsumerRebalanceListener {
             CLASSIC.forEach((name, key) -> { if (!given(name).isEmpty()) found.put(key, value(name)); });
         for (String name : new String[] {"REBALANCE_MS", "MAX_POLL_MS"})
             if (!given(name).isEmpty()) found.put("max.poll.interval.ms", given(name));
-        found.put("auto.offset.reset", "earliest");
-        found.put("auto.commit.interval.ms", "100");
+        found.put("auto.offset.reset", given("OFFSET_RESET").isEmpty() ? "earliest" : given("OFFSET_RESET"));
+        found.put("auto.commit.interval.ms", given("COMMIT_MS").isEmpty() ? "100" : given("COMMIT_MS"));
         found.put("enable.auto.commit", String.valueOf(given("COMMIT").isEmpty() || given("COMMIT").equals("auto")));
         return found;
     }

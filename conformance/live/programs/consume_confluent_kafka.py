@@ -38,7 +38,8 @@ def settings() -> dict[str, Any]:
         longest = max(int(found["max.poll.interval.ms"]), int(found["session.timeout.ms"]))
         found["max.poll.interval.ms"] = str(longest)  # librdkafka refuses a shorter one
     found["enable.auto.commit"] = given("COMMIT") in ("", "auto")
-    return {**found, "auto.offset.reset": "earliest", "auto.commit.interval.ms": 100}
+    found["auto.commit.interval.ms"] = given("COMMIT_MS") or "100"
+    return {**found, "auto.offset.reset": given("OFFSET_RESET") or "earliest"}
 
 
 class Program:

@@ -86,8 +86,10 @@ func panicIf(failed bool, err error) {
 func main() {
 	balancers := map[string]kgo.GroupBalancer{"range": kgo.RangeBalancer(), "roundrobin": kgo.RoundRobinBalancer(),
 		"sticky": kgo.StickyBalancer(), "cooperative-sticky": kgo.CooperativeStickyBalancer()}
+	begins := map[string]kgo.Offset{"latest": kgo.NewOffset().AtEnd(), "earliest": kgo.NewOffset().AtStart()}
+	interval, _ := time.ParseDuration(cmp.Or(given("COMMIT_MS"), "100") + "ms")
 	options := []kgo.Opt{kgo.SeedBrokers(given("BOOTSTRAP")), kgo.ConsumerGroup(given("GROUP")),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.ClientID(cmp.Or(given("CLIENT_ID"), "kgo"))}
+		kgo.ConsumeResetOffset(begins[cmp.Or(given("OFFSET_RESET"), "earliest")]), kgo.ClientID(cmp.Or(given("CLIENT_ID"), "kgo"))}
 	if given("PATTERN") != "" {
 		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics(given("PATTERN")))
 	} else {
@@ -96,7 +98,7 @@ func main() {
 	l := &late{held: map[place]*kgo.Record{}, done: map[place]int64{}, owned: map[place]bool{}}
 	switch given("COMMIT") {
 	case "", "auto":
-		options = append(options, kgo.AutoCommitInterval(100*time.Millisecond))
+		options = append(options, kgo.AutoCommitInterval(interval))
 	case "late":
 		options = append(options, kgo.DisableAutoCommit(), kgo.OnPartitionsAssigned(l.owns(true)),
 			kgo.OnPartitionsRevoked(l.owns(false)), kgo.OnPartitionsLost(l.owns(false)))

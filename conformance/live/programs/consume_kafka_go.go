@@ -57,6 +57,10 @@ func main() {
 	}
 	if given("COMMIT") != "sync" && given("COMMIT") != "late" {
 		config.CommitInterval = 100 * time.Millisecond
+		set("COMMIT_MS", &config.CommitInterval)
+	}
+	if given("OFFSET_RESET") == "latest" {
+		config.StartOffset = kafka.LastOffset
 	}
 	subscribe(&config, strings.Split(given("TOPICS"), ","))
 	reader := kafka.NewReader(config)

@@ -64,9 +64,9 @@ process.on('SIGTERM', async () => {
 })
 await consumer.connect()
 const topics = given('PATTERN') ? [new RegExp(given('PATTERN'))] : given('TOPICS').split(',')
-for (const topic of topics) await consumer.subscribe({ topic, fromBeginning: true })
+for (const topic of topics) await consumer.subscribe({ topic, fromBeginning: given('OFFSET_RESET') !== 'latest' })
 await consumer.run({
   autoCommit: how === 'auto',
-  autoCommitInterval: 100,
+  autoCommitInterval: number('COMMIT_MS') || 100,
   ...number('PAUSE_MS') ? { eachBatch } : { eachMessage }
 })

@@ -24,8 +24,8 @@ const how = given('COMMIT') || 'auto'
 const stream = await consumer.consume({
   topics: given('TOPICS').split(','),
   mode: MessagesStreamModes.COMMITTED,
-  fallbackMode: 'earliest',
-  autocommit: how === 'auto' && 100,
+  fallbackMode: given('OFFSET_RESET') || 'earliest',
+  autocommit: how === 'auto' && (number('COMMIT_MS') || 100),
   maxWaitTime: 500
 })
 let ended = false

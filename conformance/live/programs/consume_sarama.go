@@ -99,6 +99,9 @@ func main() {
 		config.Version = sarama.MaxVersion
 	}
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+	if given("OFFSET_RESET") == "latest" {
+		config.Consumer.Offsets.Initial = sarama.OffsetNewest
+	}
 	set("SESSION_MS", &member.Session.Timeout)
 	set("HEARTBEAT_MS", &member.Heartbeat.Interval)
 	set("REBALANCE_MS", &member.Rebalance.Timeout)

@@ -26,6 +26,13 @@ SILENT: Final[Mapping[str, str]] = {
     "client/commits-what-it-read": OTHER_CONNECTIONS,
     "client/reads-on": OTHER_CONNECTIONS,
     "client/revokes-before-it-acknowledges": OTHER_CONNECTIONS,
+    "client/waits-for-offsets": OTHER_CONNECTIONS,
+    "client/reads-in-order": OTHER_CONNECTIONS,
+    "client/stops-reading-to-join": OTHER_CONNECTIONS,
+    "client/reads-what-it-is-assigned": OTHER_CONNECTIONS,
+    "client/commits-its-position": OTHER_CONNECTIONS,
+    "client/commits-in-time": OTHER_CONNECTIONS,
+    "client/commits-before-it-leaves": OTHER_CONNECTIONS,
     # The look-up goes over another connection, and any other may have told the client of its coordinator.
     "client/finds-its-coordinator": OTHER_CONNECTIONS,
     "client/beats": PAUSE,

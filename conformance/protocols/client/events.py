@@ -286,6 +286,8 @@ class Launched:
     """The regular expression by which the program subscribes; None: it names its topics."""
     ends_on_errors: bool = False
     """Whether it is known that the program ends when its client raises an error that no client recovers from."""
+    offset_reset: str | None = None
+    """Where the program begins without a committed offset: ``earliest`` or ``latest``; None: it is not given."""
 
 
 @event("joined", "is a member of the group for the first time")
@@ -329,6 +331,27 @@ class Ended:
     stderr: str = ""
 
 
+# Topics
+
+
+@event("deleted", "loses topic {topic}, which is deleted")
+class TopicDeleted:
+    """A topic is deleted, with its records and committed offsets. If it is created again, it is another one."""
+
+    ms: int
+    topic: str
+
+    def has(self, partition: str) -> bool:
+        return partition.rpartition("-")[0] == self.topic
+
+
+@event("trimmed", "loses the first records of its partitions, as by retention")
+class Trimmed:
+    ms: int
+    starts: Numbers
+    """By partition, the first offset that is left."""
+
+
 # Ends of steps
 
 
@@ -366,9 +389,9 @@ class Confirmed:
 
 Event: TypeAlias = (
     RequestSeen | AnswerSeen | RequestRefused | RecordDamaged | Opened | Closed | Launched | FirstJoined | Restarted
-    | Frozen | Thawed | Signalled | Killed | Ended | Settled | Unsettled | Idle | Confirmed
+    | Frozen | Thawed | Signalled | Killed | Ended | TopicDeleted | Trimmed | Settled | Unsettled | Idle | Confirmed
 )  # fmt: skip
 EVENTS: Final = ObservedEvents[Event](
     RequestSeen, AnswerSeen, RequestRefused, RecordDamaged, Opened, Closed, Launched, FirstJoined, Restarted,
-    Frozen, Thawed, Signalled, Killed, Ended, Settled, Unsettled, Idle, Confirmed,
+    Frozen, Thawed, Signalled, Killed, Ended, TopicDeleted, Trimmed, Settled, Unsettled, Idle, Confirmed,
 )  # fmt: skip
