@@ -47,7 +47,7 @@ FIRST: Final = (
     "protocol consumer; refuse ConsumerGroupHeartbeat GROUP_AUTHORIZATION_FAILED",
     "protocol consumer; pattern; pass 1400",
     "protocol consumer; max-poll 3000; pause 6000; pass 7500",
-    "assignors range,roundrobin; member takes roundrobin; rebalance",
+    "assignors range,roundrobin; member reads t takes roundrobin; rebalance",
     "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL",
     "begin latest; pass 500; rebalance; pass 500",
     "begin latest; committed 0; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 500",
