@@ -33,7 +33,7 @@ FIRST: Final = (
     "protocol consumer; refuse ConsumerGroupHeartbeat GROUP_AUTHORIZATION_FAILED",
     "protocol consumer; pattern; pass 1400",
     "protocol consumer; max-poll 3000; pause 6000; pass 7500",
-    "assignors range,roundrobin; member takes roundrobin; rebalance",
+    "assignors range,roundrobin; member reads t takes roundrobin; rebalance",
     "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL",
     "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
     "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",

@@ -62,10 +62,14 @@ class _Ids:
     session_ms: int = terms.SESSION_MS
     thawed_ms: int = -terms.GRACE_MS
     """When the process went on that was stopped, and had yet to read what came meanwhile."""
+    hangs: bool = False
+    """Whether the program works longer than it may: a static member leaves then too, without a request."""
 
     def read(self, traced: client_trace.TracedEvent[Event]) -> None:
         if isinstance(traced.event, client_trace.STARTS):
             self.right = self.before = {""}
+            if isinstance(traced.event, Launched):
+                self.hangs = (traced.event.pause_ms or 0) > (traced.event.max_poll_ms or terms.NEVER)
         elif isinstance(traced.event, Thawed):
             self.thawed_ms = traced.ms
         elif client_trace.is_request(traced, "LeaveGroup"):
@@ -105,7 +109,7 @@ class _Ids:
         raced = traced.event.pipelined or (traced.ms <= self.changed_ms + terms.RACE_MS and elsewhere)
         raced = raced or traced.ms <= self.thawed_ms + terms.RACE_MS
         expired = traced.ms - self.answered_ms >= self.session_ms  # as far as the client can know
-        return self.right | (self.before if raced else set()) | ({""} if expired else set())
+        return self.right | (self.before if raced else set()) | ({""} if expired or self.hangs else set())
 
 
 @impact(

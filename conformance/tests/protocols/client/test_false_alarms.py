@@ -135,6 +135,15 @@ def test_a_client_whose_session_is_over_joins_without_its_id() -> None:
     assert [*joins_with_its_id(history(begins, joined(100), ("answer", 3200, beaten), joins))]
 
 
+def test_a_static_member_that_does_not_poll_in_time_forgets_its_id() -> None:
+    """librdkafka 2.16.1, as Java in maybeLeaveGroup: it is none any more, and sends no LeaveGroup."""
+    asks = {**rejoins(0)[2], "member": "", "instance": "i", "session_ms": 3000}
+    traffic = ("request", 90, asks), joined(100), ("request", 2900, asks)
+    for pause_ms, is_broken in ((6000, False), (500, True)):
+        begins = "launched", 0, {"max_poll_ms": 3000, "pause_ms": pause_ms}
+        assert bool([*joins_with_its_id(history(begins, *traffic))]) is is_broken
+
+
 def test_a_client_that_just_lost_its_connection_need_not_leave() -> None:
     """Java 4.4.0: it had found its coordinator again, and was not connected to it yet, when it was closed."""
     given = {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
