@@ -165,6 +165,10 @@ class _Counting:
     launcher: Launcher
     place: Path
 
+    @property
+    def ends_on_errors(self) -> bool:
+        return self.launcher.ends_on_errors
+
     def given(self, settings: Settings) -> Mapping[str, str]:
         return self.launcher.given(settings)
 

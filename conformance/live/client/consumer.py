@@ -23,7 +23,7 @@ from kipcheck.conformance.wire.schema import spec
 
 VERSIONS: Final = {
     "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 5, "Heartbeat": 3,
-    "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
+    "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "ListOffsets": 1, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
 }  # fmt: skip
 WITH_IDS: Final = 12
 """Metadata."""
@@ -38,6 +38,7 @@ COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
 TRIES: Final = 5
+LATEST: Final = "latest"
 LATE: Final = "late"
 """How a program commits that holds records over a rebalance."""
 
@@ -89,6 +90,8 @@ class Consumer:
     """So long it works after a fetch. Its heartbeats go on."""
     max_poll_ms = 0
     """If it works longer, it leaves the group, and joins again afterwards; 0: no limit."""
+    offset_reset = "earliest"
+    """Where it begins without a committed offset; or ``latest``."""
     pattern = ""
     """Of its topics; empty: it is given their names."""
 
@@ -313,7 +316,7 @@ class Consumer:
                     self.positions[at] = next_offset(part["records"] or b"") or self.positions[at]
 
     async def look_up_positions(self) -> None:
-        """New partitions are read from the committed offset on, or from the beginning."""
+        """New partitions are read from the committed offset on, or from the beginning or end."""
         new = [each for each in self.owned if each not in self.positions]
         if not new:
             return
@@ -322,7 +325,17 @@ class Consumer:
         for each in answer["topics"]:
             for part in each["partitions"]:
                 if part["errorCode"] == Error.NONE:
-                    self.positions[each["name"], part["partitionIndex"]] = max(part["committedOffset"], 0)
+                    at, offset = (each["name"], part["partitionIndex"]), part["committedOffset"]
+                    self.positions[at] = offset if offset >= 0 else await self.first_offset(at)
+
+    async def first_offset(self, at: Partition) -> int:
+        """Where a partition is read without a committed offset."""
+        if self.offset_reset != LATEST:
+            return 0
+        parts = [{"partitionIndex": at[1], "timestamp": -1}]
+        answer = await self.ask("ListOffsets", {"replicaId": -1, "topics": [{"name": at[0], "partitions": parts}]})
+        offset: int = answer["topics"][0]["partitions"][0]["offset"]
+        return max(offset, 0)
 
     def finished(self) -> dict[Partition, int]:
         """What it commits now: its positions; if it commits late, after a rebalance, what it read before."""

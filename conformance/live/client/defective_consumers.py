@@ -9,8 +9,10 @@ import sys
 
 from kipcheck.conformance.live.client.consumer import Consumer, main
 from kipcheck.conformance.live.client.defective import (
+    commits,
     connections,
     consumer_groups,
+    fatal_errors,
     identity,
     leading,
     leaving,
@@ -20,7 +22,10 @@ from kipcheck.conformance.live.client.defective import (
     positions,
 )
 
-MODULES = (connections, identity, membership, pace, leaving, partitions, positions, leading, consumer_groups)
+MODULES = (
+    connections, identity, membership, pace, leaving, partitions, positions, commits, leading, consumer_groups,
+    fatal_errors,
+)  # fmt: skip
 
 
 def defective(name: str) -> type[Consumer]:

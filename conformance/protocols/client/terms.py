@@ -28,6 +28,8 @@ NOT_YET: Final = frozenset({
     KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.KAFKA_STORAGE_ERROR, KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
 })  # fmt: skip
 """Errors that end when the broker has loaded, or the news has spread: what is repeated at once fails again."""
+ENDING: Final = (FATAL - {KafkaError.TOPIC_AUTHORIZATION_FAILED}) | {KafkaError.GROUP_ID_NOT_FOUND}
+"""The errors of a heartbeat of KIP-848 after which a client is no member any more. One for a topic may pass."""
 OF_GROUPS: Final = frozenset({
     "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",
 })  # fmt: skip

@@ -373,9 +373,15 @@ def has_malformed_member(history: History, step: int) -> bool:
 
 
 def has_missing_topic(history: History, step: int) -> bool:
-    """Whether another member subscribes to a topic that does not exist, since that step or before."""
-    members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[ops.Member])
-    return any(terms.MISSING in each.body["topics"] for each in members)
+    """Whether a member subscribes to a topic that does not exist, or did not, since that step or before."""
+    steps = history.case.steps[: step + 1]
+    others = (each for each in steps if each.verb == OPERATIONS.verb_of[ops.Member])
+    return has_deleted_topic(history, step) or any(terms.MISSING in each.body["topics"] for each in others)
+
+
+def has_deleted_topic(history: History, step: int) -> bool:
+    """Whether a topic that the client may read was deleted, in that step or before."""
+    return any(each.verb == OPERATIONS.verb_of[ops.Delete] for each in history.case.steps[: step + 1])
 
 
 def disturbance(history: History, step: int, unsent: Kind | None = None) -> tuple[str, ...]:
@@ -399,5 +405,7 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
             case ops.Reset(_, when):
                 return (f"reset {when}",)
             case ops.Late() | ops.Pieces() | ops.Silent() | ops.Together() | ops.Tags() | ops.Move():
+                return (each.verb.removeprefix("client-"),)
+            case ops.Delete() | ops.Trim() | ops.Elect() | ops.Lags():
                 return (each.verb.removeprefix("client-"),)
     return ()

@@ -268,7 +268,8 @@ def names_its_topics(history: History) -> Iterator[Violation]:
         elif isinstance(traced.event, Signalled):
             given = None
         elif client_trace.is_answer(traced, "Metadata") and given is not None:
-            undescribed = given.difference(traced.event.sizes or ()) if traced.error else frozenset()
+            lacks = traced.error or traced.event.missing
+            undescribed = given.difference(traced.event.sizes or ()) if lacks else frozenset()
         if given is None:
             continue
         for api, named in _named(traced):

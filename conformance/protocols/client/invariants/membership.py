@@ -19,6 +19,7 @@ from kipcheck.conformance.protocols.client.trace import (
     TracedEvent,
     disturbance,
     generation_of,
+    has_deleted_topic,
     has_malformed_member,
     has_missing_topic,
     is_answer,
@@ -469,8 +470,10 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
                 how = f"exit code {code}"
                 yield breach(traced, f"the program crashed while it was closed, {how}", "its end", how, "crashed", how)
             case events.Ended(code=code, stderr=stderr) if not signalled and not raises:
-                if has_malformed_member(history, traced.step) and code >= 0:
-                    continue  # it may raise where its group has a member whose metadata no one can read
+                if code >= 0 and (
+                    has_malformed_member(history, traced.step) or has_deleted_topic(history, traced.step)
+                ):
+                    continue  # it may raise where no one can read a member's metadata, or there is nothing to read
                 how = f"exit code {code}"
                 group = ("missing topic",) if has_missing_topic(history, traced.step) else ()
                 last = stderr.rstrip().rpartition("\n")[2]
