@@ -23,9 +23,9 @@ PLACE = 52
 
 MOST_LOOK_UPS: Final = 2
 """Of a stable member to which no request fails."""
-REPEATS: Final = 5
+REPEATS: Final = 4
 """Of a request that failed: fewer may be those of several parts of a client."""
-REPEATS_MS: Final = 50
+REPEATS_MS: Final = 30
 BEATS_SEEN: Final = 2
 """Heartbeats in a row whose time is measured: one alone may be late for many reasons."""
 LONGEST_INTERVAL: Final = 1.9
@@ -217,7 +217,7 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 @impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")
 @timed("client/pauses-before-it-repeats", "grp-96", grade=Grade.SHOULD, premise=lambda history: any(_repeats(history)))
 def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
-    """Five repeats in a row of a request that the broker cannot answer yet take more than 50 ms.
+    """Four repeats in a row of a request that the broker cannot answer yet take more than 30 ms.
 
     So they do with any back-off. A broker cannot answer yet while it loads, or does not lead. Parts of a client may
     each repeat a request once at the same time.
