@@ -10,7 +10,7 @@ import signal
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from kipcheck.conformance.wire.schema import spec
 
 VERSIONS: Final = {
     "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 5, "Heartbeat": 3,
-    "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
+    "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "ListOffsets": 1, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
 }  # fmt: skip
 WITH_IDS: Final = 12
 """Metadata."""
@@ -39,6 +39,7 @@ COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
 TRIES: Final = 12
+LATEST: Final = "latest"
 LATE: Final = "late"
 """How a program commits that holds records over a rebalance."""
 
@@ -92,6 +93,8 @@ class Consumer:
     """If it works longer, it leaves the group, and joins again afterwards; 0: no limit."""
     heartbeat_s = HEARTBEAT_S
     """Between two heartbeats."""
+    offset_reset = "earliest"
+    """Where it begins without a committed offset; or ``latest``."""
     pattern = ""
     """Of its topics; empty: it is given their names."""
 
@@ -119,6 +122,8 @@ class Consumer:
         """What it has read, and commits late."""
         self.done: dict[Partition, int] = {}
         """What it has committed late."""
+        self.unread: dict[str, Any] | None = None
+        """The answer to a heartbeat, which it has to act on."""
         self.rebalanced = False
         """Whether it was assigned partitions since it last committed late."""
         self.busy_until_s = self.polled_s = 0.0
@@ -183,10 +188,10 @@ class Consumer:
             self.forget(Error.UNKNOWN_MEMBER_ID)
             await self.finish_work()
             return await self.join()
-        error = (await self.ask("Heartbeat", self.names()))["errorCode"]
+        error = (await self.next_beat())["errorCode"]
         if error == Error.NONE and self.polls() and self.owned:
             await self.fetch()
-            error = await self.commit()
+            error = Error.NONE if self.unread is not None else await self.commit()
         if error != Error.NONE:
             return await self.recover(error)
         await self.rest()
@@ -324,8 +329,8 @@ class Consumer:
                 {"partition": one, "fetchOffset": self.positions[each["topic"], one], "partitionMaxBytes": 1000}
                 for one in each["partitions"]
             ]
-        answer = await self.ask("Fetch", {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000,
-                                          "topics": topics})  # fmt: skip
+        body = {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000, "topics": topics}
+        answer = await self.awaited(self.ask("Fetch", body))
         for each in answer["responses"]:
             for part in each["partitions"]:
                 at = each["topic"], part["partitionIndex"]
@@ -333,7 +338,7 @@ class Consumer:
                     self.positions[at] = next_offset(part["records"] or b"") or self.positions[at]
 
     async def look_up_positions(self) -> None:
-        """New partitions are read from the committed offset on, or from the beginning."""
+        """New partitions are read from the committed offset on, or from the beginning or end."""
         new = [each for each in self.owned if each not in self.positions]
         if not new:
             return
@@ -342,7 +347,39 @@ class Consumer:
         for each in answer["topics"]:
             for part in each["partitions"]:
                 if part["errorCode"] == Error.NONE:
-                    self.positions[each["name"], part["partitionIndex"]] = max(part["committedOffset"], 0)
+                    at, offset = (each["name"], part["partitionIndex"]), part["committedOffset"]
+                    self.positions[at] = offset if offset >= 0 else await self.first_offset(at)
+
+    async def first_offset(self, at: Partition) -> int:
+        """Where a partition is read without a committed offset."""
+        if self.offset_reset != LATEST:
+            return 0
+        parts = [{"partitionIndex": at[1], "timestamp": -1}]
+        while True:
+            body = {"replicaId": -1, "topics": [{"name": at[0], "partitions": parts}]}
+            found = (await self.awaited(self.ask("ListOffsets", body)))["topics"][0]["partitions"][0]
+            if not found["errorCode"] or self.stopping.is_set():
+                return max(int(found["offset"]), 0)
+            await asyncio.sleep(PAUSE_S)
+
+    async def awaited(self, answer: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """An answer of the log. Heartbeats go on while it is late, up to one whose answer says something new."""
+        asking = asyncio.ensure_future(answer)
+        try:
+            while not (await asyncio.wait([asking], timeout=2 * self.heartbeat_s))[0]:
+                if self.unread is None:
+                    beat = await self.next_beat()
+                    self.unread = beat if beat["errorCode"] or beat.get("assignment") is not None else None
+            return asking.result()
+        finally:
+            asking.cancel()
+
+    async def next_beat(self) -> dict[str, Any]:
+        """The answer to a heartbeat: one that came while another answer was awaited, or that to the next one."""
+        unread, self.unread = self.unread, None
+        if unread is not None:
+            return unread
+        return await (self.beat() if self.is_modern else self.ask("Heartbeat", self.names()))
 
     def finished(self) -> dict[Partition, int]:
         """What it commits now: its positions; if it commits late, after a rebalance, what it read before."""
@@ -393,7 +430,7 @@ class Consumer:
                 await self.leave()
                 self.join_anew()
                 await self.finish_work()
-            answer = await self.beat()
+            answer = await self.next_beat()
             error = answer["errorCode"]
             if error == Error.NONE:
                 self.generation = answer["memberEpoch"]
@@ -401,7 +438,7 @@ class Consumer:
                     self.take(answer["assignment"]["topicPartitions"])
                 if self.polls() and self.owned:
                     await self.fetch()
-                    if await self.commit() in NO_COORDINATOR:
+                    if self.unread is None and await self.commit() in NO_COORDINATOR:
                         await self.find_coordinator()
                 await self.rest()
             elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH):
@@ -447,7 +484,11 @@ class Consumer:
             try:
                 if channel.writer is None:
                     await self.ask_versions(channel)
-                return await self._ask(channel, api, body)
+                async with asyncio.timeout(self.patience_s(api)):
+                    return await self._ask(channel, api, body)
+            except TimeoutError:
+                channel.close()
+                await self.find_coordinator()
             except (OSError, EOFError):
                 channel.close()
                 await asyncio.sleep(PAUSE_S)
@@ -457,6 +498,10 @@ class Consumer:
         """Of a connection that is new: its broker may be of another release now. Errors: as ``_ask``; RuntimeError."""
         answer = await self._ask(channel, "ApiVersions", {})
         self.offered = {each["apiKey"]: range(each["minVersion"], each["maxVersion"] + 1) for each in answer["apiKeys"]}
+
+    def patience_s(self, api: str) -> float | None:
+        """How long the answer to a request is awaited. A coordinator that is silent for a session is taken for dead."""
+        return self.session_ms / 1000 if api == "Heartbeat" else None
 
     async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         version = self.version(api)

@@ -26,6 +26,8 @@ from kipcheck.conformance.live.client.other_members import (
     clients,
     is_other,
 )
+from kipcheck.conformance.live.client.scripted_log import ScriptedLog
+from kipcheck.conformance.live.recording.fetch_sessions import FULL, epoch_of
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.answered_errors import with_error
 from kipcheck.conformance.live.server.broker import Broker
@@ -59,6 +61,8 @@ LEFT: Final = (-1, -2)
 """Epochs of members that leave."""
 MOST_REVOCATIONS: Final = 3
 """Rebalances of one step because other members gave partitions up."""
+GROWTHS: Final = 4
+"""Heartbeats with which the topics grow, after each assignment and error: then a client has time to commit it all."""
 COORDINATED: Final = frozenset({
     "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
 })  # fmt: skip
@@ -135,6 +139,7 @@ class ScriptedBroker(Broker):
         known = settings(edition.release)
         config = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
         super().__init__(edition, Topics.of(TOPICS), config)
+        self.logs = ScriptedLog(TOPICS, self.topics, self.log, self.groups)
         self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target)
         self.nodes: Sequence[tuple[str, int]] = ()
         """The addresses of the nodes; none: one, that which a client connected to."""
@@ -159,6 +164,8 @@ class ScriptedBroker(Broker):
         self.has_joined = False
         """Whether it was a stable member once."""
         self._revocations = 0
+        self._growths = GROWTHS
+        """How many heartbeats the topics still grow with."""
         self._run_groups()
 
     def _run_groups(self) -> None:
@@ -213,9 +220,34 @@ class ScriptedBroker(Broker):
 
     def grow(self, partitions: int) -> None:
         """The topic has at least so many partitions."""
-        topic = self.topics.by_name[TOPIC]
+        topic = self.topics.by_name.get(TOPIC)
+        if topic is None:
+            return
         grown = replace(topic, partitions=max(partitions, topic.partitions))
         self.topics.by_name[TOPIC] = self.topics.by_id[topic.id] = grown
+
+    def reset_offsets(self, offset: int) -> None:
+        """An administrator commits that offset of all partitions, for a group without members."""
+        partitions = [
+            (topic.name, number) for topic in self.topics.by_name.values() for number in range(topic.partitions)
+        ]
+        group = self.groups.growing(GROUP)
+        group.send(messages.Commit(VERSION, "", None, -1, tuple((*each, offset) for each in partitions)))
+        group.metadata.update(dict.fromkeys(partitions, (LEADER_EPOCH, "")))
+        self.offsets.in_zookeeper.update({(GROUP, *each): offset for each in partitions})
+
+    def topics_changed(self) -> None:
+        """Topics are created or deleted: a coordinator of KIP-848 assigns anew, and a leader among the others joins
+        again."""
+        self.groups.topics = self.topics.sizes
+        if self.is_modern or (self.is_member and self.others.members and not self.leads):
+            self.rebalance()
+
+    def lag(self, what: str, ms: int) -> None:
+        """Answers to Metadata lack that for so long."""
+        self.logs.lag(what, ms)
+        if self.has_joined:
+            self.provoke("Metadata")
 
     def rebalance(self) -> None:
         self._revocations = 0
@@ -262,7 +294,7 @@ class ScriptedBroker(Broker):
         """Does what lets a client send such a request."""
         if api == "LeaveGroup":
             return
-        self.stable = False
+        self.stable, self._growths = False, GROWTHS
         if api in BY_ASSIGNMENT:
             self.rebalance()
         if api == "FindCoordinator":
@@ -397,7 +429,7 @@ class ScriptedBroker(Broker):
             _, beat = self.bodies.read(Heartbeat, request)
             return answer(self.bodies.written(refused(code, beat.member), request.version))
         if request.api == "Fetch":
-            return self.log.fetch(request, answer, code)
+            return self.log.refuse(request, answer, code)
         if request.api not in MEMBERS:
             return handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
         _, asked = self.bodies.read(MEMBERS[request.api], request)
@@ -412,11 +444,17 @@ class ScriptedBroker(Broker):
                 self.stable = False
             case "SyncGroup":
                 self.stable = self.has_joined = True
+                self._growths = GROWTHS
             case "Heartbeat" if request.body["memberId"] not in self.group.state.owing:
                 self.stable = True  # the client has found its coordinator again
-                for topic in self.others.subscribed:
-                    self.topics.grow(topic)  # some clients commit new positions only
-                self.log.grew()
+                self._grow()
+
+    def _grow(self) -> None:
+        """Some clients commit new positions only."""
+        for topic in self.topics.by_name.keys() & self.others.subscribed if self._growths else ():
+            self.topics.grow(topic)
+        self._growths = max(0, self._growths - 1)
+        self.log.grew()
 
     def _beat(self, handler: Handler, request: Received, answer: Answer) -> None:
         """Of a consumer group: what the client is given was read, and committed, by other members."""
@@ -442,13 +480,23 @@ class ScriptedBroker(Broker):
             if after.epoch == group.state.target_epoch == group.state.group_epoch:
                 self.others.left = self.others.everything().difference(after.assigned)
                 if beat.epoch == after.epoch and had == after.assigned:
+                    self._grow()
                     self.stable = self.has_joined = True
+                else:
+                    self._growths = GROWTHS
 
         handler(request, done)
 
     def _consumer(self, id: str) -> consumer_group.Member | None:
         group = self.groups.consumer(self.id)
         return None if group is None else group.state.member(id)
+
+    def metadata(self, request: Received, answer: Answer) -> None:
+        super().metadata(request, lambda body: answer(self.logs.as_known(request, body)))
+
+    def close(self) -> None:
+        super().close()
+        self.logs.close()
 
     def addresses(self, request: Received) -> Sequence[tuple[str, int]]:
         return self.nodes or super().addresses(request)
@@ -510,6 +558,8 @@ def _can_get(request: Received, error: Error) -> bool:
     """Whether the request says what the error is about: a member, the epoch of a leader, or stable offsets."""
     if error == "UNKNOWN_MEMBER_ID" and request.api == "JoinGroup":
         return bool(request.body["memberId"])
+    if error in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"):
+        return epoch_of(request) > FULL
     if error in ("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"):
         parts = (part for each in request.body["topics"] for part in each["partitions"])
         return any(each.get("currentLeaderEpoch", -1) >= 0 for each in parts)

@@ -24,7 +24,10 @@ ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
     "Metadata": ("LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"),
     "OffsetFetch": ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT"),
     "ListOffsets": (*LEADER, "OFFSET_NOT_AVAILABLE"),
-    "Fetch": (*LEADER, "OFFSET_OUT_OF_RANGE"),
+    "Fetch": (
+        *LEADER, "OFFSET_OUT_OF_RANGE", "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH",
+        "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
+    ),
     "LeaveGroup": (*COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
     "ConsumerGroupHeartbeat": (
         *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
@@ -78,6 +81,10 @@ SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
     ("ListOffsets", "OFFSET_NOT_AVAILABLE"): 5,
     ("Fetch", "FENCED_LEADER_EPOCH"): 9,
     ("Fetch", "UNKNOWN_LEADER_EPOCH"): 9,
+    ("Fetch", "FETCH_SESSION_ID_NOT_FOUND"): 7,
+    ("Fetch", "INVALID_FETCH_SESSION_EPOCH"): 7,
+    ("Fetch", "UNKNOWN_TOPIC_ID"): 13,
+    ("Fetch", "INCONSISTENT_TOPIC_ID"): 13,
 }
 """The version of a request since which a broker gives that answer; others: all versions."""
 CONSUMER_ONLY: Final = frozenset({"ConsumerGroupHeartbeat"})
@@ -95,6 +102,8 @@ MOST_VERSION: Final = 100
 """Of a request."""
 MOST_TIMES: Final = 20
 """The most requests that one step changes, unless it changes all."""
+RECORDS: Final = 10
+"""Of each partition, at first."""
 LEAST_POLL_MS: Final = 3000
 """The session timeout of scripts: librdkafka refuses a shorter max.poll.interval.ms."""
 GENERATIONS: Final = range(10)
@@ -111,6 +120,8 @@ class State(NamedTuple):
     """It uses the protocol of KIP-848."""
     shut_out: bool = False
     """It may have ended: another program has its instance id, or the broker refuses it."""
+    missing: frozenset[ops.Subscribable] = frozenset()
+    """The topics that do not exist."""
 
 
 class Scripts:
@@ -129,7 +140,13 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
-            case ops.Others() | ops.Assign() | ops.Grow():
+            case ops.Create(topic):
+                state = state._replace(missing=state.missing - {topic})
+            case ops.Delete(topic):
+                state = state._replace(missing=state.missing | {topic})
+            case ops.Records() | ops.Trim() | ops.Elect() | ops.Lags():
+                pass
+            case ops.Others() | ops.Assign() | ops.Grow() | ops.Committed():
                 pass
             case _ if not isinstance(event, ops.SETTINGS) and getattr(event, "at", "now") == "now":
                 state = state._replace(started=True)
@@ -145,6 +162,12 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return state.static and not state.consumer
         case ops.Others() | ops.Member():
             return not state.consumer
+        case ops.Committed():
+            return not state.started
+        case ops.Create(topic):
+            return topic in state.missing
+        case ops.Delete(topic):
+            return topic not in state.missing
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
         case (
@@ -185,12 +208,18 @@ def is_possible(event: ops.Event) -> bool:
             return PARTITIONS <= partitions <= MOST_PARTITIONS
         case ops.Subscribe(number):
             return number in (1, 2)
+        case ops.Committed(offset):
+            return 0 <= offset <= RECORDS
         case ops.Offer(kind, low, high):
             return 0 <= low <= high <= MOST_VERSION
         case ops.Intervals(heartbeat_ms, session_ms):
             return 0 < heartbeat_ms < session_ms <= MOST_SESSION_MS
         case ops.MaxPoll(ms):
             return LEAST_POLL_MS <= ms <= MOST_MS
+        case ops.Trim(records):
+            return records >= 0
+        case ops.Elect(partitions, ms):
+            return ms <= MOST_MS and all(0 <= number < MOST_PARTITIONS for number in partitions)
     return 0 <= getattr(event, "ms", 0) <= MOST_MS
 
 
@@ -202,6 +231,7 @@ PLACEHOLDERS: Final[Mapping[type, str]] = {
     ops.Works: "pause_ms",
     ops.MaxPoll: "max_poll_ms",
     ops.Pattern: "pattern",
+    ops.Begins: "offset_reset",
 }
 
 
