@@ -5,7 +5,6 @@ from typing import Final
 from kipcheck.conformance.core.ledger import PlayedCells
 from kipcheck.reports.phrases import some
 
-
 REASONS: Final = 4
 """The most reasons that the line names."""
 
