@@ -25,6 +25,7 @@ from kipcheck.conformance.protocols.client.cells import (
     cells,
     placed,
 )
+from kipcheck.conformance.protocols.client.terms import MISSING
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.operations import nodes
 
@@ -255,15 +256,13 @@ class _Draft:
 
     def _is_fit(self, event: ops.Event) -> bool:
         """What keeps a client from its group comes last, and no old broker has what only some kinds of groups use."""
+        is_late = self.ms > 0.6 * BUDGET_MS
         match event:
-            case ops.Member(damage=damage):
-                return damage not in ops.MALFORMED or self.ms > BUDGET_MS / 2
+            case ops.Member(topics, damage=damage):
+                return is_late or not (damage in ops.MALFORMED or MISSING in topics)
             case ops.Delete(topic):
-                return (
-                    topic == "u"
-                    and self.script.state.started
-                    and any(isinstance(each, ops.Subscribe) for each in self.events)
-                )
+                has_it = any(isinstance(each, ops.Subscribe) for each in self.events)
+                return is_late and topic == "u" and has_it and self.script.state.started
             case ops.Older() | ops.Offer():
                 return self.group == "eager"
         return True
