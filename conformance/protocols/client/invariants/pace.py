@@ -158,7 +158,7 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
     session_ms = terms.SESSION_MS
     for traced in trace(history):
         event = traced.event
-        if sent is not None and traced.ms > sent.ms + session_ms and traced.certain is not None:
+        if sent is not None and traced.ms >= sent.ms + session_ms - terms.RACE_MS and traced.certain is not None:
             yield traced, sent.ms, session_ms
         if is_request(traced, "Heartbeat"):
             sent = sent or traced.event
