@@ -1,7 +1,12 @@
 """What scripts played of the table of cells from which they were chosen: one line for each target, and the table."""
 
+from typing import Final
+
 from kipcheck.conformance.core.ledger import PlayedCells
 from kipcheck.reports.phrases import some
+
+REASONS: Final = 4
+"""The most reasons that the line names."""
 
 
 def line(found: PlayedCells) -> str:
@@ -9,7 +14,12 @@ def line(found: PlayedCells) -> str:
     *first, last = found.dimensions
     text = f"{found.target}: {found.played} of {some(found.pairs, 'pair')} of {', '.join(first)} and {last} were played"
     most_first = sorted(found.missing.items(), key=lambda each: -each[1])
-    missing = ", ".join(f"{number} ({why})" for why, number in most_first)
+    others = sum(number for _, number in most_first[REASONS:])
+    reasons = [
+        *((why, number) for why, number in most_first[:REASONS]),
+        *([("other reasons", others)] if others else []),
+    ]
+    missing = ", ".join(f"{number} ({why})" for why, number in reasons)
     return f"{text}; not played: {missing}" if missing else text
 
 

@@ -247,7 +247,8 @@ def _played(found: Summary) -> Iterator[str]:
     """How many different events each request met, of how many, in each phase and kind of group."""
     for each in found.ledger.cells:
         yield f"{each.target}: what happened to requests in {each.check}"
-        yield from (f"  {line}" for line in _aligned(cell_table.table(each), range(1, 9)))
+        rows = [(name, *(f" {cell}" for cell in cells)) for name, *cells in cell_table.table(each)]
+        yield from (f"  {line}" for line in _aligned(rows, range(1, len(rows[0]))))
 
 
 def _totals(found: Summary) -> Iterator[str]:

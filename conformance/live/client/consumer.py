@@ -10,7 +10,7 @@ import signal
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -128,6 +128,8 @@ class Consumer:
         """What it has read, and commits late."""
         self.done: dict[Partition, int] = {}
         """What it has committed late."""
+        self.unread: dict[str, Any] | None = None
+        """The answer to a heartbeat, which it has to act on."""
         self.rebalanced = False
         """Whether it was assigned partitions since it last committed late."""
         self.busy_until_s = self.polled_s = 0.0
@@ -194,10 +196,10 @@ class Consumer:
             self.forget(Error.UNKNOWN_MEMBER_ID)
             await self.finish_work()
             return await self.join()
-        error = (await self.ask("Heartbeat", self.names()))["errorCode"]
+        error = (await self.next_beat())["errorCode"]
         if error == Error.NONE and self.polls() and self.owned:
             await self.fetch()
-            error = await self.commit()
+            error = Error.NONE if self.unread is not None else await self.commit()
         if error != Error.NONE:
             return await self.recover(error)
         await self.rest()
@@ -335,8 +337,8 @@ class Consumer:
                 {"partition": one, "fetchOffset": self.positions[each["topic"], one], "partitionMaxBytes": 1000}
                 for one in each["partitions"]
             ]
-        answer = await self.ask("Fetch", {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000,
-                                          "topics": topics})  # fmt: skip
+        body = {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000, "topics": topics}
+        answer = await self.awaited(self.ask("Fetch", body))
         for each in answer["responses"]:
             for part in each["partitions"]:
                 at = each["topic"], part["partitionIndex"]
@@ -364,9 +366,31 @@ class Consumer:
         if self.offset_reset != LATEST:
             return 0
         parts = [{"partitionIndex": at[1], "timestamp": -1}]
-        answer = await self.ask("ListOffsets", {"replicaId": -1, "topics": [{"name": at[0], "partitions": parts}]})
-        offset: int = answer["topics"][0]["partitions"][0]["offset"]
-        return max(offset, 0)
+        while True:
+            body = {"replicaId": -1, "topics": [{"name": at[0], "partitions": parts}]}
+            found = (await self.awaited(self.ask("ListOffsets", body)))["topics"][0]["partitions"][0]
+            if not found["errorCode"] or self.stopping.is_set():
+                return max(int(found["offset"]), 0)
+            await asyncio.sleep(PAUSE_S)
+
+    async def awaited(self, answer: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """An answer of the log. Heartbeats go on while it is late, up to one whose answer says something new."""
+        asking = asyncio.ensure_future(answer)
+        try:
+            while not (await asyncio.wait([asking], timeout=2 * self.heartbeat_s))[0]:
+                if self.unread is None:
+                    beat = await self.next_beat()
+                    self.unread = beat if beat["errorCode"] or beat.get("assignment") is not None else None
+            return asking.result()
+        finally:
+            asking.cancel()
+
+    async def next_beat(self) -> dict[str, Any]:
+        """The answer to a heartbeat: one that came while another answer was awaited, or that to the next one."""
+        unread, self.unread = self.unread, None
+        if unread is not None:
+            return unread
+        return await (self.beat() if self.is_modern else self.ask("Heartbeat", self.names()))
 
     def finished(self) -> dict[Partition, int]:
         """What it commits now: its positions; if it commits late, after a rebalance, what it read before."""
@@ -417,7 +441,7 @@ class Consumer:
                 await self.leave()
                 self.join_anew()
                 await self.finish_work()
-            answer = await self.beat()
+            answer = await self.next_beat()
             error = answer["errorCode"]
             if error == Error.NONE:
                 self.generation = answer["memberEpoch"]
@@ -425,7 +449,7 @@ class Consumer:
                     self.take(answer["assignment"]["topicPartitions"])
                 if self.polls() and self.owned:
                     await self.fetch()
-                    if await self.commit() in NO_COORDINATOR:
+                    if self.unread is None and await self.commit() in NO_COORDINATOR:
                         await self.find_coordinator()
                 await self.rest()
             elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND):

@@ -24,24 +24,21 @@ FIRST: Final = (
     "static; pass 1400; rebalance; restart; rebalance",
     "protocol consumer; assign 0,1; rebalance; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200",
     "others 1 follow; pass 500; assign 1,2; rebalance; pass 500; assign 0,3; rebalance; pass 1500",
-    "begin latest; pass 500; rebalance; pass 500",
-    "begin latest; committed 0; pass 500; rebalance; pass 500",
-    "others 1 follow; assign 0,1; pass 500; assign 2,3; refuse OffsetFetch TOPIC_AUTHORIZATION_FAILED",
-    "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
+    "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
+    "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",
+    "pause 2000; pass 500; late JoinGroup 1500; pass 4000",
+    "commit late; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1500",
     "move; pass 1400; silent Heartbeat 4500",
     "protocol consumer; pass 200; reset ConsumerGroupHeartbeat; assign 1,2; rebalance; pass 600",
-    "protocol consumer; refuse ConsumerGroupHeartbeat GROUP_AUTHORIZATION_FAILED",
     "protocol consumer; pattern; pass 1400",
     "protocol consumer; max-poll 3000; pause 6000; pass 7500",
     "assignors range,roundrobin; member reads t takes roundrobin; rebalance",
-    "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL",
-    "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
-    "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",
-    "static; fence; pass 1200",
-    "pause 2000; pass 500; late JoinGroup 1500; pass 4000",
-    "commit late; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1500",
+    "begin latest; pass 500; rebalance; pass 500",
+    "begin latest; committed 0; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 500",
+    "others 1 follow; assign 0,1; pass 500; assign 2,3; refuse OffsetFetch TOPIC_AUTHORIZATION_FAILED",
+    "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
 )
-"""The scripts that come before those that are planned: where the order of several steps matters."""
+"""How the first scripts begin: where the order of several steps matters. The plan goes on with them."""
 
 
 def editions(name: str) -> Iterable[str]:
@@ -62,9 +59,9 @@ def first_values(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
 
 
 def planned(subject: Subject, seed: int, limits: frozenset[str]) -> Iterator[Value]:
-    """The scripts of a seed after the first ones."""
-    begun = [OPERATIONS.parse_shorthand(each) for each in FIRST]
-    return map(value_of, plan.planned(seed, begun, limits))
+    """The scripts of a seed."""
+    first = [OPERATIONS.parse_shorthand(each) for each in FIRST]
+    return map(value_of, plan.planned(seed, first, limits))
 
 
 CLIENT: Final[Family[Subject]] = replace(

@@ -6,7 +6,7 @@ of values that were not played yet, most of all where clients have had defects. 
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import chain, repeat
 from random import Random
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from kipcheck.conformance.protocols.client.cells import (
     cells,
     placed,
 )
+from kipcheck.conformance.protocols.client.terms import MISSING
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.operations import nodes
 
@@ -37,7 +38,7 @@ PLACES: Final = ("follow", "", "follow", "lead")
 """What the client does in groups with other members, in turns; empty: its group has none."""
 ENDS: Final = ("closing", "refusal", "restart", "closing")
 """How scripts end, in turns."""
-BUDGET_MS: Final = 7000
+BUDGET_MS: Final = 7500
 """About how long the steps of a script take."""
 SHORT_MS, LONG_MS = 200, 1200
 """Rests between two disturbances."""
@@ -50,12 +51,16 @@ SETTINGS: Final = tuple(
     if made not in (ops.Static, ops.Assignors, ops.GroupProtocol, ops.Subscribe, ops.Intervals)
 )
 """The settings of which most scripts have one. The others say what kind of group it has, and so on."""
-AT_ONCE: Final = (*ops.SETTINGS, ops.Others, ops.Assign, ops.Pass)
+AT_ONCE: Final = (
+    *ops.SETTINGS, ops.Others, ops.Assign, ops.Pass, ops.Committed, ops.Create, ops.Delete, ops.Records, ops.Trim,
+    ops.Elect, ops.Lags,
+)  # fmt: skip
 """Steps that wait for nothing."""
 EVENTS: Final = tuple(
     made for made in ops.EVENTS
     if made not in (
         ops.Others, ops.Assign, ops.Answer, ops.Refuse, ops.Pass, ops.Fence, ops.Restart, ops.Stop,
+        ops.Committed,
         *ops.SETTINGS, *DISTURBANCES.values(),
     )
 )  # fmt: skip
@@ -96,13 +101,14 @@ WORTH: Final = 30
 """A pair that was played n times is worth 1 / (1 + 30 n) of a new one."""
 
 
-def planned(seed: int, begun: Iterable[Sequence[Step]], limits: Collection[str] = ()) -> Iterator[tuple[Step, ...]]:
-    """The scripts of a seed, without end. ``begun``: those that come before them. ``limits``: of the target: no script
-    has a setting whose placeholder is among them."""
+def planned(seed: int, first: Iterable[Sequence[Step]], limits: Collection[str] = ()) -> Iterator[tuple[Step, ...]]:
+    """The scripts of a seed, without end. ``first``: how the first ones begin. ``limits``: of the target: no script has
+    a setting whose placeholder is among them."""
     plan = _Plan(seed, limits)
-    for steps in begun:
-        plan.played.update(pair for each in placed(steps) for pair in each.cell.pairs)
-    return (tuple(map(ops.OPERATIONS.step_of, plan.script(number))) for number in count())
+    possible = [steps for steps in first if not any(f"{{{name}}}" in plan.limits for name in model.needs(steps))]
+    beginnings = [tuple(map(ops.OPERATIONS.event_of, steps)) for steps in possible]
+    scripts = (plan.script(number, each) for number, each in enumerate(chain(beginnings, repeat(()))))
+    return (tuple(map(ops.OPERATIONS.step_of, events)) for events in scripts)
 
 
 class _Plan:
@@ -122,30 +128,44 @@ class _Plan:
         self.turns[of] += 1
         return choices[(self.turns[of] + self.seed) % len(choices)]
 
-    def script(self, number: int) -> tuple[ops.Event, ...]:
+    def script(self, number: int, beginning: tuple[ops.Event, ...]) -> tuple[ops.Event, ...]:
+        draft = _Draft(self, Random(f"{self.seed}/client/groups/plan/{number}"))
+        if beginning:
+            draft.begin(beginning)
+        else:
+            draft.set_up(self._group(number), has_first_join=bool(number % 2))
+        return draft.whole()
+
+    def _group(self, number: int) -> Group:
         group = GROUPS[(number + 5 * self.seed) % len(GROUPS)]
         needed = {"cooperative": ops.Assignors, "static": ops.Static, "KIP-848": ops.GroupProtocol}
         if group in needed and not self.can_have(needed[group]):
-            group = "eager"
-        return _Draft(self, group, Random(f"{self.seed}/client/groups/plan/{number}"), number).whole()
+            return "eager"
+        return group
 
 
 class _Draft:
     """A script while it is put together."""
 
-    def __init__(self, plan: _Plan, group: Group, random: Random, number: int) -> None:
-        self.plan, self.group, self.random, self.number = plan, group, random, number
+    def __init__(self, plan: _Plan, random: Random) -> None:
+        self.plan, self.random = plan, random
         self.events: list[ops.Event] = []
         self.script = Script()
         self.cells: set[Cell] = set()
         self.ms = 0
 
+    @property
+    def group(self) -> Group:
+        return self.script.group
+
+    def begin(self, events: Sequence[ops.Event]) -> None:
+        self._add(*events, *([] if isinstance(events[-1], ops.Pass) else [ops.Pass(SHORT_MS)]))
+        for each in placed([*map(ops.OPERATIONS.step_of, events)]):
+            self._take(each.cell)
+
     def whole(self) -> tuple[ops.Event, ...]:
-        self._set_up()
-        if self.number % 2:
-            self._change("start", "first join", 2)
-            self._add(ops.Pass(SHORT_MS))
-        while self.ms < BUDGET_MS:
+        """With further parts up to its time, and an end."""
+        while self.ms < BUDGET_MS and not self.script.state.shut_out:
             match self.plan.turn(f"act {self.group}", ACTS):
                 case "request":
                     self._request()
@@ -159,8 +179,8 @@ class _Draft:
 
     # Parts
 
-    def _set_up(self) -> None:
-        match self.group:
+    def set_up(self, group: Group, has_first_join: bool) -> None:
+        match group:
             case "cooperative":
                 self._add(ops.Assignors(COOPERATIVE))
             case "static":
@@ -180,6 +200,11 @@ class _Draft:
             self._add(ops.Others(self.random.choice((1, 2)), "lead" if place == "lead" else "follow"))
         if place == "follow" or self.group == "KIP-848":
             self._assign()
+        if self.random.random() < 0.1:
+            self._add(ops.Committed(self.random.choice((0, 4))))
+        if has_first_join:
+            self._change("start", "first join", 2)
+            self._add(ops.Pass(SHORT_MS))
 
     def _request(self) -> None:
         found = self._best(cell for cell in self._cells() if cell.phase == self.script.phase(cell.request) != "closing")
@@ -219,8 +244,10 @@ class _Draft:
                 continue
             self.plan.used[verb, self.group] += 1
             self._add(event)
-            if isinstance(event, ops.Member | ops.Grow):
+            if isinstance(event, ops.Member | ops.Grow | ops.Create | ops.Delete):
                 self._add(ops.Rebalance())
+            if isinstance(event, ops.Lags):
+                self._add(ops.Elect())  # after which a client asks for metadata
             return
 
     def _use(self, made: type[ops.Event]) -> float:
@@ -229,9 +256,13 @@ class _Draft:
 
     def _is_fit(self, event: ops.Event) -> bool:
         """What keeps a client from its group comes last, and no old broker has what only some kinds of groups use."""
+        is_late = self.ms > 0.6 * BUDGET_MS
         match event:
-            case ops.Member(damage=damage):
-                return damage not in ops.MALFORMED or self.ms > BUDGET_MS / 2
+            case ops.Member(topics, damage=damage):
+                return is_late or not (damage in ops.MALFORMED or MISSING in topics)
+            case ops.Delete(topic):
+                has_it = any(isinstance(each, ops.Subscribe) for each in self.events)
+                return is_late and topic == "u" and has_it and self.script.state.started
             case ops.Older() | ops.Offer():
                 return self.group == "eager"
         return True
@@ -243,8 +274,10 @@ class _Draft:
             self._add(ops.OPERATIONS.event_of(drawn))
 
     def _end(self) -> None:
+        if self.script.state.shut_out:
+            return self._add(ops.Stop())
         end = self.plan.turn(f"end {self.group}", ENDS)
-        if self.group == "static" and end == "closing" and self.random.random() < 0.3:
+        if self.group == "static" and self.plan.turn("fence", ("fence", "", "")):
             self._add(ops.Fence())
         elif end == "refusal":
             self._refuse()
@@ -286,9 +319,12 @@ class _Draft:
         """The cell that adds most, which then is one of this script."""
         best = max(found, key=self._gain, default=None)
         if best is not None:
-            self.cells.add(best)
-            self.plan.played.update(best.pairs)
+            self._take(best)
         return best
+
+    def _take(self, cell: Cell) -> None:
+        self.cells.add(cell)
+        self.plan.played.update(cell.pairs)
 
     def _gain(self, cell: Cell) -> float:
         new: float = sum(1 / (1 + WORTH * self.plan.played[pair]) for pair in cell.pairs)

@@ -257,8 +257,8 @@ class Check(Generic[S]):
     batch: Callable[[S, Random], Drawing] | None = None
     """Draws the part that several values share, with what this check needs more often; None: as its family does."""
     planned: Callable[[S, int, frozenset[str]], Iterator[Value]] | None = None
-    """The values of a seed after the first ones, without end, if they are chosen together, for a target with these
-    limits; None: each is drawn by itself."""
+    """The values of a seed, without end, if they are chosen together, for a target with these limits; None: each is
+    drawn by itself, after the first ones."""
     given_is_large: bool = False
     """Whether ``given`` is left out where fewer values than the check's own are asked for: over the wire a case of a
     decision table takes seconds.
@@ -287,10 +287,12 @@ class Check(Generic[S]):
         planned = None if self.planned is None else self.planned(subject, seed, limits)
         for number in range(self.values if values is None else values):
             random = self._random(subject, seed, number)
-            if number < len(self.first):
+            if planned is not None:
+                value = next(planned)
+            elif number < len(self.first):
                 value = self.first[number](subject)
             else:
-                value = self.drawing(subject, random)(random, None) if planned is None else next(planned)
+                value = self.drawing(subject, random)(random, None)
             yield from self.about_value(subject, value, seed, number)
 
     def about_value(self, subject: S, value: Value, seed: int, number: int) -> Iterator[Sample]:

@@ -156,7 +156,7 @@ def test_a_run_names_what_a_command_lacks_and_a_program_that_does_not_join_is_ex
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = tuple(partial(lambda steps, subject: steps, steps) for steps in map(plain_steps, ("static", "rebalance")))
-    monkeypatch.setitem(CHECKS, "client/groups", replace(CHECKS["client/groups"], first=first, values=2))
+    monkeypatch.setitem(CHECKS, "client/groups", replace(CHECKS["client/groups"], first=first, planned=None, values=2))
     asked = ["run", "--check", "client/groups", "--workers", "1", "--out", str(tmp_path), "--target"]
     assert main([*asked, OURS]) == 0
     assert "client/groups: 1 case skipped: the command lacks {instance}" in capsys.readouterr().out
