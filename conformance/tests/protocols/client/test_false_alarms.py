@@ -771,8 +771,8 @@ def test_a_member_that_keeps_a_partition_may_read_on_while_it_asks_for_its_offse
     assert [*waits_for_offsets(history(*again, asks_again, fetches(400, 0)))]
     new = joined(100), synced(105, "t-0"), given(110, "t-0"), sends(120, "OffsetFetch", "t-0")
     assert [each.shape for each in waits_for_offsets(history(*new, fetches(400, 0)))] == [("not answered yet",)]
-    refused = is_sent(130, "OffsetFetch", committed={})
-    assert [each.shape for each in waits_for_offsets(history(*new, refused, fetches(400, 0)))] == [("refused",)]
+    refused = refuses(130, "OffsetFetch", 16, ["", -1])
+    assert [each.shape[0] for each in waits_for_offsets(history(*new, refused, fetches(400, 0)))] == ["refused"]
     assert not [*waits_for_offsets(history(*new, refused, fetches(200, 0)))]  # another thread had sent it
 
 
