@@ -119,7 +119,7 @@ class Selection:
                 yield Unit(
                     name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
                     self.options.cases if given else check.number(self.options.cases), len(self.options.targets) > 1,
-                    given, self._traced(check),
+                    given, self._traced(check), frozenset(info.claims.limits),
                 )  # fmt: skip
 
     def _traced(self, check: Check[Any]) -> str:
@@ -234,5 +234,5 @@ def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]
 
 def _samples(check: Check[Any], unit: Unit, claims: Claims) -> Iterator[Sample]:
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
-    samples = samples_of(unit) if unit.scripts else check.samples(subject, unit.seed, unit.values)
+    samples = samples_of(unit) if unit.scripts else check.samples(subject, unit.seed, unit.values, unit.limits)
     return (each for each in samples if claims.supports(each.case))

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import dropwhile, islice
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.values.case import Case, Role
-from kipcheck.conformance.core.values.history import History, Unsupported
+from kipcheck.conformance.core.values.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.core.values.verdict import Grade, Result, Verdict, Violation, worst
 from kipcheck.conformance.engine.execution import scripts
 from kipcheck.conformance.engine.execution.converse import converse, converse_once
@@ -47,6 +47,8 @@ class Unit:
     """In shorthand: the cases of the unit, in place of those that are drawn; each is played ``values`` times."""
     traced: str = ""
     """``all``: the exchanges of each case are reported; ``failed``: of those that fail; empty: of none."""
+    limits: frozenset[str] = frozenset()
+    """The names of the target's limits, for which cases may be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ class UnitResult:
     """The invariants that a case could violate: it was judged, and the target granted what the invariant is about."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Case id -> why a script was not begun."""
+    cells: dict[Any, str] = field(default_factory=dict)
+    """The cells of its cases, where they are chosen from a table: the reason why none played it; empty: one did."""
     gave_up: bool = False
     """Whether the target cannot be used any more."""
     traces: list[Trace] = field(default_factory=list)
@@ -258,7 +262,7 @@ class Worker:
         """The first case of the unit that breaks the invariant; no case after it is drawn."""
         check = CHECKS[unit.check]
         subject = check.family.subject(unit.edition, unit.subject, unit.version)
-        for sample in check.samples(subject, unit.seed, unit.values):
+        for sample in check.samples(subject, unit.seed, unit.values, unit.limits):
             if (found := self.violation(sample.case, invariant)) is not None:
                 history, violation = found
                 about = unit, history, sample.value, sample.number, sample.kind
@@ -330,6 +334,8 @@ def judged(
         if why := _not_played(history) if unit.scripts else _not_begun(history):
             result.skipped[sample.case.id] = why
         result.reached.update(_reached(check, history, verdicts))
+        for cell, why in check.family.cells.played(history) if check.family.cells is not None else ():
+            result.cells[cell] = result.cells.get(cell, why) and why
         for verdict in verdicts:
             if verdict.result is Result.FAIL:
                 about = result.unit, history, sample.value, sample.number, sample.kind
@@ -361,10 +367,10 @@ def _following(verdicts: Sequence[Verdict], invariant: str, shape: Shape) -> tup
 
 
 def _not_begun(history: History) -> str:
-    """Why a script of a live client was not begun; empty: it was."""
-    first = history.ops[0].observation
-    is_begun = history.case.role is not Role.CLIENT or not isinstance(first, Unsupported) or not first.limit
-    return "" if is_begun else next(iter(_unmet(history)), ("", ""))[1]
+    """Why a script of a live client was not begun; empty: it was. Its first steps may be settings of the program."""
+    begun = next(dropwhile(_is_idle, (op.observation for op in history.ops)), None)
+    is_begun = history.case.role is not Role.CLIENT or not isinstance(begun, Unsupported) or not begun.limit
+    return "" if is_begun else next(iter(_unmet(history)), ("", ""))[1].partition(": ")[0]
 
 
 def _not_played(history: History) -> str:
@@ -377,6 +383,14 @@ def _unmet(history: History) -> Iterator[tuple[str, str]]:
     for op in history.ops:
         if isinstance(op.observation, Unsupported) and op.observation.reason:
             yield f"step {op.index + 1}, {op.step.verb},", op.observation.reason
+
+
+def _is_idle(observation: Observation) -> bool:
+    """Whether nothing happened in a step but that kipcheck looked at its own clock."""
+    if not isinstance(observation, Replied):
+        return False
+    actions = dict(observation.payload).get("actions")
+    return actions is not None and all(action["what"] == "idle" for action in actions)
 
 
 def _reached(check: Check[Any], history: History, verdicts: Iterable[Verdict]) -> Iterator[str]:
@@ -399,16 +413,22 @@ def samples_of(unit: Unit) -> tuple[Sample, ...]:
     if unit.scripts:
         samples = (scripts.sample(unit.check, unit.edition, unit.subject, text) for text in unit.scripts)
         return tuple(sample for sample in samples for _ in range(unit.values or 1))
-    return drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
+    return drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values, unit.limits)
 
 
 @lru_cache(8)
 def drawn(
-    check: str, edition: str, subject: str, version: int | None, seed: int, values: int | None
+    check: str,
+    edition: str,
+    subject: str,
+    version: int | None,
+    seed: int,
+    values: int | None,
+    limits: frozenset[str] = frozenset(),
 ) -> tuple[Sample, ...]:
     """The cases of a unit. Targets that run one after the other get the same cases, so they are cached for a while."""
     found = CHECKS[check]
-    return tuple(found.samples(found.family.subject(edition, subject, version), seed, values))
+    return tuple(found.samples(found.family.subject(edition, subject, version), seed, values, limits))
 
 
 @cache

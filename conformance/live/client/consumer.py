@@ -9,7 +9,8 @@ import re
 import signal
 import sys
 import uuid
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -37,7 +38,7 @@ RETRIED: Final = frozenset(
 COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
-TRIES: Final = 5
+TRIES: Final = 12
 LATEST: Final = "latest"
 LATE: Final = "late"
 """How a program commits that holds records over a rebalance."""
@@ -90,6 +91,8 @@ class Consumer:
     """So long it works after a fetch. Its heartbeats go on."""
     max_poll_ms = 0
     """If it works longer, it leaves the group, and joins again afterwards; 0: no limit."""
+    heartbeat_s = HEARTBEAT_S
+    """Between two heartbeats."""
     offset_reset = "earliest"
     """Where it begins without a committed offset; or ``latest``."""
     pattern = ""
@@ -119,6 +122,8 @@ class Consumer:
         """What it has read, and commits late."""
         self.done: dict[Partition, int] = {}
         """What it has committed late."""
+        self.unread: dict[str, Any] | None = None
+        """The answer to a heartbeat, which it has to act on."""
         self.rebalanced = False
         """Whether it was assigned partitions since it last committed late."""
         self.busy_until_s = self.polled_s = 0.0
@@ -143,11 +148,20 @@ class Consumer:
 
     async def find_topics(self) -> None:
         """Their ids; and their names, if it subscribes by a pattern."""
-        names = None if self.pattern else [{"name": each} for each in self.topics]
-        described = (await self.ask("Metadata", {"topics": names}))["topics"]
+        described = await self.describe(None if self.pattern else self.topics)
         self.ids = {each["name"]: each["topicId"] for each in described if "topicId" in each}
         if self.pattern:
             self.topics = sorted(each["name"] for each in described if re.fullmatch(self.pattern, each["name"]))
+
+    async def describe(self, topics: Iterable[str] | None) -> list[dict[str, Any]]:
+        """The metadata of topics, once that of its own ones has no error; None: of all topics."""
+        names = None if topics is None else [{"name": each} for each in topics]
+        while True:
+            found: list[dict[str, Any]] = (await self.ask("Metadata", {"topics": names}))["topics"]
+            own = found if topics is None else [each for each in found if each["name"] in self.topics]
+            if self.stopping.is_set() or not any(each["errorCode"] for each in own):
+                return found
+            await asyncio.sleep(PAUSE_S)
 
     async def live(self) -> None:
         await self.join()
@@ -174,10 +188,10 @@ class Consumer:
             self.forget(Error.UNKNOWN_MEMBER_ID)
             await self.finish_work()
             return await self.join()
-        error = (await self.ask("Heartbeat", self.names()))["errorCode"]
+        error = (await self.next_beat())["errorCode"]
         if error == Error.NONE and self.polls() and self.owned:
             await self.fetch()
-            error = await self.commit()
+            error = Error.NONE if self.unread is not None else await self.commit()
         if error != Error.NONE:
             return await self.recover(error)
         await self.rest()
@@ -202,7 +216,7 @@ class Consumer:
 
     async def rest(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.stopping.wait(), HEARTBEAT_S)
+            await asyncio.wait_for(self.stopping.wait(), self.heartbeat_s)
 
     async def recover(self, error: int) -> None:
         if error not in RETRIED and error != Error.UNKNOWN_MEMBER_ID:
@@ -262,8 +276,7 @@ class Consumer:
         if joined["leader"] == self.member:
             found = {each["memberId"]: subscription(each["metadata"]) for each in joined["members"]}
             topics = sorted({*self.topics}.union(*(each.topics for each in found.values())))
-            described = await self.ask("Metadata", {"topics": [{"name": each} for each in topics]})
-            sizes = {each["name"]: len(each["partitions"]) for each in described["topics"]}
+            sizes = {each["name"]: len(each["partitions"]) for each in await self.describe(topics)}
             given = self.assign(sizes, found)
         assignments = [{"memberId": id, "assignment": self.assignment(mine)} for id, mine in given.items()]
         named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
@@ -274,13 +287,22 @@ class Consumer:
         return error
 
     def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
-        """Deals the partitions of each topic to its subscribers; withholds what a cooperative member still owns."""
+        """Deals the partitions of each topic to its subscribers.
+
+        A cooperative member deals all topics evenly, those with the fewest subscribers first, and withholds what
+        another member still owns.
+        """
         given: dict[str, list[Partition]] = {id: [] for id in members}
         owners = {partition: id for id, member in members.items() for partition in member.owned}
-        for topic, size in sizes.items():
-            readers = sorted(id for id, each in members.items() if topic in each.topics)
-            for number in range(size) if readers else ():
+        subscribers = {topic: sorted(id for id, each in members.items() if topic in each.topics) for topic in sizes}
+        dealt = Counter(dict.fromkeys(members, 0))
+        for topic in sorted(sizes, key=lambda topic: len(subscribers[topic])) if self.is_cooperative else sizes:
+            readers = subscribers[topic]
+            for number in range(sizes[topic]) if readers else ():
                 reader = readers[number % len(readers)]
+                if self.is_cooperative:
+                    reader = min(readers, key=lambda id: dealt[id])
+                    dealt[reader] += 1
                 if not self.is_cooperative or owners.get((topic, number), reader) == reader:
                     given[reader].append((topic, number))
         return given
@@ -307,8 +329,8 @@ class Consumer:
                 {"partition": one, "fetchOffset": self.positions[each["topic"], one], "partitionMaxBytes": 1000}
                 for one in each["partitions"]
             ]
-        answer = await self.ask("Fetch", {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000,
-                                          "topics": topics})  # fmt: skip
+        body = {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000, "topics": topics}
+        answer = await self.awaited(self.ask("Fetch", body))
         for each in answer["responses"]:
             for part in each["partitions"]:
                 at = each["topic"], part["partitionIndex"]
@@ -333,9 +355,31 @@ class Consumer:
         if self.offset_reset != LATEST:
             return 0
         parts = [{"partitionIndex": at[1], "timestamp": -1}]
-        answer = await self.ask("ListOffsets", {"replicaId": -1, "topics": [{"name": at[0], "partitions": parts}]})
-        offset: int = answer["topics"][0]["partitions"][0]["offset"]
-        return max(offset, 0)
+        while True:
+            body = {"replicaId": -1, "topics": [{"name": at[0], "partitions": parts}]}
+            found = (await self.awaited(self.ask("ListOffsets", body)))["topics"][0]["partitions"][0]
+            if not found["errorCode"] or self.stopping.is_set():
+                return max(int(found["offset"]), 0)
+            await asyncio.sleep(PAUSE_S)
+
+    async def awaited(self, answer: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """An answer of the log. Heartbeats go on while it is late, up to one whose answer says something new."""
+        asking = asyncio.ensure_future(answer)
+        try:
+            while not (await asyncio.wait([asking], timeout=2 * self.heartbeat_s))[0]:
+                if self.unread is None:
+                    beat = await self.next_beat()
+                    self.unread = beat if beat["errorCode"] or beat.get("assignment") is not None else None
+            return asking.result()
+        finally:
+            asking.cancel()
+
+    async def next_beat(self) -> dict[str, Any]:
+        """The answer to a heartbeat: one that came while another answer was awaited, or that to the next one."""
+        unread, self.unread = self.unread, None
+        if unread is not None:
+            return unread
+        return await (self.beat() if self.is_modern else self.ask("Heartbeat", self.names()))
 
     def finished(self) -> dict[Partition, int]:
         """What it commits now: its positions; if it commits late, after a rebalance, what it read before."""
@@ -386,7 +430,7 @@ class Consumer:
                 await self.leave()
                 self.join_anew()
                 await self.finish_work()
-            answer = await self.beat()
+            answer = await self.next_beat()
             error = answer["errorCode"]
             if error == Error.NONE:
                 self.generation = answer["memberEpoch"]
@@ -394,7 +438,8 @@ class Consumer:
                     self.take(answer["assignment"]["topicPartitions"])
                 if self.polls() and self.owned:
                     await self.fetch()
-                    await self.commit()
+                    if self.unread is None and await self.commit() in NO_COORDINATOR:
+                        await self.find_coordinator()
                 await self.rest()
             elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH):
                 self.join_anew()

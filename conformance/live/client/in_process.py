@@ -37,7 +37,7 @@ class Consumers:
             settings.assignors, settings.protocol, settings.rebalance_ms,
         )  # fmt: skip
         made.commits, made.pause_ms, made.pattern = settings.commit, settings.pause_ms, settings.pattern
-        made.max_poll_ms = settings.max_poll_ms
+        made.max_poll_ms, made.heartbeat_s = settings.max_poll_ms, settings.heartbeat_ms / 2000
         made.offset_reset = settings.offset_reset or made.offset_reset
         return _Running(made)
 

@@ -382,8 +382,8 @@ class Play:
         held_s = sum([held_ms, *map(held_in_all_ms, prepared)]) / 1000
         begun = changed = self.front.now()
         longest_s = self._longest_s + held_s
-        kinds = {*([kind] if kind else []), *(event.kind for event in prepared)}
-        unsent_s = longest_s if kinds <= CERTAIN else UNSENT_S
+        awaited = {api for api, _ in (*broker.faults, *broker.disturbances)}
+        unsent_s = longest_s if awaited <= CERTAIN else UNSENT_S
         first = left = broker.waiting(kind)
         is_provoked = True
         while (broker.pending or not broker.stable) and not self._has_ended():

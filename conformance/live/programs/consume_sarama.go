@@ -91,6 +91,11 @@ func set(name string, to *time.Duration) {
 	}
 }
 
+// Errors that do not pass, as the protocol guide numbers them; after others Consume is called again.
+var fatal = map[sarama.KError]bool{
+	23: true, 24: true, 26: true, 29: true, 30: true, 35: true, 42: true, 81: true, 82: true,
+}
+
 func main() {
 	config := sarama.NewConfig()
 	member := &config.Consumer.Group
@@ -114,7 +119,7 @@ func main() {
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	program := &late{}
 	for ended.Err() == nil {
-		if refused, is := group.Consume(ended, strings.Split(given("TOPICS"), ","), program).(sarama.KError); is {
+		if refused, is := group.Consume(ended, strings.Split(given("TOPICS"), ","), program).(sarama.KError); is && fatal[refused] {
 			panic(refused)
 		}
 	}

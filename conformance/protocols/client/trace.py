@@ -389,13 +389,19 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
 
     A step whose request the client did not send has changed nothing. ``unsent``: another request that it did not send.
     """
+    sent = {event.api: at for at, event in events_of(history) if isinstance(event, events.RequestSeen)}
     ends = ((at, event) for at, event in events_of(history) if isinstance(event, events.Settled | events.Unsettled))
     waited_for = {(at, kind) for at, event in ends for kind in event.unsent}
     for at in range(step, -1, -1):
         each = history.case.steps[at]
         event = OPERATIONS.event_of(each)
-        kind = getattr(event, "kind", None)
-        if kind is not None and (kind == unsent or (at, kind) in waited_for):
+        kind, time = getattr(event, "kind", None), getattr(event, "at", "now")
+        is_prepared = time != "now"
+        if time == "start" and isinstance(OPERATIONS.event_of(history.case.steps[step]), ops.Restart):
+            continue  # what ends there ended before the program is started again
+        if kind is not None and (
+            kind == unsent or (at, kind) in waited_for or (is_prepared and sent.get(kind, -1) < at)
+        ):
             continue
         match event:
             case ops.Answer(_, error):

@@ -79,6 +79,27 @@ S = TypeVar("S", bound=Subject)
 S_ = TypeVar("S_", bound=Subject)
 
 
+class Table(NamedTuple):
+    """How much of a table of cells the cases of a check played, as the line of a ledger has it."""
+
+    dimensions: tuple[str, ...]
+    played: int
+    """Pairs of values."""
+    pairs: int
+    missing: Mapping[str, int]
+    """Reason -> pairs."""
+    rows: Mapping[str, Mapping[str, tuple[int, int]]]
+
+
+class Cells(NamedTuple):
+    """The table of cells from which the cases of a family are chosen."""
+
+    played: Callable[[History], Iterator[tuple[Any, str]]]
+    """The cells of a case, each with the reason why it was not played; empty: it was."""
+    table: Callable[[Mapping[Any, str], Mapping[str, str]], Table]
+    """The whole, of cells with reasons, and the limits of the target."""
+
+
 def as_it_is(value: Value) -> Value:
     return value
 
@@ -176,6 +197,8 @@ class Family(Generic[S]):
     """Operations on all that is claimed, whose answers the doctor compares."""
     state_probe: Callable[[Claims], StateProbe | None] = no_state_probe
     """None: nothing that is claimed has a state."""
+    cells: Cells | None = None
+    """None: its cases are not chosen from a table."""
     examples: tuple[tuple[str, Callable[[S], Value]], ...] = ()
     """Systematic values by name, in the order in which they are tried before random ones."""
 
@@ -233,6 +256,9 @@ class Check(Generic[S]):
     """Is it worth the time to look for a smaller case? Not where every try runs into a time limit."""
     batch: Callable[[S, Random], Drawing] | None = None
     """Draws the part that several values share, with what this check needs more often; None: as its family does."""
+    planned: Callable[[S, int, frozenset[str]], Iterator[Value]] | None = None
+    """The values of a seed, without end, if they are chosen together, for a target with these limits; None: each is
+    drawn by itself, after the first ones."""
     given_is_large: bool = False
     """Whether ``given`` is left out where fewer values than the check's own are asked for: over the wire a case of a
     decision table takes seconds.
@@ -250,15 +276,23 @@ class Check(Generic[S]):
         """What values there are."""
         return (self.node or self.family.node)(subject)
 
-    def samples(self, subject: S, seed: int, values: int | None = None) -> Iterator[Sample]:
-        """Seed, check, subject and number determine a sample: no clock, no order, no worker."""
+    def samples(
+        self, subject: S, seed: int, values: int | None = None, limits: frozenset[str] = frozenset()
+    ) -> Iterator[Sample]:
+        """Seed, check, subject and number determine a sample, and the names of the target's ``limits`` a planned one:
+        no clock, no order, no worker."""
         few = self.given_is_large and values is not None and values < self.values
         for number, (steps, kind) in enumerate(() if few else self.given(subject)):
             yield Sample(Case(self.id, subject.edition, self.role, steps), {}, number, kind)
+        planned = None if self.planned is None else self.planned(subject, seed, limits)
         for number in range(self.values if values is None else values):
-            known = number < len(self.first)
             random = self._random(subject, seed, number)
-            value = self.first[number](subject) if known else self.drawing(subject, random)(random, None)
+            if planned is not None:
+                value = next(planned)
+            elif number < len(self.first):
+                value = self.first[number](subject)
+            else:
+                value = self.drawing(subject, random)(random, None)
             yield from self.about_value(subject, value, seed, number)
 
     def about_value(self, subject: S, value: Value, seed: int, number: int) -> Iterator[Sample]:

@@ -107,6 +107,28 @@ def test_coverage_counts_requirements_that_cases_came_to(tmp_path: Path) -> None
     )
 
 
+CELLS = {
+    "target": "somebody", "check": "wire/two-readings", "dimensions": ["request", "event", "group"],
+    "played": 5, "pairs": 9,
+    "missing": {"the command lacks {protocol}": 1, "in no script of this run": 3},
+    "rows": {"Heartbeat, stable": {"eager": [2, 3], "static": [0, 4]}, "LeaveGroup, closing": {"eager": [1, 2]}},
+}  # fmt: skip
+
+
+def test_a_table_of_cells_replaces_requirements_where_all_cases_are_chosen_from_it(tmp_path: Path) -> None:
+    found = write(tmp_path, *verdicts("PASS", 3), ("cells", CELLS))
+    line = (
+        "somebody: 5 of 9 pairs of request, event and group were played; not played: 3 (in no script of this run), "
+        "1 (the command lacks {protocol})"
+    )
+    assert line in reports.render(found, "brief") and "requirements reached" not in reports.render(found, "brief")
+    text = reports.render(found)
+    assert line in text and "Heartbeat, stable    2 of 3  0 of 4" in text and "LeaveGroup, closing  1 of 2\n" in text
+    assert "2 of 3" in reports.render(found, "html") and json.loads(reports.render(found, "json"))["cells"] == [CELLS]
+    both = write(tmp_path, *verdicts("PASS", 3), *verdicts("PASS", 1, check="wire/round-trip"), ("cells", CELLS))
+    assert line in reports.render(both, "brief") and "requirements reached" in reports.render(both, "brief")
+
+
 def test_coverage_counts_by_edition_and_by_part(tmp_path: Path) -> None:
     """The draft's cases reach the half of a rule of both; cases of releases reach one part of two."""
     invariants = {

@@ -97,7 +97,8 @@ def beats(history: History) -> Iterator[Violation]:
     LeaveGroup, or JoinGroup without a member id, takes itself for no member. One that sent JoinGroup is no stable
     member: its session does not end before the coordinator has answered, and ``client/comes-back`` judges its retries.
     What is sent behind a request that is never answered is never read, and a client may wait for the answer to one of
-    its group, so the time until it comes, or the connection is closed, shows no silence.
+    its group, so the time until it comes, or the connection is closed, shows no silence; nor does that of look-ups of
+    the coordinator that fail.
     """
     last, session_ms, closes, joins_ms = -1, terms.SESSION_MS, False, -1
     unanswered: list[events.RequestSeen] = []
@@ -107,6 +108,8 @@ def beats(history: History) -> Iterator[Violation]:
         if isinstance(traced.event, events.Closed):
             unanswered = [request for request in unanswered if request.connection != traced.event.connection]
             last = traced.ms if (traced.ms, traced.event.connection) in stuck else last
+        if is_answer(traced, "FindCoordinator") and (traced.error or traced.in_doubt):
+            last = traced.ms
         if is_request(traced, "JoinGroup"):
             session_ms, joins_ms = session_of(traced.event), traced.ms
         if is_request(traced, terms.HEARTBEAT):
@@ -145,7 +148,7 @@ def _closed_unanswered(history: History) -> set[tuple[int, int]]:
         connection = traced.connection
         if is_request(traced):
             waiting[connection] += 1
-            of_group |= {connection} if traced.event.api in terms.GROUP_REQUESTS else set()
+            of_group |= {connection} if traced.event.api in (*terms.GROUP_REQUESTS, "FindCoordinator") else set()
         elif is_answer(traced):
             waiting[connection] = max(waiting[connection] - 1, 0)
         elif isinstance(traced.event, events.Closed) and waiting[connection] > 0 and connection in of_group:
@@ -177,8 +180,8 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
         if is_answer(traced, terms.HEARTBEAT) and not traced.error:
             interval_ms = traced.event.interval_ms
         is_new = traced.error or traced.gives_other_partitions
-        if is_new or is_request(traced, "JoinGroup", "SyncGroup"):
-            times.clear()  # a heartbeat that failed is repeated earlier, and so is one that reports an assignment
+        if isinstance(traced.event, (events.Closed, *STARTS)) or is_new or is_request(traced, "JoinGroup", "SyncGroup"):
+            times.clear()  # one that failed or was lost is repeated earlier, and one that reports an assignment sent
         if interval_ms is None or not is_request(traced, "Heartbeat", terms.HEARTBEAT):
             continue
         times.append(traced.ms)
@@ -438,6 +441,8 @@ def leaves(history: History) -> Iterator[Violation]:
         elif is_request(traced, terms.HEARTBEAT):
             return  # client/leaves-with-its-epoch
         elif isinstance(traced.event, events.Ended) and member and not left and not static and not traced.shut_out:
+            if traced.certain is None:
+                continue  # an answer that it was sent at its end says that it is no member any more
             unhandled = traced.event.code == -signal.SIGTERM  # whatever the script did before
             why = f"the {'program does not handle SIGTERM: it' if unhandled else 'client'} ended without LeaveGroup"
             cause = () if unhandled else disturbance(history, traced.step, unsent="LeaveGroup")

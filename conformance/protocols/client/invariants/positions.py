@@ -335,13 +335,14 @@ def reads_on(history: History) -> Iterator[Violation]:
     """A client reads on from what it has committed: it fetches no earlier offset unless an answer takes it back.
 
     OffsetFetch and OffsetForLeaderEpoch may do so, and an error of Fetch. A commit that may have been sent before the
-    answer to OffsetFetch was read says nothing of what is read after it.
+    answer to OffsetFetch was read says nothing of what is read after it; nor does one between an error of Fetch and the
+    next Fetch of the partition.
     """
     furthest: dict[str, int] = {}
     committed: dict[str, tuple[int, int]] = {}
     """The offset that the client has committed, 0 for none, and since when that is known."""
-    reset: set[str] = set()
-    """The partitions that the client has not fetched since a Fetch failed: a commit may be of before."""
+    lost: set[str] = set()
+    """The partitions whose position the client may have given up for an error of Fetch, and not yet found again."""
     refused: tuple[str, ...] = ()
     """Whether the last answer to OffsetFetch had an error, which says nothing of what the group has committed."""
     for traced in trace(history):
@@ -349,14 +350,14 @@ def reads_on(history: History) -> Iterator[Violation]:
             refused = ("OffsetFetch refused",) if traced.error else ()
         fails = is_answer(traced, "Fetch") and traced.error
         if isinstance(traced.event, (*STARTS, TopicDeleted)) or is_answer(traced, "OffsetForLeaderEpoch") or fails:
+            lost |= committed.keys() if fails else set()
             committed.clear()
-            reset = {*furthest}
         elif is_answer(traced, "OffsetFetch"):
             committed |= dict.fromkeys(traced.event.committed or {}, (0, traced.ms))
         elif is_request(traced, "OffsetCommit") and traced.answered == 0:
             for name, offset in traced.event.placed:
                 before, ms = committed.get(name, (0, -terms.RACE_MS))
-                if traced.earliest_ms > ms + terms.RACE_MS and name not in reset:
+                if traced.earliest_ms > ms + terms.RACE_MS and name not in lost:
                     committed[name] = max(before, min(offset, furthest.get(name, 0))), traced.ms
         elif is_request(traced, "Fetch"):
             for name, offset in traced.event.placed:
@@ -366,7 +367,7 @@ def reads_on(history: History) -> Iterator[Violation]:
                     owed = f"offset {right} or later"
                     yield breach(traced, why, owed, f"offset {offset}", "back", *refused, since_ms=ms)
                     return
-                reset.discard(name)
+                lost.discard(name)
         furthest |= {name: max(offset, furthest.get(name, 0)) for name, offset in _reached(traced)}
 
 

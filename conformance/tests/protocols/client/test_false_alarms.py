@@ -309,6 +309,9 @@ def test_a_position_may_go_back_where_an_answer_takes_it_back() -> None:
     ]
     for reason in reasons:
         assert not [*reads_on(history(*accepted, reason, fetches(400, 10)))]
+    # kafka-python 3.0.12: an automatic commit while it looked up where to begin after OFFSET_OUT_OF_RANGE.
+    again = commits(320, 12), ("answer", 321, {"api": "OffsetCommit", "error": 0, "to": ["m", 1]})
+    assert not [*reads_on(history(*accepted, reasons[1], *again, fetches(600, 0)))]
     refused = "answer", 111, {"api": "OffsetCommit", "error": 27, "to": ["m", 1]}
     is_refused = read, commits(110, 12), refused, fetches(400, 10)
     for events in ((*accepted, fetches(150, 10)), (*accepted, fetches(400, 12)), is_refused):
@@ -623,6 +626,34 @@ def test_an_unread_assignment_says_nothing_of_what_the_client_reads() -> None:
 
     assert reads()
     assert not reads(unread=True)
+
+
+def test_a_member_that_is_fenced_by_its_last_commit_need_not_leave() -> None:
+    """aiokafka 0.14.0: the commit of its close was answered UNKNOWN_MEMBER_ID, or ILLEGAL_GENERATION."""
+    member = [joined(100), synced(110, "t-0"), GIVEN, beat(150, "m", 1), ("signalled", 1100, {})]
+    for error, breaches in {25: 0, 22: 0, 16: 1}.items():
+        assert len([*leaves(history(*member, refuses(1150, "OffsetCommit", error, ["m", 1]), *END[1:]))]) == breaches
+
+
+def test_a_coordinator_that_cannot_be_looked_up_is_sent_nothing() -> None:
+    """aiokafka 0.14.0: its look-ups were cut off six times in a row, for 3.3 s."""
+    beaten: tuple[Any, ...] = ("answer", 151, {"api": "Heartbeat", "error": 0, "to": ["m", 1]})
+    member = [joined(100), synced(110, "t-0"), GIVEN, beat(150, "m", 1), beaten]
+    silent = [("request", 3400, {"api": "Fetch", "version": 11}), ("signalled", 3500, {})]
+    lookup: tuple[Any, ...] = ("request", 900, {"api": "FindCoordinator", "version": 1})
+    closed: tuple[Any, ...] = ("closed", 910, {"why": "by the script"})
+    cut_off = [("answer", 910, {"api": "FindCoordinator", "error": 0}), closed]
+    for failed in [("answer", 910, {"api": "FindCoordinator", "error": 15})], cut_off, [closed]:
+        assert not [*beats(history(*member, lookup, *failed, *silent))]
+    assert [*beats(history(*member, lookup, ("answer", 910, {"api": "FindCoordinator", "error": 0}), *silent))]
+
+
+def test_a_prepared_step_whose_request_was_not_sent_is_no_cause() -> None:
+    script = "reset OffsetCommit at stop; answer LeaveGroup UNKNOWN_MEMBER_ID at stop; stop"
+    for api, cause in ("OffsetCommit", "reset before"), ("LeaveGroup", "answer UNKNOWN_MEMBER_ID"):
+        sent: tuple[Any, ...] = ("request", 2000, {"api": api, "version": 3})
+        (found,) = ends_when_stopped(history(sent, ("killed", 32_000, {}), script=script))
+        assert found.shape == ("hangs", cause)
 
 
 def test_a_step_whose_request_was_not_sent_is_no_cause() -> None:

@@ -16,11 +16,12 @@ from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, consumer
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.target import served
-from kipcheck.conformance.protocols.client.checks import FIRST
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.events import AnswerSeen
-from kipcheck.conformance.protocols.client.invariants.law import breach
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, breach
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.trace import trace, was_late
+from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.protocol import observed
@@ -172,10 +173,13 @@ def test_no_step_of_a_least_case_can_be_left_out() -> None:
 
 
 def test_a_consumer_without_a_defect_keeps_all_laws() -> None:
-    scripts = [*(f"{each}; stop" for each in FIRST), *(str(each.least) for each in CLIENTS.values())]
+    planned = CHECKS[SURVIVES_GROUPS].samples(Subject("apache", "client"), seed=0)
+    scripts = [OPERATIONS.shorthand(each.case.steps) for each in planned]
+    run = len(scripts)
+    scripts += [str(each.least) for each in CLIENTS.values()]
     histories = all_played(("", each) for each in scripts)
     for text, history in zip(scripts, histories, strict=True):
         assert not broken(history), text
-    # What no script of a run can show is no law: its premise occurs in the scripts that each run begins with.
-    judged = {each.invariant for history in histories[: len(FIRST)] for each in judge(history, LAWS) if each.result}
+    # What no script of a run can show is no law: its premise occurs in the default scripts.
+    judged = {each.invariant for history in histories[:run] for each in judge(history, LAWS) if each.result}
     assert {each.id for each in LAWS} - judged == set()

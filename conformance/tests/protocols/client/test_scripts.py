@@ -1,6 +1,7 @@
 """Scripts for live clients: what is drawn, what is possible, and what a command needs for it."""
 
 from collections.abc import Iterable
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.server.answered_errors import with_error
+from kipcheck.conformance.protocols.client.cells import HAD_ENDED, UNSENT, Cell, pairs, placed, played, table
 from kipcheck.conformance.protocols.client.checks import FIRST
 from kipcheck.conformance.protocols.client.invariants.membership import ends_when_stopped
 from kipcheck.conformance.protocols.client.model import (
@@ -28,6 +30,7 @@ from kipcheck.conformance.protocols.client.model import (
     needs,
 )
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, Refuse
+from kipcheck.conformance.protocols.client.plan import planned
 from kipcheck.conformance.protocols.client.strategies import DRAWN, SCRIPTS, STOP, refusal, script
 from kipcheck.conformance.protocols.client.terms import FATAL
 from kipcheck.conformance.protocols.declare.conversations import Subject
@@ -127,6 +130,70 @@ def test_what_a_client_cannot_notice_is_not_drawn(before: str, text: str) -> Non
 def test_first_scripts_are_possible() -> None:
     for text in FIRST:
         assert all(is_possible(OPERATIONS.event_of(each)) for each in OPERATIONS.parse_shorthand(text))
+
+
+def planned_cells(seed: int, number: int, limits: tuple[str, ...] = ()) -> list[Cell]:
+    return [each.cell for steps in islice(planned(seed, [], limits), number) for each in placed(steps)]
+
+
+def test_forty_planned_scripts_play_more_pairs_than_four_hundred_drawn_ones() -> None:
+    for seed in range(3):
+        found = {pair for cell in planned_cells(seed, 40) for pair in cell.pairs}
+        assert len(found) > 500 and found <= pairs()
+    random = Random("pairs")
+    drawn = (SCRIPTS.draw(random, SCRIPTS.swarm(random)) for _ in range(400))
+    assert len({pair for steps in drawn for each in placed(steps) for pair in each.cell.pairs}) < 500
+
+
+def test_planned_scripts_are_possible_and_end_with_stop() -> None:
+    for steps in islice(planned(7, []), 200):
+        assert OPERATIONS.parse_shorthand(OPERATIONS.shorthand(steps)) == steps
+        assert all(is_possible(OPERATIONS.event_of(each)) for each in steps)
+        assert [each.verb for each in steps].index(STOP.verb) == len(steps) - 1
+
+
+def test_a_plan_depends_on_seed_and_limits_alone() -> None:
+    first, again, other = ([*islice(planned(seed, []), 30)] for seed in (4, 4, 5))
+    assert first == again != other and first == [*islice(planned(4, []), 60)][:30]
+
+
+def test_a_target_is_given_no_script_that_needs_what_it_lacks() -> None:
+    limits = [f"{{{each}}}" for each in PLACEHOLDERS.values()]
+    scripts = [*islice(planned(0, [], limits), 80)]
+    assert not {name for steps in scripts for name in needs(steps)}
+    assert {each.group for each in planned_cells(0, 80, tuple(limits))} == {"eager"}
+    lacks = table({}, {"{protocol}": "the command lacks {protocol}"}).missing
+    assert lacks["the command lacks {protocol}"] > 30
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [("answer Heartbeat NOT_COORDINATOR times 6",
+      [("Heartbeat", "NOT_COORDINATOR", "stable", "several times", "eager")]),
+     ("late JoinGroup 400 at start; pass 1", [("JoinGroup", "late", "first join", "once", "eager")]),
+     ("static; others 1 follow; late JoinGroup 400", [("JoinGroup", "late", "following", "once", "static")]),
+     ("reset OffsetFetch amid at next; rebalance", [("OffsetFetch", "cut off", "first join", "once", "eager")]),
+     ("pass 1; reset OffsetFetch amid at next; rebalance", [("OffsetFetch", "cut off", "leading", "once", "eager")]),
+     ("silent LeaveGroup 400 at stop; pass 1; stop", [("LeaveGroup", "silent", "closing", "once", "eager")]),
+     ("pass 1; answer JoinGroup NOT_COORDINATOR at start; stop", []),
+     ("protocol consumer; refuse Fetch TOPIC_AUTHORIZATION_FAILED",
+      [("Fetch", "TOPIC_AUTHORIZATION_FAILED", "stable", "for good", "KIP-848")])],
+)  # fmt: skip
+def test_the_cells_of_a_script(text: str, cells: list[tuple[str, ...]]) -> None:
+    assert [tuple(each.cell) for each in placed(OPERATIONS.parse_shorthand(text))] == cells
+
+
+def test_a_cell_is_played_if_the_client_sent_such_a_request() -> None:
+    steps = OPERATIONS.parse_shorthand("answer ListOffsets OFFSET_NOT_AVAILABLE; late JoinGroup 400; reset Fetch; stop")
+    request = {"what": "request", "ms": 1, "connection": 1, "api": "JoinGroup", "version": 5}
+    settled = {"what": "settled", "ms": 2, "waited_ms": 1, "unsent": ["ListOffsets"]}
+    events = [[settled], [request, {"what": "ended", "ms": 3, "code": 1, "stderr": ""}], [], []]
+    answers = (observed({"status": "accepted", "actions": each}) for each in events)
+    ops = (Op(at, *each, at + 1) for at, each in enumerate(zip(steps, answers, strict=True)))
+    found = played(History(Case("client/groups", "apache", Role.CLIENT, steps), "it", tuple(ops)))
+    assert [(cell.request, why) for cell, why in found] == [
+        ("ListOffsets", UNSENT), ("JoinGroup", ""), ("Fetch", HAD_ENDED)
+    ]  # fmt: skip
 
 
 def test_each_error_of_a_script_has_a_code_and_versions_that_exist() -> None:
