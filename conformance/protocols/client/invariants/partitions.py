@@ -138,6 +138,8 @@ class _Reading:
     """The topics that do not exist, as far as the client was sent."""
     is_judged: bool = True
     """Whether its program takes records as soon as they come."""
+    rebalances: bool = False
+    """Whether the group does, as far as the client was sent."""
     has_read: bool = False
     """Whether it ever was sent a record: that it never is shows in ``client/reads-its-own``."""
 
@@ -147,7 +149,12 @@ class _Reading:
             self.is_judged = not event.pause_ms and event.commit != "late"
         elif isinstance(event, Signalled):
             self.is_judged = False
-        mine = now.partitions if now is not None and now.synced_ms is not None and now.adopted else frozenset[str]()
+        if client_trace.is_request(traced, "JoinGroup") or traced.error == KafkaError.REBALANCE_IN_PROGRESS:
+            self.rebalances = True
+        elif client_trace.is_answer(traced, "SyncGroup", terms.HEARTBEAT) and not traced.error:
+            self.rebalances = False
+        rests = now is not None and now.synced_ms is not None and now.adopted and not self.rebalances
+        mine = now.partitions if rests and now is not None else frozenset[str]()
         self.seen_ms = {name: self.seen_ms.get(name, event.ms) for name in mine}
         if client_trace.is_request(traced, "Fetch", "OffsetFetch", "ListOffsets"):
             self.waits.setdefault(traced.event.connection, []).append(traced.event)
