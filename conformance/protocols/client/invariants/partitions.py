@@ -114,7 +114,7 @@ def hindered_ms(traced: client_trace.TracedEvent[Event], before_ms: int) -> int:
     """
     if isinstance(traced.event, Frozen):
         return terms.NEVER
-    refused = client_trace.is_answer(traced) and traced.error
+    refused = client_trace.is_answer(traced) and traced.error not in (0, KafkaError.REBALANCE_IN_PROGRESS)
     joins = client_trace.is_request(traced, "JoinGroup", "FindCoordinator")
     hinders = refused or joins or isinstance(traced.event, HINDERS)
     return traced.ms if hinders and (before_ms != terms.NEVER or isinstance(traced.event, Thawed)) else before_ms
