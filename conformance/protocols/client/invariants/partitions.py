@@ -27,6 +27,7 @@ PLACE = 60
 
 HINDERS: Final = (Opened, Closed, Thawed)
 """What keeps a client from reading for a while."""
+NO_FAILURES: Final = (KafkaError.NONE, KafkaError.REBALANCE_IN_PROGRESS)
 LOOKED_UP: Final = "offset looked up"
 """The client sent ListOffsets for partitions that it had not any more."""
 
@@ -280,16 +281,20 @@ def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
 @law("client/claims-what-it-owns", "grp-62", premise=(premises.ASSIGNED, premises.OFFERS_COOPERATIVE))
 def claims_what_it_owns(history: History) -> Iterator[Violation]:
     """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""
-    unseen, unanswered, lost_ms = False, set[int](), terms.NEVER
+    unseen, unanswered, failed, lost_ms = False, set[int](), 0, terms.NEVER
     for traced in client_trace.trace(history):
         if client_trace.is_request(traced, *terms.OF_GROUPS) and traced.answered is None:
             unanswered.add(traced.event.connection)
         elif isinstance(traced.event, Closed) and traced.event.connection in unanswered:
             lost_ms = min(lost_ms, traced.ms)
+        elif client_trace.is_answer(traced, "Heartbeat") and traced.error not in (*terms.FENCING, *NO_FAILURES):
+            failed += 1
+            if failed > 1:  # franz-go 1.22.2 gives its session up after several
+                lost_ms = min(lost_ms, traced.ms)
         elif client_trace.is_answer(traced, "SyncGroup") or (
             client_trace.is_request(traced, "Fetch") and traced.earliest_ms > lost_ms + terms.RACE_MS
         ):
-            lost_ms = terms.NEVER
+            failed, lost_ms = 0, terms.NEVER
         if not client_trace.is_request(traced, "JoinGroup") or traced.event.pipelined:
             continue
         unseen |= traced.event.member is None
