@@ -57,12 +57,12 @@ class Settings:
     """The longest time between two polls: max.poll.interval.ms."""
     pause_ms: int = 0
     """So long the program works after a poll, from its first records on."""
-    commit_ms: int = 0
-    """The interval at which a program commits whose client does that by itself: auto.commit.interval.ms."""
     pattern: str = ""
     """A regular expression for the whole name of a topic. The program subscribes by it, and not by ``topics``."""
     offset_reset: str = ""
     """``earliest`` or ``latest``: where the program begins without a committed offset: auto.offset.reset."""
+    commit_ms: int = 0
+    """The interval at which a program commits whose client does that by itself: auto.commit.interval.ms."""
 
     @property
     def environment(self) -> dict[str, str]:

@@ -225,7 +225,7 @@ OF_ROWS: Final[Mapping[str, tuple[Callable[..., dict[str, Any]], *tuple[tuple[st
         "responses[].topic as topic | responses[].topicId as topic_id", "responses[].partitions[].partitionIndex",
         "responses[].partitions[].errorCode", "responses[].partitions[].records",
     )),
-    "ListOffsetsRequest": (lambda rows: {"partitions": _names(rows)}, (_TOPIC, _NUMBER)),
+    "ListOffsetsRequest": (_placed, (_TOPIC, _NUMBER, "topics[].partitions[].timestamp")),
     "OffsetFetchRequest": (lambda rows: {"partitions": _names(rows)}, (
         "groups[].topics[].name as topic | groups[].topics[].topicId as topic_id | topics[].name as topic",
         "groups[].topics[].partitionIndexes[] | topics[].partitionIndexes[]",

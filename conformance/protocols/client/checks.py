@@ -36,6 +36,8 @@ FIRST: Final = (
     "begin latest; pass 500; rebalance; pass 500",
     "begin latest; committed 0; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 500",
     "others 1 follow; assign 0,1; pass 500; assign 2,3; refuse OffsetFetch TOPIC_AUTHORIZATION_FAILED",
+    "intervals 3000 of 10000; pass 500; answer OffsetCommit ILLEGAL_GENERATION; pass 1500",
+    "assignors cooperative-sticky; others 1 follow; assign 0,1,2; pass 700; assign 1,3; rebalance; pass 1500",
     "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
 )
 """How the first scripts begin: where the order of several steps matters. The plan goes on with them."""

@@ -127,7 +127,7 @@ class RequestSeen:
     """Of ConsumerGroupHeartbeat: the regular expression of the subscribed topics."""
     partitions: Partitions | None = None
     offsets: tuple[int, ...] | None = None
-    """One for each of the partitions."""
+    """One for each of the partitions; of ListOffsets the timestamps: -1 for the end, -2 for the beginning."""
 
     @property
     def carried(self) -> tuple[str | None, int | None]:

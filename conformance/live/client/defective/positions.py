@@ -59,7 +59,7 @@ class AsksAndReads(Consumer):
 
 class BeginsAtTheBeginning(Consumer):
     async def first_offset(self, at: Partition) -> int:
-        return 0
+        return 0 * await super().first_offset(at)
 
 
 class TakesZeroForNone(Consumer):

@@ -27,6 +27,7 @@ PLACE = 60
 
 HINDERS: Final = (Opened, Closed, Thawed)
 """What keeps a client from reading for a while."""
+NO_FAILURES: Final = (KafkaError.NONE, KafkaError.REBALANCE_IN_PROGRESS)
 LOOKED_UP: Final = "offset looked up"
 """The client sent ListOffsets for partitions that it had not any more."""
 
@@ -114,7 +115,7 @@ def hindered_ms(traced: client_trace.TracedEvent[Event], before_ms: int) -> int:
     """
     if isinstance(traced.event, Frozen):
         return terms.NEVER
-    refused = client_trace.is_answer(traced) and traced.error
+    refused = client_trace.is_answer(traced) and traced.error not in (0, KafkaError.REBALANCE_IN_PROGRESS)
     joins = client_trace.is_request(traced, "JoinGroup", "FindCoordinator")
     hinders = refused or joins or isinstance(traced.event, HINDERS)
     return traced.ms if hinders and (before_ms != terms.NEVER or isinstance(traced.event, Thawed)) else before_ms
@@ -138,6 +139,8 @@ class _Reading:
     """The topics that do not exist, as far as the client was sent."""
     is_judged: bool = True
     """Whether its program takes records as soon as they come."""
+    rebalances: bool = False
+    """Whether the group does, as far as the client was sent."""
     has_read: bool = False
     """Whether it ever was sent a record: that it never is shows in ``client/reads-its-own``."""
 
@@ -147,7 +150,12 @@ class _Reading:
             self.is_judged = not event.pause_ms and event.commit != "late"
         elif isinstance(event, Signalled):
             self.is_judged = False
-        mine = now.partitions if now is not None and now.synced_ms is not None and now.adopted else frozenset[str]()
+        if client_trace.is_request(traced, "JoinGroup") or traced.error == KafkaError.REBALANCE_IN_PROGRESS:
+            self.rebalances = True
+        elif client_trace.is_answer(traced, "SyncGroup", terms.HEARTBEAT) and not traced.error:
+            self.rebalances = False
+        rests = now is not None and now.synced_ms is not None and now.adopted and not self.rebalances
+        mine = now.partitions if rests and now is not None else frozenset[str]()
         self.seen_ms = {name: self.seen_ms.get(name, event.ms) for name in mine}
         if client_trace.is_request(traced, "Fetch", "OffsetFetch", "ListOffsets"):
             self.waits.setdefault(traced.event.connection, []).append(traced.event)
@@ -273,16 +281,20 @@ def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
 @law("client/claims-what-it-owns", "grp-62", premise=(premises.ASSIGNED, premises.OFFERS_COOPERATIVE))
 def claims_what_it_owns(history: History) -> Iterator[Violation]:
     """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""
-    unseen, unanswered, lost_ms = False, set[int](), terms.NEVER
+    unseen, unanswered, failed, lost_ms = False, set[int](), 0, terms.NEVER
     for traced in client_trace.trace(history):
         if client_trace.is_request(traced, *terms.OF_GROUPS) and traced.answered is None:
             unanswered.add(traced.event.connection)
         elif isinstance(traced.event, Closed) and traced.event.connection in unanswered:
             lost_ms = min(lost_ms, traced.ms)
+        elif client_trace.is_answer(traced, "Heartbeat") and traced.error not in (*terms.FENCING, *NO_FAILURES):
+            failed += 1
+            if failed > 1:  # franz-go 1.22.2 gives its session up after several
+                lost_ms = min(lost_ms, traced.ms)
         elif client_trace.is_answer(traced, "SyncGroup") or (
             client_trace.is_request(traced, "Fetch") and traced.earliest_ms > lost_ms + terms.RACE_MS
         ):
-            lost_ms = terms.NEVER
+            failed, lost_ms = 0, terms.NEVER
         if not client_trace.is_request(traced, "JoinGroup") or traced.event.pipelined:
             continue
         unseen |= traced.event.member is None

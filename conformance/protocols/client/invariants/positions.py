@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
-from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.core.values.kafka_errors import KafkaError, error_name
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import (
@@ -27,6 +27,8 @@ PLACE = 70
 
 REMOVED: Final = terms.OF_THE_ID | {KafkaError.FENCED_MEMBER_EPOCH}
 """The errors of a member that the coordinator has removed: others may have had its partitions since."""
+END: Final = -1
+"""The timestamp of ListOffsets for the end of a log."""
 NONE: Final = -1
 """The committed offset of a partition that has none."""
 
@@ -36,6 +38,8 @@ class _Known:
     """The offsets of a partition that answers gave to a client."""
 
     offsets: set[int] = field(default_factory=set)
+    latest: set[int] = field(default_factory=set)
+    """Those that were looked up for the end of the log."""
     read: list[tuple[int, int]] = field(default_factory=list)
     """From the offset of a Fetch to the one after the last record in its answer. The client may have thrown away any of
     its last records, to fetch them again when its user has time for them."""
@@ -49,7 +53,7 @@ class _Known:
         self.read.append((first, end))
 
     def copy(self) -> "_Known":
-        return _Known({*self.offsets}, [*self.read])
+        return _Known({*self.offsets}, {*self.latest}, [*self.read])
 
 
 @dataclass(slots=True)
@@ -63,8 +67,8 @@ class _New:
     """What the client knew of a partition that it had before and kept, when it asked for its committed offset again."""
     asked_ms: int | None = None
     """When the client sent OffsetFetch for it; None: it did not."""
-    refused: bool = False
-    """Whether that was answered with an error."""
+    refused: int = 0
+    """The error with which that was answered."""
     committed: list[int] = field(default_factory=list)
     """What the client was sent."""
     sent_ms: int = 0
@@ -89,8 +93,8 @@ class _Positions:
     new: dict[str, _New] = field(default_factory=dict)
     fetches: dict[int, deque[RequestSeen]] = field(default_factory=dict)
     """By connection: the Fetch requests without an answer."""
-    lookups: dict[int, deque[RequestSeen]] = field(default_factory=dict)
-    """The same of OffsetFetch."""
+    lookups: dict[tuple[int, str], deque[RequestSeen]] = field(default_factory=dict)
+    """The same of OffsetFetch and ListOffsets, by their names, too."""
     known: dict[str, _Known] = field(default_factory=dict)
     placed: dict[str, int] = field(default_factory=dict)
     """The offset of the last Fetch."""
@@ -103,21 +107,29 @@ class _Positions:
         """The breaches at this event, of each law of where a client reads."""
         self._follow(traced)
         event = traced.event
-        if is_request(traced, "OffsetFetch"):
-            self.lookups.setdefault(traced.event.connection, deque()).append(traced.event)
-            self._asked(traced.event)
+        if is_request(traced, "OffsetFetch", "ListOffsets"):
+            self.lookups.setdefault((traced.event.connection, traced.event.api), deque()).append(traced.event)
+            if traced.event.api == "OffsetFetch":
+                self._asked(traced.event)
         elif is_answer(traced, "OffsetFetch"):
-            self._committed(traced)
+            self._committed(traced, self._request_of(traced.event))
         elif is_answer(traced, "ListOffsets", "OffsetForLeaderEpoch"):
+            request = self._request_of(traced.event)
+            wanted = dict(request.placed) if request is not None else {}
             for name, offset in (traced.event.offsets or {}).items():
                 self._of(name).offsets.add(offset)
+                self._of(name).latest |= {offset} if wanted.get(name, END) == END else set()
         elif is_answer(traced, "Fetch"):
             self._answered(traced.event)
         elif is_request(traced, "Fetch"):
             yield from self._fetched(traced)
         elif isinstance(event, Closed):
             self.fetches.pop(event.connection, None)
-            self.lookups.pop(event.connection, None)
+            self.lookups = {key: found for key, found in self.lookups.items() if key[0] != event.connection}
+
+    def _request_of(self, answer: AnswerSeen) -> RequestSeen | None:
+        waiting = self.lookups.get((answer.connection, answer.api))
+        return waiting.popleft() if waiting else None
 
     def _of(self, name: str) -> _Known:
         return self.known.setdefault(name, _Known())
@@ -156,12 +168,10 @@ class _Positions:
         for name in mine.intersection(request.partitions or mine):
             if name not in self.new:
                 self.new[name] = _New(request.ms, False, self._of(name).copy())
-            self.new[name].asked_ms, self.new[name].refused = request.ms, False
+            self.new[name].asked_ms, self.new[name].refused = request.ms, 0
 
-    def _committed(self, traced: TracedEvent[AnswerSeen]) -> None:
+    def _committed(self, traced: TracedEvent[AnswerSeen], request: RequestSeen | None) -> None:
         """An OffsetFetch is answered."""
-        waiting = self.lookups.get(traced.event.connection)
-        request = waiting.popleft() if waiting else None
         committed = traced.event.committed or {}
         for name, offset in committed.items():
             self.asked.add(name)
@@ -170,7 +180,7 @@ class _Positions:
                 self.new[name].committed.append(offset)
                 self.new[name].sent_ms = traced.ms
         for name in {*self.new} & {*((request and request.partitions) or self.new)} - {*committed}:
-            self.new[name].refused = True
+            self.new[name].refused = traced.error
         if traced.in_doubt:
             self.new = {name: found for name, found in self.new.items() if name not in committed}
 
@@ -179,7 +189,10 @@ class _Positions:
         waiting = self.fetches.get(answer.connection)
         placed = dict(waiting.popleft().placed) if waiting else {}
         for name, end in (answer.ends or {}).items():
-            self._of(name).add(placed.get(name, self.placed.get(name, end)), end)
+            first = placed.get(name, self.placed.get(name, end))
+            self._of(name).add(first, end)
+            if name in self.new and self.new[name].kept.has(first):
+                self.new[name].kept.add(first, end)
         for name, offset in placed.items():
             if name in self.new and offset in self.new[name].committed:
                 del self.new[name]
@@ -188,10 +201,10 @@ class _Positions:
         self.fetches.setdefault(traced.event.connection, deque()).append(traced.event)
         for name, offset in traced.event.placed:
             found = self.new.get(name)
-            is_gone = found is not None and min(found.committed, default=NONE) < self.starts.get(name, NONE)
-            if found is None or found.kept.has(offset) or NONE in found.committed or is_gone:
+            has_none = found is not None and min(found.committed, default=terms.NEVER) < self.starts.get(name, 0)
+            if found is None or found.kept.has(offset) or has_none:
                 self.new.pop(name, None)
-                yield from self._in_order(traced, name, offset)
+                yield from self._in_order(traced, name, offset, self.latest and has_none)
             elif offset in found.committed:
                 del self.new[name]
             else:
@@ -209,9 +222,9 @@ class _Positions:
                 yield STARTS_THERE, breach(traced, why, f"offset {right}", at, "elsewhere", since_ms=found.sent_ms)
         elif found.asked_ms is not None:
             if traced.earliest_ms > found.asked_ms + terms.RACE_MS:
-                how = "refused" if found.refused else "not answered yet"
-                why = f"the client begins to read {name} at {offset}; its OffsetFetch was {how}"
-                yield WAITS, breach(traced, why, "another OffsetFetch", at, how, since_ms=found.asked_ms)
+                shape = ("refused", error_name(found.refused)) if found.refused else ("not answered yet",)
+                why = f"the client begins to read {name} at {offset}; its OffsetFetch was {' with '.join(shape)}"
+                yield WAITS, breach(traced, why, "another OffsetFetch", at, *shape, since_ms=found.asked_ms)
         elif self._is_unasked(name, found, traced.earliest_ms):
             why = f"the client reads {name} at {offset}, and did not ask for the offset that others committed"
             owed = f"OffsetFetch for {name}"
@@ -221,8 +234,13 @@ class _Positions:
         """Whether the program, which does keep its positions in the group, goes on where it once was."""
         return found.after_others and name in self.asked and ms > found.since_ms + terms.GRACE_MS
 
-    def _in_order(self, traced: TracedEvent[RequestSeen], name: str, offset: int) -> Iterator[Found]:
+    def _in_order(self, traced: TracedEvent[RequestSeen], name: str, offset: int, begins_late: bool) -> Iterator[Found]:
+        """``begins_late``: at the end, since there is no committed offset, and its user wants it so."""
         known = self._of(name)
+        if begins_late and known.latest and not known.read and offset not in known.latest:
+            why = f"the client begins to read {name} at {offset}; its user wants it read from its end on"
+            yield GOES_ON, breach(traced, why, f"offset {max(known.latest)}", f"offset {offset}", "other end")
+            return
         if name not in self.asked or known.has(offset) or (not offset and not self.latest):
             return
         right = max([*known.offsets, *(end for _, end in known.read)], default=None)

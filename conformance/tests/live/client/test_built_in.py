@@ -38,7 +38,9 @@ def test_a_program_is_short_and_reads_every_setting_that_its_client_has(name: st
     texts = [each.read_text("utf-8") for each in sources(stem, release(name))]
     assert all(len(each.splitlines()) <= LINES for each in texts)
     text = "".join(texts)
-    all_given = Settings("a", "g", ("t",), "c", "i", "range", 1, 1, 1, "classic", "auto", 1, 1, "^t$").environment
+    all_given = Settings(
+        "a", "g", ("t",), "c", "i", "range", 1, 1, 1, "classic", "auto", 1, 1, "^t$", "latest", 1
+    ).environment
     names = {each.removeprefix(PREFIX) for each in all_given}
     assert {each for each in names if f'"{each}"' in text or f"'{each}'" in text} == names - LACKED.get(name, set())
     assert "SIGTERM" in text or "ShutdownHook" in text
