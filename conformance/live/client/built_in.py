@@ -24,6 +24,9 @@ RELEASES: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "releas
 DEFAULT: Final[Mapping[str, str]] = RELEASES["default"]
 SINCE: Final[Mapping[str, Mapping[str, str]]] = RELEASES["since"]
 """The releases from which on clients have an optional setting, where their programs read it for all."""
+ENDS_ON_ERRORS: Final = frozenset({"kafka-python", "aiokafka", "java", "sarama", "kafkajs", "platformatic-kafka"})
+"""The clients whose programs end when an error is raised that no client recovers from. franz-go and librdkafka send all
+errors to their users alike, and try again; kafka-go logs them."""
 OPTIONAL: Final = (
     "instance", "client_id", "assignors", "session_ms", "heartbeat_ms", "rebalance_ms", "protocol", "commit",
     "max_poll_ms", "pause_ms", "pattern", "offset_reset", "commit_ms",

@@ -458,7 +458,11 @@ class Consumer:
             try:
                 if channel.writer is None:
                     await self.ask_versions(channel)
-                return await self._ask(channel, api, body)
+                async with asyncio.timeout(self.patience_s(api)):
+                    return await self._ask(channel, api, body)
+            except TimeoutError:
+                channel.close()
+                await self.find_coordinator()
             except (OSError, EOFError):
                 channel.close()
                 await asyncio.sleep(PAUSE_S)
@@ -468,6 +472,10 @@ class Consumer:
         """Of a connection that is new: its broker may be of another release now. Errors: as ``_ask``; RuntimeError."""
         answer = await self._ask(channel, "ApiVersions", {})
         self.offered = {each["apiKey"]: range(each["minVersion"], each["maxVersion"] + 1) for each in answer["apiKeys"]}
+
+    def patience_s(self, api: str) -> float | None:
+        """How long the answer to a request is awaited. A coordinator that is silent for a session is taken for dead."""
+        return self.session_ms / 1000 if api == "Heartbeat" else None
 
     async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         version = self.version(api)

@@ -26,6 +26,7 @@ class Consumers:
     """Starts consumers as tasks."""
 
     made: type[Consumer]
+    ends_on_errors: bool = True
 
     def given(self, settings: Settings) -> Mapping[str, str]:
         return placeholders(settings)

@@ -131,7 +131,7 @@ class OtherMembers:
 
     def everything(self) -> Partitions:
         """The partitions that the client subscribes to."""
-        return frozenset((name, number) for name in self.subscribed for number in range(self.topics.sizes[name]))
+        return frozenset((name, number) for name in self.subscribed for number in range(self.topics.sizes.get(name, 0)))
 
     def take_over(self) -> None:
         """Before the client joins, the first of them has all partitions."""
@@ -158,7 +158,8 @@ class OtherMembers:
         for other in self.members:
             known = state.member(other.id)
             if known is None or known.join is None:
-                protocols = dict.fromkeys((*names, *ASSIGNORS))
+                only = other.wants.assignor
+                protocols = [only] if only in names else [*dict.fromkeys((*names, *ASSIGNORS))]
                 return messages.Join(
                     VERSION, "" if known is None else other.id, None, state.protocol_type or "",
                     tuple((name, other.metadata(name, state.generation) or messages.EMPTY) for name in protocols),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
@@ -48,6 +48,8 @@ FENCED_S: Final = 0.6
 """Time for a client to notice that another one has its instance id."""
 REFUSED_S: Final = 1.5
 """So long a client is watched that is refused: a law counts its requests in a second."""
+NOTICED_S: Final = 0.3
+"""Time for a client to notice what happens to a log: its Fetch waits for records, but not for other leaders."""
 NODES: Final = 2
 STOP_S: Final = 30.0
 """The default timeout of ``KafkaConsumer.close``."""
@@ -57,7 +59,7 @@ AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
 
-BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, ops.Committed, *ops.SETTINGS)
+BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, ops.Committed, *get_args(ops.LogEvent), *ops.SETTINGS)
 """The steps that a program need not run for."""
 
 
@@ -180,6 +182,8 @@ class Play:
             case ops.Move():
                 broker.move()
                 await self._settle()
+            case ops.Create() | ops.Delete() | ops.Records() | ops.Trim() | ops.Elect() | ops.Lags():
+                await self._change_log(event)
             case ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags():
                 if self._may_be_sent(event.kind):
                     self._change_answers(event)
@@ -204,6 +208,29 @@ class Play:
                 await self._freeze(ms)
             case _:
                 self._set(event)
+
+    async def _change_log(self, event: ops.LogEvent) -> None:
+        """Waits until a client that runs has noticed it, if it notices it soon."""
+        broker, lasts_ms = self.broker, 0
+        match event:
+            case ops.Create(topic):
+                if broker.logs.create(topic):
+                    broker.topics_changed()
+            case ops.Delete(topic):
+                if broker.logs.delete(topic):
+                    self.recorder.add(events.TopicDeleted(self._now_ms(), topic))
+                    broker.topics_changed()
+            case ops.Records(kept):
+                broker.logs.write(kept)
+            case ops.Trim(records):
+                self.recorder.add(events.Trimmed(self._now_ms(), broker.logs.trim(records)))
+            case ops.Elect(partitions, lasts_ms):
+                broker.logs.elect(partitions, NODES, lasts_ms)
+            case ops.Lags(what, ms):
+                broker.lag(what, ms)
+        if self.program is not None:
+            await self._settle("Metadata" if isinstance(event, ops.Lags) else None)
+            await self._wait(NOTICED_S + lasts_ms / 1000)
 
     def _set(self, event: ops.Setting) -> None:
         """What is different when the program starts next."""
@@ -240,7 +267,7 @@ class Play:
         return prepared
 
     def _wanted(self) -> str:
-        return wanted(self.settings, self.release, self.offered)
+        return wanted(self.settings, self.release, self.offered, self._missing)
 
     @property
     def _own_release(self) -> Release:
@@ -272,7 +299,8 @@ class Play:
         async with self._starts:
             first = len(self.recorder.events)
             patience_ms = round(self.patience_s * 1000)  # recorded before it may send anything:
-            self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms))
+            ends = self.launcher.ends_on_errors
+            self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms, ends))
             try:
                 self.program = await self.launcher.start(self.settings)
             except OSError as wrong:
@@ -281,7 +309,7 @@ class Play:
             joined = await self._joins(begun + START_S)
         if not joined and self.shut_out:
             return await self._be_refused(due[-1].kind, CONNECT_S)
-        if not (joined or await self._joins(begun + CONNECT_S + held_s)):
+        if not (joined or (not self._missing and await self._joins(begun + CONNECT_S + held_s))):
             self._over = True
             return self._not_joined(again or bool(due))
         if self.settings.protocol == CONSUMER and not self.broker.is_modern:
@@ -312,6 +340,11 @@ class Play:
             self.broker.become(edition, self.offered, self.settings.heartbeat_ms)
         except LookupError as why:
             raise Unsuited(str(why)) from None
+
+    @property
+    def _missing(self) -> tuple[str, ...]:
+        """The topics of the program that do not exist. A client may wait for them before it joins."""
+        return tuple(name for name in self.settings.topics if name not in self.broker.topics.by_name)
 
     def _not_joined(self, again: bool) -> None:
         needed = self._wanted()

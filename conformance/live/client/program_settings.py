@@ -52,20 +52,25 @@ def changed(settings: Settings, event: ops.Setting) -> Settings:
             return settings
 
 
-def wanted(settings: Settings, release: str, offered: Mapping[ops.Kind, range]) -> str:
+def wanted(
+    settings: Settings, release: str, offered: Mapping[ops.Kind, range] = {}, missing: tuple[str, ...] = ()
+) -> str:
     """What a script needs of a program that some programs lack. ``release``: of the broker, if it is not its own;
-    ``offered``: the versions of requests that a script chooses."""
+    ``offered``: the versions of requests that a script chooses; ``missing``: the topics that do not exist."""
     needs = {
         f"a broker of {release}": release, "a static member": settings.instance,
         f"assignors {settings.assignors}": settings.assignors, f"protocol {settings.protocol}": settings.protocol,
-        "two topics": settings.topics[1:], f"the pattern {settings.pattern}": settings.pattern,
+        "two topics": settings.topics[1:], f"topic {', '.join(missing)} deleted": missing,
+        f"the pattern {settings.pattern}": settings.pattern,
         f"commits {settings.commit}": settings.commit != FIRST.commit,
         **{f"{kind} {versions.start} to {versions.stop - 1}": "offered" for kind, versions in offered.items()},
     }  # fmt: skip
     return ", ".join(name for name, is_wanted in needs.items() if is_wanted)
 
 
-def launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patience_ms: int) -> events.Launched:
+def launched(
+    ms: int, given: Mapping[str, str], topics: tuple[str, ...], patience_ms: int, ends_on_errors: bool = False
+) -> events.Launched:
     """The settings of a program that laws compare with what it does. ``given``: those that reach it."""
 
     def number(name: str) -> int | None:
@@ -75,5 +80,5 @@ def launched(ms: int, given: Mapping[str, str], topics: tuple[str, ...], patienc
         ms, number("session_ms"), number("heartbeat_ms"), number("rebalance_ms"),
         tuple(given["assignors"].split(",")) if "assignors" in given else None, topics, patience_ms or None,
         given.get("commit"), number("max_poll_ms"), number("pause_ms"), given.get("pattern"),
-        given.get("offset_reset"),
+        ends_on_errors, given.get("offset_reset"),
     )  # fmt: skip

@@ -26,6 +26,8 @@ from kipcheck.conformance.live.client.other_members import (
     clients,
     is_other,
 )
+from kipcheck.conformance.live.client.scripted_log import ScriptedLog
+from kipcheck.conformance.live.recording.fetch_sessions import FULL, epoch_of
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.answered_errors import with_error
 from kipcheck.conformance.live.server.broker import Broker
@@ -137,6 +139,7 @@ class ScriptedBroker(Broker):
         known = settings(edition.release)
         config = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
         super().__init__(edition, Topics.of(TOPICS), config)
+        self.logs = ScriptedLog(TOPICS, self.topics, self.log, self.groups)
         self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target)
         self.nodes: Sequence[tuple[str, int]] = ()
         """The addresses of the nodes; none: one, that which a client connected to."""
@@ -217,7 +220,9 @@ class ScriptedBroker(Broker):
 
     def grow(self, partitions: int) -> None:
         """The topic has at least so many partitions."""
-        topic = self.topics.by_name[TOPIC]
+        topic = self.topics.by_name.get(TOPIC)
+        if topic is None:
+            return
         grown = replace(topic, partitions=max(partitions, topic.partitions))
         self.topics.by_name[TOPIC] = self.topics.by_id[topic.id] = grown
 
@@ -230,6 +235,19 @@ class ScriptedBroker(Broker):
         group.send(messages.Commit(VERSION, "", None, -1, tuple((*each, offset) for each in partitions)))
         group.metadata.update(dict.fromkeys(partitions, (LEADER_EPOCH, "")))
         self.offsets.in_zookeeper.update({(GROUP, *each): offset for each in partitions})
+
+    def topics_changed(self) -> None:
+        """Topics are created or deleted: a coordinator of KIP-848 assigns anew, and a leader among the others joins
+        again."""
+        self.groups.topics = self.topics.sizes
+        if self.is_modern or (self.is_member and self.others.members and not self.leads):
+            self.rebalance()
+
+    def lag(self, what: str, ms: int) -> None:
+        """Answers to Metadata lack that for so long."""
+        self.logs.lag(what, ms)
+        if self.has_joined:
+            self.provoke("Metadata")
 
     def rebalance(self) -> None:
         self._revocations = 0
@@ -411,7 +429,7 @@ class ScriptedBroker(Broker):
             _, beat = self.bodies.read(Heartbeat, request)
             return answer(self.bodies.written(refused(code, beat.member), request.version))
         if request.api == "Fetch":
-            return self.log.fetch(request, answer, code)
+            return self.log.refuse(request, answer, code)
         if request.api not in MEMBERS:
             return handler(request, lambda body: answer(with_error(request.api, request.version, body, error)))
         _, asked = self.bodies.read(MEMBERS[request.api], request)
@@ -433,7 +451,7 @@ class ScriptedBroker(Broker):
 
     def _grow(self) -> None:
         """Some clients commit new positions only."""
-        for topic in self.others.subscribed if self._growths else ():
+        for topic in self.topics.by_name.keys() & self.others.subscribed if self._growths else ():
             self.topics.grow(topic)
         self._growths = max(0, self._growths - 1)
         self.log.grew()
@@ -472,6 +490,13 @@ class ScriptedBroker(Broker):
     def _consumer(self, id: str) -> consumer_group.Member | None:
         group = self.groups.consumer(self.id)
         return None if group is None else group.state.member(id)
+
+    def metadata(self, request: Received, answer: Answer) -> None:
+        super().metadata(request, lambda body: answer(self.logs.as_known(request, body)))
+
+    def close(self) -> None:
+        super().close()
+        self.logs.close()
 
     def addresses(self, request: Received) -> Sequence[tuple[str, int]]:
         return self.nodes or super().addresses(request)
@@ -533,6 +558,8 @@ def _can_get(request: Received, error: Error) -> bool:
     """Whether the request says what the error is about: a member, the epoch of a leader, or stable offsets."""
     if error == "UNKNOWN_MEMBER_ID" and request.api == "JoinGroup":
         return bool(request.body["memberId"])
+    if error in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"):
+        return epoch_of(request) > FULL
     if error in ("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"):
         parts = (part for each in request.body["topics"] for part in each["partitions"])
         return any(each.get("currentLeaderEpoch", -1) >= 0 for each in parts)

@@ -68,10 +68,10 @@ READ: Final = {
 
 
 class Contents(Bodies):
-    """A topic with an unknown id has the id as its name."""
+    """A topic with an unknown id has the id as its name; one that was deleted, the name that it had."""
 
     def __init__(self, edition: Edition, topics: Topics) -> None:
-        super().__init__(edition, topics, SAME, str)
+        super().__init__(edition, topics, SAME, lambda id: topics.deleted.get(id, str(id)))
         self._context = Context(self._values)
 
     def sent(self, request: Received) -> Sent:
@@ -121,8 +121,8 @@ class Contents(Bodies):
             case group.Leave(version, members):
                 ids = tuple(id for id, _ in members)
                 return {"member": ids[0]} if version < BATCHES_SINCE else {"members": ids}
-            case consumer.Heartbeat(owned=owned, topics=topics):
-                return {**named, "owned": _names(owned), "topics": topics}
+            case consumer.Heartbeat(owned=owned, topics=topics, regex=regex):
+                return {**named, "owned": _names(owned), "topics": topics, "regex": regex}
         return OF_ROWS[message][0](*sent) if isinstance(sent, tuple) else named
 
     def _answer(self, message: str, reply: Reply) -> dict[str, Any]:

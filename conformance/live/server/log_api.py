@@ -30,6 +30,7 @@ LARGEST_ANSWER: Final = 4 << 20
 """``fetch.max.bytes`` of this broker, whatever the client allows."""
 LEADERS_SINCE: Final = 16
 """Fetch whose answer names the leader of a partition that is elsewhere (KIP-951)."""
+OF_SESSIONS: Final = (Error.FETCH_SESSION_ID_NOT_FOUND, Error.INVALID_FETCH_SESSION_EPOCH)
 MOVED: Final = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 READ_COMMITTED: Final = 1
 """The isolation level of a client that is sent no open transaction, and told which ones were aborted."""
@@ -113,16 +114,21 @@ class LogApi:
         is_here = leader.node != NO_LEADER and self.addresses(request)[leader.node] == request.reached
         return Error.NONE if is_here else Error.NOT_LEADER_OR_FOLLOWER
 
-    def fetch(self, request: Received, answer: Answer, error: int = 0) -> None:
+    def refuse(self, request: Received, answer: Answer, error: Error) -> None:
+        """Answers a Fetch with an error of its session, or of each partition."""
+        if error in OF_SESSIONS:
+            self.sessions.forget()
+        wanted = error if error in OF_SESSIONS else self.sessions.begin(request)
+        if isinstance(wanted, Error):
+            return answer(_refused(wanted))
+        answer(_fetch_response(request, wanted, {key: _partition(key[1], error) for key in wanted.partitions}))
+
+    def fetch(self, request: Received, answer: Answer) -> None:
         """Answers at once if there are records or errors, else when a topic grew, or after the longest time that the
-        client waits. ``error``: that of each partition."""
+        client waits."""
         wanted = self.sessions.begin(request)
         if isinstance(wanted, Error):
-            return answer({"errorCode": wanted, "sessionId": 0, "responses": []})
-        if error:
-            return answer(
-                _fetch_response(request, wanted, {key: _partition(key[1], error) for key in wanted.partitions})
-            )
+            return answer(_refused(wanted))
         found = self._fetched(request, wanted)
         wait_s = min(max(request.body["maxWaitMs"], 0) / 1000, LONGEST_WAIT_S)
         if _is_due(found) or not request.body["minBytes"] or not wait_s:
@@ -197,6 +203,10 @@ class LogApi:
         if any("currentLeader" in part for part in found.values()):
             body["nodeEndpoints"] = nodes(self.addresses(request))
         return body
+
+
+def _refused(error: Error) -> dict[str, Any]:
+    return {"errorCode": error, "sessionId": 0, "responses": []}
 
 
 def _is_due(found: Mapping[Key, Mapping[str, Any]]) -> bool:

@@ -107,8 +107,12 @@ class Topic:
         return self.log.end
 
     @property
-    def logs(self) -> tuple[Log, ...]:
-        return self.log, *self.written.values()
+    def logs(self) -> list[tuple[Log, int]]:
+        """Each with the epoch of its leader."""
+        return [
+            (self.log, LEADER_EPOCH),
+            *((log, self.leader_of(number).epoch) for number, log in self.written.items()),
+        ]
 
     def leader_of(self, partition: int) -> Leader:
         return self.leaders[partition][-1] if partition in self.leaders else Leader()
@@ -146,6 +150,8 @@ class Topics:
     by_id: dict[uuid.UUID, Topic] = field(default_factory=dict)
     created: dict[str, int] = field(default_factory=dict)
     """How often each topic was created."""
+    deleted: dict[uuid.UUID, str] = field(default_factory=dict)
+    """The names of topics that do not exist any more."""
 
     @classmethod
     def of(cls, wanted: Iterable[tuple[str, int]], records: int = RECORDS) -> "Topics":
@@ -165,7 +171,8 @@ class Topics:
             self.grow(name)
 
     def delete(self, name: str) -> None:
-        del self.by_id[self.by_name.pop(name).id]
+        id = self.by_name.pop(name).id
+        self.deleted[id] = self.by_id.pop(id).name
 
     def find(self, name: str | None, id: uuid.UUID | None) -> Topic | None:
         """By name, if there is one, else by id."""
@@ -173,10 +180,7 @@ class Topics:
 
     def grow(self, name: str) -> None:
         """Gives each partition of a topic one more record."""
-        topic = self.by_name[name]
-        topic.log.add(one_record(name, topic.log.end), topic.log.end + 1)
-        for number, log in topic.written.items():
-            epoch = topic.leader_of(number).epoch
+        for log, epoch in self.by_name[name].logs:
             log.add(one_record(name, log.end, epoch), log.end + 1, epoch)
 
     @property

@@ -123,6 +123,8 @@ class RequestSeen:
     owned: Partitions | None = None
     topics: tuple[str, ...] | None = None
     """Of ConsumerGroupHeartbeat: the subscribed topics."""
+    regex: str | None = None
+    """Of ConsumerGroupHeartbeat: the regular expression of the subscribed topics."""
     partitions: Partitions | None = None
     offsets: tuple[int, ...] | None = None
     """One for each of the partitions."""
@@ -282,6 +284,8 @@ class Launched:
     """How long the program works between two polls."""
     pattern: str | None = None
     """The regular expression by which the program subscribes; None: it names its topics."""
+    ends_on_errors: bool = False
+    """Whether it is known that the program ends when its client raises an error that no client recovers from."""
     offset_reset: str | None = None
     """Where the program begins without a committed offset: ``earliest`` or ``latest``; None: it is not given."""
 
@@ -327,6 +331,27 @@ class Ended:
     stderr: str = ""
 
 
+# Topics
+
+
+@event("deleted", "loses topic {topic}, which is deleted")
+class TopicDeleted:
+    """A topic is deleted, with its records and committed offsets. If it is created again, it is another one."""
+
+    ms: int
+    topic: str
+
+    def has(self, partition: str) -> bool:
+        return partition.rpartition("-")[0] == self.topic
+
+
+@event("trimmed", "loses the first records of its partitions, as by retention")
+class Trimmed:
+    ms: int
+    starts: Numbers
+    """By partition, the first offset that is left."""
+
+
 # Ends of steps
 
 
@@ -364,9 +389,9 @@ class Confirmed:
 
 Event: TypeAlias = (
     RequestSeen | AnswerSeen | RequestRefused | RecordDamaged | Opened | Closed | Launched | FirstJoined | Restarted
-    | Frozen | Thawed | Signalled | Killed | Ended | Settled | Unsettled | Idle | Confirmed
+    | Frozen | Thawed | Signalled | Killed | Ended | TopicDeleted | Trimmed | Settled | Unsettled | Idle | Confirmed
 )  # fmt: skip
 EVENTS: Final = ObservedEvents[Event](
     RequestSeen, AnswerSeen, RequestRefused, RecordDamaged, Opened, Closed, Launched, FirstJoined, Restarted,
-    Frozen, Thawed, Signalled, Killed, Ended, Settled, Unsettled, Idle, Confirmed,
+    Frozen, Thawed, Signalled, Killed, Ended, TopicDeleted, Trimmed, Settled, Unsettled, Idle, Confirmed,
 )  # fmt: skip

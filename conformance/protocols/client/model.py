@@ -24,7 +24,10 @@ ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
     "Metadata": ("LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"),
     "OffsetFetch": ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT"),
     "ListOffsets": (*LEADER, "OFFSET_NOT_AVAILABLE"),
-    "Fetch": (*LEADER, "OFFSET_OUT_OF_RANGE"),
+    "Fetch": (
+        *LEADER, "OFFSET_OUT_OF_RANGE", "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH",
+        "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
+    ),
     "LeaveGroup": (*COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
     "ConsumerGroupHeartbeat": (
         *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
@@ -78,6 +81,10 @@ SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
     ("ListOffsets", "OFFSET_NOT_AVAILABLE"): 5,
     ("Fetch", "FENCED_LEADER_EPOCH"): 9,
     ("Fetch", "UNKNOWN_LEADER_EPOCH"): 9,
+    ("Fetch", "FETCH_SESSION_ID_NOT_FOUND"): 7,
+    ("Fetch", "INVALID_FETCH_SESSION_EPOCH"): 7,
+    ("Fetch", "UNKNOWN_TOPIC_ID"): 13,
+    ("Fetch", "INCONSISTENT_TOPIC_ID"): 13,
 }
 """The version of a request since which a broker gives that answer; others: all versions."""
 CONSUMER_ONLY: Final = frozenset({"ConsumerGroupHeartbeat"})
@@ -113,6 +120,8 @@ class State(NamedTuple):
     """It uses the protocol of KIP-848."""
     shut_out: bool = False
     """It may have ended: another program has its instance id, or the broker refuses it."""
+    missing: frozenset[ops.Subscribable] = frozenset()
+    """The topics that do not exist."""
 
 
 class Scripts:
@@ -131,6 +140,12 @@ class Scripts:
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
                 state = state._replace(shut_out=True, started=True)
+            case ops.Create(topic):
+                state = state._replace(missing=state.missing - {topic})
+            case ops.Delete(topic):
+                state = state._replace(missing=state.missing | {topic})
+            case ops.Records() | ops.Trim() | ops.Elect() | ops.Lags():
+                pass
             case ops.Others() | ops.Assign() | ops.Grow() | ops.Committed():
                 pass
             case _ if not isinstance(event, ops.SETTINGS) and getattr(event, "at", "now") == "now":
@@ -149,6 +164,10 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return not state.consumer
         case ops.Committed():
             return not state.started
+        case ops.Create(topic):
+            return topic in state.missing
+        case ops.Delete(topic):
+            return topic not in state.missing
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
         case (
@@ -197,6 +216,10 @@ def is_possible(event: ops.Event) -> bool:
             return 0 < heartbeat_ms < session_ms <= MOST_SESSION_MS
         case ops.MaxPoll(ms):
             return LEAST_POLL_MS <= ms <= MOST_MS
+        case ops.Trim(records):
+            return records >= 0
+        case ops.Elect(partitions, ms):
+            return ms <= MOST_MS and all(0 <= number < MOST_PARTITIONS for number in partitions)
     return 0 <= getattr(event, "ms", 0) <= MOST_MS
 
 

@@ -107,8 +107,22 @@ MEMBERSHIP: Final = (
      "The program ends when its generation is over."),
     ("CrashesWhenItIsClosed", "CrashesAtItsEnd", "ends-when-stopped", "stop",
      "The program leaves its group, and crashes then."),
+    ("LeavesAnotherMember", "LeavesAStranger", "leaves", "stop", "LeaveGroup names a member that does not exist."),
     ("BeatsOnWhenFenced", "BeatsOnWhenFenced", "stays-fenced", "static; fence; stop",
      "A member whose instance id another process has sends heartbeats for a second and a half."),
+)  # fmt: skip
+PACE: Final = (
+    ("BeatsHalfAsOften", "Dawdles", "beats-at-its-interval", "pass 1400; stop",
+     "Heartbeats are twice their interval apart."),
+    ("LooksUpBeforeEachHeartbeat", "LooksUpEachTime", "keeps-its-coordinator", "pass 600; stop",
+     "FindCoordinator precedes each heartbeat."),
+    ("WaitsForASilentCoordinator", "WaitsForEver", "gives-up-a-silent-coordinator", "silent Heartbeat 4500; stop",
+     "A heartbeat that is not answered is awaited as long as its connection is open."),
+)  # fmt: skip
+LEAVING: Final = (
+    ("BeatsAfterItLeft", "BeatsOnceItLeft", "ends-with-its-leave", "stop", "A heartbeat follows LeaveGroup."),
+    ("LeavesAtEachRebalance", "LeavesToJoin", "stays-in-rebalances", "rebalance; stop",
+     "A member that is asked to rejoin leaves its group first."),
 )  # fmt: skip
 PARTITIONS: Final = (
     ("FetchesOn", "ReadsOn", "reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",
@@ -141,7 +155,7 @@ POSITIONS: Final = (
     ("BeginsAtTheBeginning", "BeginsAtTheBeginning", "reads-in-order", "begin latest; stop",
      "Partitions without a committed offset are read from the beginning, whatever the user wants."),
     ("TakesZeroForNone", "TakesZeroForNone", "starts-at-the-committed-offset",
-     "begin latest; committed 0; pass 200; stop", "A committed offset of 0 is taken for none."),
+     "begin latest; committed 0; pass 800; stop", "A committed offset of 0 is taken for none."),
     ("SkipsARecord", "SkipsARecord", "reads-in-order", "pass 600; stop", "A record is skipped after each one."),
     ("LosesItsPositions", "LosesPositions", "reads-on", "pass 200; rebalance; stop",
      "After a rebalance all partitions are read from the beginning, before the committed offsets are known."),
@@ -173,6 +187,9 @@ LEADING: Final = (
      "A cooperative leader gives away what it still reads."),
     ("ReadsItsOwnVersionOnly", "ReadsItsOwnVersion", "leads-other-clients", "member v1; rebalance; stop",
      "The leader joins again where another member's subscription has a later version than its own."),
+    ("NamesItsFirstAssignor", "NamesItsFirstAssignor", "names-its-protocol",
+     "assignors range,roundrobin; member takes roundrobin; rebalance; stop",
+     "SyncGroup names the first assignor of the member, and not the one that the group chose."),
 )  # fmt: skip
 CONSUMER_GROUPS: Final = (
     ("NamesAnotherEpoch", "NamesAnotherEpoch", "names-its-epoch", "protocol consumer; stop",
@@ -186,8 +203,35 @@ CONSUMER_GROUPS: Final = (
      "A member of KIP-848's protocol sends no heartbeat once it has its assignment."),
     ("EndsWithItsEpoch", "Vanishes", "leaves-with-its-epoch", "protocol consumer; stop",
      "A member of KIP-848's protocol closes without a last heartbeat."),
+    ("JoinsInShort", "JoinsInShort", "joins-in-full",
+     "protocol consumer; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop",
+     "A fenced member joins again with a heartbeat without a rebalance timeout."),
+    ("RepeatsInShort", "RepeatsInShort", "repeats-in-full", "protocol consumer; reset ConsumerGroupHeartbeat; stop",
+     "A heartbeat whose connection was lost is followed by one with nothing but its epoch."),
+    ("AcknowledgesAtOnce", "AcknowledgesAtOnce", "revokes-before-it-acknowledges",
+     "protocol consumer; pass 200; assign 1; rebalance; pass 500; stop",
+     "A member acknowledges at once that a partition is taken away, and reads it on."),
+    ("CommitsWithItsOldEpoch", "CommitsWithItsOldEpoch", "commits-with-its-epoch",
+     "protocol consumer; pass 200; rebalance; pass 500; stop", "Commits carry the epoch with which the member joined."),
+    ("StaysWithoutPolls", "StaysWithoutPolls", "leaves-when-it-does-not-poll",
+     "protocol consumer; max-poll 3000; pause 6000; pass 5000; stop",
+     "A member whose program does not poll in time sends its heartbeats on."),
+    ("OmitsATopicOfItsPattern", "OmitsATopicOfItsPattern", "subscribes-by-its-pattern",
+     "protocol consumer; pattern; pass 1400; stop",
+     "The regular expression in heartbeats matches one of the topics of the pattern alone."),
 )  # fmt: skip
-PLANTED: Final = (*CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PARTITIONS, *POSITIONS, *COMMITS, *LEADING, *CONSUMER_GROUPS)
+FATAL_ERRORS: Final = (
+    ("BeatsOnWhenRefused", "BeatsOnWhenRefused", "stops-at-an-ending",
+     "protocol consumer; refuse ConsumerGroupHeartbeat GROUP_AUTHORIZATION_FAILED; stop",
+     "A member of KIP-848's protocol that is not authorized any more sends its heartbeats on."),
+    ("JoinsInSilence", "JoinsInSilence", "raises-fatal-errors",
+     "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL; pass 200; stop",
+     "A JoinGroup whose protocols do not match those of the group is sent again after a pause."),
+)  # fmt: skip
+PLANTED: Final = (
+    *CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PACE, *LEAVING, *PARTITIONS, *POSITIONS, *COMMITS, *LEADING,
+    *CONSUMER_GROUPS, *FATAL_ERRORS,
+)  # fmt: skip
 """Name, class among the defective consumers, invariant, minimal case and sentence of each mutant."""
 
 for _name, _consumer, _invariant, _least, _sentence in PLANTED:

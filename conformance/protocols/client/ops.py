@@ -25,6 +25,7 @@ Error: TypeAlias = Literal[
     "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE",
     "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH",
     "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT", "OFFSET_OUT_OF_RANGE", "FENCED_MEMBER_EPOCH",
+    "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
 ]  # fmt: skip
 Refusal: TypeAlias = Literal[
     "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID",
@@ -36,6 +37,9 @@ Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11
 Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
 Phase: TypeAlias = Literal["now", "start", "stop", "next"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
+Subscribable: TypeAlias = Literal["t", "u"]
+Kept: TypeAlias = Literal["batch", "gap", "empty", "control", "aborted", "marker"]
+"""What the records of a log are."""
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
 MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
 """What no reader of subscriptions can read."""
@@ -64,10 +68,12 @@ class Others:
 
 @operation(
     "client-member", OTHERS,
-    "member[ reads {topics}][ owns {owned}][ of {back}][ v{version}][ data {data}][ damaged {damage}]",
-    examples="member reads t,u owns 0,1 of 1 v3; member reads t data noise; member damaged future",
+    "member[ reads {topics}][ owns {owned}][ of {back}][ v{version}][ data {data}][ damaged {damage}]"
+    "[ takes {assignor}]",
+    examples="member reads t,u owns 0,1 of 1 v3; member reads t data noise; member damaged future; "
+             "member takes roundrobin",
     sentence="another member: reads[ {topics}][, owns {owned}][ of {back} generations ago][, version {version}]"
-             "[, user data: {data}][, metadata: {damage}]",
+             "[, user data: {data}][, metadata: {damage}][, takes no assignor but {assignor}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -85,6 +91,9 @@ class Member:
     data: Annotated[Literal["none", "sticky", "noise", "huge"], about("its user data; sticky: its claims")] = "none"
     damage: Annotated[Damage, about("what is wrong with its metadata; future: a version that does not exist yet"),
                       typical("future", "tail", "cut", "empty", "long", "negative"), optional] = "whole"  # fmt: skip
+    assignor: Annotated[Literal["any", Assignor], about("the only assignor that it has, if the client offers it; any: "
+                                                         "all of them"),
+                        typical("roundrobin"), optional] = "any"  # fmt: skip
 
 
 @operation(
@@ -482,6 +491,88 @@ class Restart:
     """
 
 
+# The log
+
+
+@operation("client-create", USER, "create {topic}", examples="create u", sentence="creates topic {topic}")
+@dataclass(frozen=True, slots=True)
+class Create:
+    """The topic is created, unless it exists.
+
+    One that was deleted before has another id then, and a log of its own.
+    """
+
+    topic: Annotated[Subscribable, about("the topic"), typical("u", "t")]
+
+
+@operation("client-delete", USER, "delete {topic}", examples="delete u", sentence="deletes topic {topic}")
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The topic is deleted, with the offsets that groups committed. Before the first start: it does not exist yet."""
+
+    topic: Annotated[Subscribable, about("the topic"), typical("u", "t")]
+
+
+@operation(
+    "client-records", OTHERS, "records {kind}",
+    examples="records gap",
+    sentence="writes records to each partition: {kind}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The log of each partition gets records of that kind, followed by one batch with one record.
+
+    batch: five in one batch. gap: two of five in their batch, and no batch for the three offsets after it, as
+    compaction leaves them. empty: a batch without records, as well. control: a transaction that is committed, with
+    the marker of its end. aborted: one that is aborted. marker: the same, without a record that follows.
+    """
+
+    kind: Annotated[Kept, about("what they are"), typical(*get_args(Kept))]
+
+
+@operation(
+    "client-trim", USER, "trim {records}",
+    examples="trim 2",
+    sentence="deletes all records of each partition but the last {records}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """The first records of each partition are deleted, as by retention: the log starts at a later offset."""
+
+    records: Annotated[int, about("how many are left"), typical(2, 0)]
+
+
+@operation(
+    "client-elect", BROKER, "elect[ {partitions}][ after {ms}]",
+    examples="elect; elect 0,2 after 400",
+    sentence="leads partitions[ {partitions}] of each topic from the other node[, after {ms} ms without a leader]",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Elect:
+    """The other node is elected leader of partitions of each topic."""
+
+    partitions: Annotated[tuple[int, ...], about("their numbers; none: all"), typical((), (0,), (1, 3)),
+                          optional] = ()  # fmt: skip
+    ms: Annotated[int, about("milliseconds without a leader before that"), typical(400), optional] = 0
+
+
+@operation(
+    "client-lags", BROKER, "lags {what} {ms}",
+    examples="lags node 800",
+    sentence="answers Metadata without the newest changes to each {what}, for {ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Lags:
+    """The answers to Metadata are those of a node that does not know yet what others know.
+
+    node: without the nodes other than the one that answers. topic: it knows no topic of the client, by name or id.
+    leader: the leaders are those before the last election. The time begins with the first such answer.
+    """
+
+    what: Annotated[Literal["node", "topic", "leader"], about("what it does not know yet")]
+    ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
+
+
 Setting: TypeAlias = (
     Static
     | Assignors
@@ -502,6 +593,7 @@ Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
 """What happens to the answer to a request."""
 Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent
 """What changes answers now, or at the next start or stop of the program."""
+LogEvent: TypeAlias = Create | Delete | Records | Trim | Elect | Lags
 Event: TypeAlias = (
     Others
     | Member
@@ -511,6 +603,7 @@ Event: TypeAlias = (
     | Answer
     | Disturbed
     | Move
+    | LogEvent
     | Pass
     | Setting
     | Committed
@@ -527,7 +620,7 @@ SETTINGS: Final = (
 )  # fmt: skip
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
+    Create, Delete, Records, Trim, Elect, Lags, *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 

@@ -58,7 +58,9 @@ COMMITS_AS_MEMBER: Final = _request("OffsetCommit", which=lambda commit: commit.
 FETCHES: Final = _request("Fetch")
 ASKS_FOR_OFFSETS: Final = _request("OffsetFetch")
 AS_MEMBER: Final = _request(*terms.GROUP_REQUESTS)
+LEAVES: Final = _request("LeaveGroup")
 OWNS: Final = _request(terms.HEARTBEAT, which=lambda beat: beat.owned)
+GIVES_UP: Final = _request(terms.HEARTBEAT, which=lambda beat: beat.owned is not None)
 OFFERS_EAGER: Final = _request("JoinGroup", which=lambda join: not EAGER.isdisjoint(join.assignors))
 OFFERS_COOPERATIVE: Final = _request("JoinGroup", which=lambda join: {*join.assignors} == {COOPERATIVE})
 # Answers
@@ -72,11 +74,23 @@ RECORDS: Final = _answer("Fetch", which=lambda answer: answer.records)
 MEMBERSHIP_OVER: Final = _error(*terms.FENCING)
 OLD_GENERATION: Final = _error(KafkaError.ILLEGAL_GENERATION)
 FENCED_INSTANCE: Final = _error(KafkaError.FENCED_INSTANCE_ID)
+REBALANCES: Final = _error(KafkaError.REBALANCE_IN_PROGRESS, apis=("Heartbeat",))
+ENDING_BEAT: Final = _error(*terms.ENDING, apis=(terms.HEARTBEAT,))
 MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=terms.COORDINATED)
 # The script
 SIGNALLED: Final = _is_a(events.Signalled)
 ENDED: Final = _is_a(events.Ended)
 ENDS: Final = _is_a(events.Signalled, events.Ended, events.Killed)
+
+HAS_PATTERN: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.pattern
+TOO_SLOW: Final[Kind] = lambda event: (
+    isinstance(event, events.Launched)
+    and event.max_poll_ms is not None
+    and (event.pause_ms or 0) > event.max_poll_ms + terms.GRACE_MS
+)
+"""The program works for longer between two polls than it may, and than what this says of a client is uncertain."""
+ENDS_ON_ERRORS: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.ends_on_errors
+REFUSED: Final = _error(*terms.FATAL, apis=("JoinGroup", "SyncGroup"))
 
 # Several
 EMBEDS: Final = _any(

@@ -63,6 +63,8 @@ class Led:
         topics = {id: {*found.topics} for id, found in self.subscriptions.items() if found is not None}
         wanted = {n: size for n, size in self.all_sizes.items() if n in set[str]().union(*topics.values())}
         unknown = wanted.keys() - self.sizes.keys()
+        if set[str]().union(*topics.values()).intersection(self.sizes) - wanted.keys():
+            return False  # it was deleted since
         if any(self.sizes.get(name, size) != size for name, size in wanted.items()):
             return False
         rests = self.is_last and self.lasted_ms > terms.GRACE_MS

@@ -10,7 +10,15 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
-from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, Event, Launched, RequestSeen
+from kipcheck.conformance.protocols.client.events import (
+    AnswerSeen,
+    Closed,
+    Event,
+    Launched,
+    RequestSeen,
+    TopicDeleted,
+    Trimmed,
+)
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.trace import STARTS, Membership, TracedEvent, is_answer, is_request, trace
 from kipcheck.conformance.protocols.declare.invariant import Leading, impact
@@ -88,6 +96,8 @@ class _Positions:
     """The offset of the last Fetch."""
     asked: set[str] = field(default_factory=set)
     """The partitions whose committed offset the program was sent."""
+    starts: dict[str, int] = field(default_factory=dict)
+    """The first offsets of logs that do not begin at 0."""
 
     def read(self, traced: TracedEvent[Event]) -> Iterator[Found]:
         """The breaches at this event, of each law of where a client reads."""
@@ -121,6 +131,10 @@ class _Positions:
                 each.clear()
             self.last, self.was_removed = None, False
             return
+        if isinstance(traced.event, TopicDeleted):
+            self.new = {name: found for name, found in self.new.items() if not traced.event.has(name)}
+        elif isinstance(traced.event, Trimmed):
+            self.starts |= traced.event.starts
         now = traced.now
         if now is None:
             over = traced.memberships[-1] if traced.memberships else None
@@ -172,7 +186,8 @@ class _Positions:
         self.fetches.setdefault(traced.event.connection, deque()).append(traced.event)
         for name, offset in traced.event.placed:
             found = self.new.get(name)
-            if found is None or found.kept.has(offset) or NONE in found.committed:
+            is_gone = found is not None and min(found.committed, default=NONE) < self.starts.get(name, NONE)
+            if found is None or found.kept.has(offset) or NONE in found.committed or is_gone:
                 self.new.pop(name, None)
                 yield from self._in_order(traced, name, offset)
             elif offset in found.committed:
@@ -313,7 +328,7 @@ def reads_on(history: History) -> Iterator[Violation]:
         if is_answer(traced, "OffsetFetch"):
             refused = ("OffsetFetch refused",) if traced.error else ()
         fails = is_answer(traced, "Fetch") and traced.error
-        if isinstance(traced.event, STARTS) or is_answer(traced, "OffsetForLeaderEpoch") or fails:
+        if isinstance(traced.event, (*STARTS, TopicDeleted)) or is_answer(traced, "OffsetForLeaderEpoch") or fails:
             committed.clear()
         elif is_answer(traced, "OffsetFetch"):
             committed |= dict.fromkeys(traced.event.committed or {}, (0, traced.ms))
