@@ -135,10 +135,10 @@ def _commits(*how: str) -> Kind:
     return lambda event: isinstance(event, events.Launched) and event.commit in how
 
 
-GIVES_UP: Final = _request("JoinGroup", "LeaveGroup", terms.HEARTBEAT)
+MAY_GIVE_UP: Final = _request("JoinGroup", "LeaveGroup", terms.HEARTBEAT)
 
 
 def commits_by_itself(history: History) -> bool:
     """Whether the program was sent records, and is to commit them by itself, or before it gives partitions up."""
-    is_to = occurring(_commits("auto", "sync"), RECORDS, COMMITS), occurring(_commits("revoked"), RECORDS, GIVES_UP)
+    is_to = occurring(_commits("auto", "sync"), RECORDS, COMMITS), occurring(_commits("revoked"), RECORDS, MAY_GIVE_UP)
     return any(premise(history) for premise in is_to)
