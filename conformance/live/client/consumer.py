@@ -46,6 +46,8 @@ LONGEST_PAUSE_S: Final = 0.4
 LATEST: Final = "latest"
 LATE: Final = "late"
 """How a program commits that holds records over a rebalance."""
+REVOKED: Final = "revoked"
+"""How one commits that does so for the partitions that it gives up, before it has them no more."""
 
 Partition = tuple[str, int]
 
@@ -90,7 +92,7 @@ class Consumer:
     """Runs until it is stopped."""
 
     commits = "auto"
-    """After each fetch; or ``late``: after the next rebalance, what it read before and still has."""
+    """After each fetch; or ``late``: after the next rebalance, what it read before and still has; or ``revoked``."""
     pause_ms = 0
     """So long it works after a fetch. Its heartbeats go on."""
     max_poll_ms = 0
@@ -130,6 +132,8 @@ class Consumer:
         """What it has committed late."""
         self.unread: dict[str, Any] | None = None
         """The answer to a heartbeat, which it has to act on."""
+        self.revoking: frozenset[Partition] = frozenset()
+        """What it gives up now."""
         self.rebalanced = False
         """Whether it was assigned partitions since it last committed late."""
         self.busy_until_s = self.polled_s = 0.0
@@ -248,6 +252,7 @@ class Consumer:
             await self.find_topics()
         while not self.stopping.is_set():
             if not self.is_cooperative:
+                await self.give_up(self.owned)
                 self.own(())
             answer = await self.ask("JoinGroup", {
                 "groupId": self.group, "sessionTimeoutMs": self.session_ms,
@@ -290,7 +295,9 @@ class Consumer:
         named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
         answer = await self.ask("SyncGroup", {**self.names(), **named, "assignments": assignments})
         if answer["errorCode"] == Error.NONE:
-            self.own(assigned(answer["assignment"]) or ())
+            mine = assigned(answer["assignment"]) or ()
+            await self.give_up({*self.owned}.difference(mine))
+            self.own(mine)
         error: int = answer["errorCode"]
         return error
 
@@ -394,6 +401,8 @@ class Consumer:
 
     def finished(self) -> dict[Partition, int]:
         """What it commits now: its positions; if it commits late, after a rebalance, what it read before."""
+        if self.commits == REVOKED:
+            return {at: offset for at, offset in self.positions.items() if at in self.revoking}
         if self.commits != LATE:
             return self.positions
         late: dict[Partition, int] = {}
@@ -420,7 +429,15 @@ class Consumer:
         error: int = answer["topics"][0]["partitions"][0]["errorCode"]
         return Error.NONE if error == Error.UNKNOWN_TOPIC_OR_PARTITION else error
 
+    async def give_up(self, lost: Iterable[Partition]) -> None:
+        """Commits what it has read of partitions that it has no longer, if it commits in this way."""
+        self.revoking = frozenset(lost) if self.commits == REVOKED else frozenset()
+        if self.revoking:
+            await self.commit()
+        self.revoking = frozenset()
+
     async def leave(self) -> None:
+        await self.give_up(self.owned)
         if self.is_modern:
             self.generation = -1 if self.instance is None else -2
             await self.beat()
@@ -446,7 +463,9 @@ class Consumer:
             if error == Error.NONE:
                 self.generation = answer["memberEpoch"]
                 if answer["assignment"] is not None:
-                    self.take(answer["assignment"]["topicPartitions"])
+                    mine = self.named(answer["assignment"]["topicPartitions"])
+                    await self.give_up({*self.owned}.difference(mine))
+                    self.own(mine)
                 if self.polls() and self.owned:
                     await self.fetch()
                     if self.unread is None and await self.commit() in NO_COORDINATOR:
@@ -466,9 +485,9 @@ class Consumer:
         self.generation = 0
         self.own(())
 
-    def take(self, given: Iterable[Mapping[str, Any]]) -> None:
+    def named(self, given: Iterable[Mapping[str, Any]]) -> tuple[Partition, ...]:
         names = {id: name for name, id in self.ids.items()}
-        self.own(tuple((names[each["topicId"]], number) for each in given for number in each["partitions"]))
+        return tuple((names[each["topicId"]], number) for each in given for number in each["partitions"])
 
     async def beat(self) -> dict[str, Any]:
         parts = self.listed(self.owned, "topicId")

@@ -9,6 +9,7 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.client import failed_start
 from kipcheck.conformance.live.client.built_in import OPTIONAL
+from kipcheck.conformance.live.client.launch import NEEDED
 from kipcheck.conformance.live.client.play import Play
 from kipcheck.conformance.live.client.played_release import Played
 from kipcheck.conformance.live.client.program_settings import INSTANCE
@@ -139,7 +140,7 @@ def _wrong(id: str, events: Sequence[Event], why: str) -> tuple[str, str]:
 
 
 def _about_placeholders(target: LiveClient) -> Line:
-    tried = "its command has the optional placeholders"
+    tried = f"its command has {', '.join(NEEDED)}, which are needed, and the optional placeholders"
     lacking = [f"{{{each}}}" for each in OPTIONAL if each not in target.taken]
     if not lacking:
         return Line("placeholders", tried, "ok", "all of them")

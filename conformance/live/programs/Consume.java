@@ -59,7 +59,19 @@ public final class Consume implements ConsumerRebalanceListener {
         return found;
     }
 
-    @Override public void onPartitionsRevoked(Collection<TopicPartition> partitions) { }
+    /** Finishes its work, and commits what was read of these partitions. */
+    @Override public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+        if (!given("COMMIT").equals("revoked")) return;
+        Map<TopicPartition, OffsetAndMetadata> read = new HashMap<>();
+        for (TopicPartition each : partitions)
+            if (held.containsKey(each)) read.put(each, new OffsetAndMetadata(held.remove(each)));
+        if (!read.isEmpty()) work();
+        if (!read.isEmpty()) attempt(() -> consumer.commitSync(read));
+    }
+    /** From 2.4 on. */
+    public void onPartitionsLost(Collection<TopicPartition> partitions) {
+        if (given("COMMIT").equals("revoked")) held.keySet().removeAll(partitions);
+    }
     @Override public void onPartitionsAssigned(Collection<TopicPartition> partitions) { rebalanced = true; }
 
     private void subscribe() throws Throwable {
@@ -81,7 +93,6 @@ public final class Consume implements ConsumerRebalanceListener {
             each.getName().equals("poll") && each.getParameterTypes()[0] == Duration.class);  // before 2.0
         Method poll = KafkaConsumer.class.getMethod("poll", early ? long.class : Duration.class);
         Object patience = early ? (Object) 100L : Duration.ofMillis(100);
-        long pause = Long.parseLong("0" + given("PAUSE_MS"));
         while (true) {
             Map<TopicPartition, Long> read = new HashMap<>();
             for (ConsumerRecord<?, ?> each : (ConsumerRecords<?, ?>) poll.invoke(consumer, patience)) {
@@ -89,17 +100,27 @@ public final class Consume implements ConsumerRebalanceListener {
                 read.put(new TopicPartition(each.topic(), each.partition()), each.offset() + 1);
             }
             busy |= !read.isEmpty();
-            if (busy) Thread.sleep(pause);
-            commit(read);
+            if (busy) work();
+            attempt(() -> commit(read));
         }
+    }
+
+    private static void work() {
+        try { Thread.sleep(Long.parseLong("0" + given("PAUSE_MS"))); } catch (InterruptedException ended) { }
     }
 
     private void commit(Map<TopicPartition, Long> read) {
         String how = given("COMMIT");
+        if (how.equals("sync") && !read.isEmpty()) consumer.commitSync();
+        if (how.equals("async") && !read.isEmpty()) consumer.commitAsync();
+        if (how.equals("late")) commitLate(read);
+        if (how.equals("revoked")) held.putAll(read);
+    }
+
+    /** What can be tried again is, after the next poll. */
+    private static void attempt(Runnable commit) {
         try {
-            if (how.equals("sync") && !read.isEmpty()) consumer.commitSync();
-            if (how.equals("async") && !read.isEmpty()) consumer.commitAsync();
-            if (how.equals("late")) commitLate(read);
+            commit.run();
         } catch (CommitFailedException | RetriableException refused) {
             System.err.println(refused);
         } catch (RuntimeException refused) {

@@ -55,9 +55,16 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
         self.held: dict[Any, int] = {}
         self.done: dict[Any, int] = {}
         self.commits: set[Any] = set()
+        self.working = asyncio.Lock()
 
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        pass
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        """Waits for the work on what was read; or commits, as its last work, what was read of these partitions."""
+        async with self.working:
+            if given("COMMIT") == "revoked":
+                if self.held:
+                    await self.pause()
+                for at in [at for at in self.held if at in revoked]:
+                    await self.committed({at: self.held.pop(at)})
 
     def on_partitions_assigned(self, assigned: Any) -> None:
         self.rebalanced = True
@@ -70,12 +77,17 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
             for at, records in found.items():
                 print(at.topic, at.partition, records[-1].offset, flush=True)
             self.is_busy |= bool(found)
-            if self.is_busy and given("PAUSE_MS"):
-                with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self.ended.wait(), int(given("PAUSE_MS")) / 1000)
-            await self.commit({at: records[-1].offset + 1 for at, records in found.items()})
+            async with self.working:
+                await self.pause()
+                await self.commit({at: records[-1].offset + 1 for at, records in found.items()})
         await asyncio.gather(*self.commits)
+        await self.on_partitions_revoked(self.consumer.assignment())  # which aiokafka calls for rebalances alone
         await self.consumer.stop()
+
+    async def pause(self) -> None:
+        if self.is_busy and given("PAUSE_MS"):
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.ended.wait(), int(given("PAUSE_MS")) / 1000)
 
     async def commit(self, read: dict[Any, int]) -> None:
         how = given("COMMIT")
@@ -83,6 +95,8 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
             await self.committed()
         elif how == "async" and read:
             self.commits = {each for each in self.commits if not each.done()} | {asyncio.create_task(self.committed())}
+        elif how == "revoked":
+            self.held |= read
         elif how == "late":
             if self.rebalanced:
                 for at, offset in self.held.items():

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -56,9 +57,22 @@ class Program:
     def assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.rebalanced = True
 
+    def revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Finishes its work, and commits what was read of these partitions."""
+        read = {at: self.held[at] for each in partitions if (at := (each.topic, each.partition)) in self.held}
+        if given("COMMIT") == "revoked" and read:
+            self.work()
+            self.lost(consumer, partitions)
+            self.tried(lambda: self.commit_all(read))
+
+    def lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if given("COMMIT") == "revoked":
+            for each in partitions:
+                self.held.pop((each.topic, each.partition), None)
+
     def run(self) -> None:
         topics = [given("PATTERN")] if given("PATTERN") else given("TOPICS").split(",")
-        self.consumer.subscribe(topics, on_assign=self.assigned)
+        self.consumer.subscribe(topics, on_assign=self.assigned, on_revoke=self.revoked, on_lost=self.lost)
         while not self.ended:
             records = [each for each in self.consumer.consume(100, 0.1) if each.error() is None]
             for each in records:
@@ -75,11 +89,16 @@ class Program:
 
     def commit(self, read: dict[tuple[str, int], int]) -> None:
         how = given("COMMIT")
+        if how in ("sync", "async") and read:
+            self.tried(lambda: self.consumer.commit(asynchronous=how == "async"))
+        elif how == "late":
+            self.tried(lambda: self.commit_late(read))
+        elif how == "revoked":
+            self.held |= read
+
+    def tried(self, work: Callable[[], object]) -> None:
         try:
-            if how in ("sync", "async") and read:
-                self.consumer.commit(asynchronous=how == "async")
-            elif how == "late":
-                self.commit_late(read)
+            work()
         except KafkaException as refused:  # what can be tried again is, after the next poll
             if refused.args[0].name() in FATAL:
                 raise
@@ -95,8 +114,12 @@ class Program:
         self.held |= read
         if late:
             self.done |= late
-            offsets = [TopicPartition(*at, offset) for at, offset in late.items()]
-            self.consumer.commit(offsets=offsets, asynchronous=False)
+            self.commit_all(late)
+
+    def commit_all(self, offsets: dict[tuple[str, int], int]) -> None:
+        self.consumer.commit(
+            offsets=[TopicPartition(*at, offset) for at, offset in offsets.items()], asynchronous=False
+        )
 
 
 if __name__ == "__main__":

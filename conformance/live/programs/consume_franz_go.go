@@ -25,6 +25,7 @@ type place struct {
 // The last record of each partition that a program has read which commits late, and the offsets that it committed.
 type late struct {
 	sync.Mutex
+	working    sync.Mutex
 	held       map[place]*kgo.Record
 	done       map[place]int64
 	owned      map[place]bool
@@ -44,11 +45,40 @@ func (l *late) owns(is bool) func(context.Context, *kgo.Client, map[string][]int
 	}
 }
 
+// Waits for the work on what was read, finishes its own, and commits what was read of these partitions.
+func (l *late) revoked(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
+	l.working.Lock()
+	defer l.working.Unlock()
+	var read []*kgo.Record
+	for topic, numbers := range partitions {
+		for _, number := range numbers {
+			if each := l.held[place{topic, number}]; each != nil {
+				read = append(read, each)
+			}
+		}
+	}
+	l.lost(ctx, client, partitions)
+	if len(read) > 0 && ctx.Err() == nil {
+		work(ctx)
+		client.CommitRecords(ctx, read...)
+	}
+}
+
+func (l *late) lost(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+	l.Lock()
+	defer l.Unlock()
+	for topic, numbers := range partitions {
+		for _, number := range numbers {
+			delete(l.held, place{topic, number})
+		}
+	}
+}
+
 // After a rebalance: what was read before, of the partitions that the client still has.
 func (l *late) commits(read []*kgo.Record) (found []*kgo.Record) {
 	l.Lock()
 	defer l.Unlock()
-	if l.rebalanced {
+	if l.rebalanced && given("COMMIT") == "late" {
 		for at, each := range l.held {
 			if l.owned[at] && each.Offset >= l.done[at] {
 				found, l.done[at] = append(found, each), each.Offset+1
@@ -69,10 +99,18 @@ func commit(client *kgo.Client, ended context.Context, l *late, read []*kgo.Reco
 		err = client.CommitUncommittedOffsets(ended)
 	case how == "async" && len(read) > 0:
 		client.CommitOffsets(context.Background(), client.UncommittedOffsets(), nil)
-	case how == "late":
+	case how == "late" || how == "revoked":
 		err = client.CommitRecords(ended, l.commits(read)...)
 	}
 	return err
+}
+
+func work(ended context.Context) {
+	pause, _ := strconv.Atoi(given("PAUSE_MS"))
+	select {
+	case <-time.After(time.Duration(pause) * time.Millisecond):
+	case <-ended.Done():
+	}
 }
 
 func given(name string) string { return os.Getenv("KIPCHECK_" + name) }
@@ -102,6 +140,8 @@ func main() {
 	case "late":
 		options = append(options, kgo.DisableAutoCommit(), kgo.OnPartitionsAssigned(l.owns(true)),
 			kgo.OnPartitionsRevoked(l.owns(false)), kgo.OnPartitionsLost(l.owns(false)))
+	case "revoked":
+		options = append(options, kgo.DisableAutoCommit(), kgo.OnPartitionsRevoked(l.revoked), kgo.OnPartitionsLost(l.lost))
 	default:
 		options = append(options, kgo.DisableAutoCommit())
 	}
@@ -126,7 +166,6 @@ func main() {
 	client, err := kgo.NewClient(options...)
 	panicIf(err != nil, err)
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	pause, _ := strconv.Atoi(given("PAUSE_MS"))
 	for ended.Err() == nil {
 		found := client.PollFetches(ended)
 		found.EachError(func(topic string, _ int32, err error) { panicIf(topic != "" && errors.As(err, new(*kerr.Error)), err) })
@@ -135,11 +174,11 @@ func main() {
 			read = append(read, each)
 			fmt.Println(each.Topic, each.Partition, each.Offset)
 		})
-		select {
-		case <-time.After(time.Duration(pause) * time.Millisecond):
-		case <-ended.Done():
-		}
-		if err := commit(client, ended, l, read); err != nil {
+		l.working.Lock()
+		work(ended)
+		err := commit(client, ended, l, read)
+		l.working.Unlock()
+		if err != nil {
 			panicIf(errors.Is(err, kerr.GroupAuthorizationFailed) || errors.Is(err, kerr.TopicAuthorizationFailed), err)
 			fmt.Fprintln(os.Stderr, err)
 		}

@@ -67,6 +67,9 @@ func main() {
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	var pause time.Duration
 	set("PAUSE_MS", &pause)
+	if given("COMMIT") == "revoked" {
+		panic("a reader of kafka-go has no callback for revoked partitions")
+	}
 	read := reader.FetchMessage
 	if given("COMMIT") == "" || given("COMMIT") == "auto" {
 		read = reader.ReadMessage

@@ -4,9 +4,12 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+import kafka
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.errors import CommitFailedError, KafkaError
 from kafka.structs import OffsetAndMetadata
@@ -49,7 +52,45 @@ def assignor(name: str) -> Any:
         sys.exit(f"this release of kafka-python has no assignor {name}")
 
 
-class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
+    """Finishes the work of a program that commits here, and commits what it read of the partitions."""
+
+    def __init__(self, program: "Program") -> None:
+        self.program = program
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        if read := self.program.taken(revoked):
+            self.program.work()
+            self.program.attempt(lambda: self.program.consumer.commit(read))
+
+    def on_partitions_lost(self, lost: Any) -> None:
+        self.program.taken(lost)
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self.program.rebalanced = True
+
+
+class AsyncListener(getattr(kafka, "AsyncConsumerRebalanceListener", object)):  # type: ignore[misc]
+    """The same from 3.0 on, where callbacks run on the event loop of the client."""
+
+    def __init__(self, program: "Program") -> None:
+        self.program = program
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        if read := self.program.taken(revoked):
+            consumer = self.program.consumer
+            await consumer._net.sleep(0 if self.program.ended else int(given("PAUSE_MS") or 0) / 1000)
+            with suppress(KafkaError):
+                await consumer.commit_async(read)
+
+    async def on_partitions_lost(self, lost: Any) -> None:
+        self.program.taken(lost)
+
+    async def on_partitions_assigned(self, assigned: Any) -> None:
+        self.program.rebalanced = True
+
+
+class Program:
     def __init__(self) -> None:
         self.consumer: Any = KafkaConsumer(
             bootstrap_servers=given("BOOTSTRAP"),
@@ -58,7 +99,9 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
             **settings(),
         )
         named = {"pattern": given("PATTERN")} if given("PATTERN") else {"topics": given("TOPICS").split(",")}
-        self.consumer.subscribe(**named, listener=self)
+        listener = AsyncListener if hasattr(kafka, "AsyncConsumerRebalanceListener") else Listener
+        self.listener = listener(self)
+        self.consumer.subscribe(**named, listener=self.listener)
         self.ended = self.is_busy = self.rebalanced = False
         self.held: dict[Any, int] = {}
         self.done: dict[Any, int] = {}
@@ -67,11 +110,11 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
     def end(self, *signal: Any) -> None:
         self.ended = True
 
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        pass
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        self.rebalanced = True
+    def taken(self, partitions: Any) -> dict[Any, Any]:
+        """What a program that commits in callbacks has read of these partitions, which it has no longer."""
+        if given("COMMIT") != "revoked":
+            return {}
+        return offsets({at: self.held.pop(at) for at in partitions if at in self.held})
 
     def run(self) -> None:
         while not self.ended:
@@ -82,6 +125,8 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
             self.is_busy |= bool(found)
             self.work()
             self.commit({partition: records[-1].offset + 1 for partition, records in found.items()})
+        if isinstance(self.listener, Listener):  # which these releases call for rebalances alone
+            self.listener.on_partitions_revoked(self.consumer.assignment())
         self.consumer.close()
 
     def work(self) -> None:
@@ -91,14 +136,20 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
 
     def commit(self, read: dict[TopicPartition, int]) -> None:
         how = given("COMMIT")
+        if how == "sync" and read:
+            self.attempt(self.consumer.commit)
+        elif how == "async" and read:
+            self.attempt(self.consumer.commit_async)
+        elif how == "late":
+            self.attempt(lambda: self.commit_late(read))
+        elif how == "revoked":
+            self.held |= read
+
+    def attempt(self, commit: Callable[[], object]) -> None:
+        """What can be tried again is, after the next poll."""
         try:
-            if how == "sync" and read:
-                self.consumer.commit()
-            elif how == "async" and read:
-                self.consumer.commit_async()
-            elif how == "late":
-                self.commit_late(read)
-        except KafkaError as refused:  # what can be tried again is, after the next poll
+            commit()
+        except KafkaError as refused:
             if not (isinstance(refused, CommitFailedError) or getattr(refused, "retriable", False)):
                 raise
             print(repr(refused), file=sys.stderr, flush=True)
@@ -113,8 +164,13 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
         self.held |= read
         if late:
             self.done |= late
-            fields = len(OffsetAndMetadata._fields)
-            self.consumer.commit({at: OffsetAndMetadata(*(offset, "", -1)[:fields]) for at, offset in late.items()})
+            self.consumer.commit(offsets(late))
+
+
+def offsets(read: dict[Any, int]) -> dict[Any, Any]:
+    """In the form of the release."""
+    fields = len(OffsetAndMetadata._fields)
+    return {at: OffsetAndMetadata(*(offset, "", -1)[:fields]) for at, offset in read.items()}
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ type place struct {
 // The last message of each partition that a program has read which commits late, with the session of all of them.
 type late struct {
 	sync.Mutex
+	ended   context.Context
 	session sarama.ConsumerGroupSession
 	held    map[place]*sarama.ConsumerMessage
 }
@@ -47,7 +48,19 @@ func (l *late) Setup(session sarama.ConsumerGroupSession) error {
 	return nil
 }
 
-func (l *late) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+// Commits what was read in this session, if the program does so here.
+func (l *late) Cleanup(session sarama.ConsumerGroupSession) error {
+	l.Lock()
+	defer l.Unlock()
+	if given("COMMIT") == "revoked" {
+		for _, each := range l.held {
+			session.MarkMessage(each, "")
+		}
+		commit(session)
+		l.session, l.held = nil, nil
+	}
+	return nil
+}
 
 func (l *late) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	pause, _ := strconv.Atoi(given("PAUSE_MS"))
@@ -57,10 +70,10 @@ func (l *late) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.Co
 		if last {
 			select {
 			case <-time.After(time.Duration(pause) * time.Millisecond):
-			case <-session.Context().Done():
+			case <-l.ended.Done():
 			}
 		}
-		if given("COMMIT") == "late" {
+		if given("COMMIT") == "late" || given("COMMIT") == "revoked" {
 			l.Lock()
 			l.session, l.held[place{each.Topic, each.Partition}] = session, each
 			l.Unlock()
@@ -117,7 +130,7 @@ func main() {
 		panic(err)
 	}
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	program := &late{}
+	program := &late{ended: ended}
 	for ended.Err() == nil {
 		if refused, is := group.Consume(ended, strings.Split(given("TOPICS"), ","), program).(sarama.KError); is && fatal[refused] {
 			panic(refused)

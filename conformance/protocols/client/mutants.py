@@ -182,6 +182,8 @@ COMMITS: Final = (
      "The offset of the last record is committed, and not the one after it."),
     ("LeavesWithoutACommit", "LeavesWithoutACommit", "commits-before-it-leaves", "commit auto; pass 2200; stop",
      "What is read after the third commit is never committed, and the member leaves."),
+    ("CallsNoCallback", "CallsNoCallback", "commits-before-it-leaves", "commit revoked; pass 1500; rebalance; stop",
+     "The callback for revoked partitions, in which the program commits, is not called."),
 )  # fmt: skip
 LEADING: Final = (
     ("AssignsToItselfAlone", "ForgetsAMember", "assigns-to-everybody", "others 1 lead; stop",

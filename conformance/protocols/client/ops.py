@@ -449,9 +449,10 @@ class Commits:
     partitions that it still has, and forgets the others.
     """
 
-    how: Annotated[Literal["auto", "seldom", "sync", "async", "late"], about(
-        "auto, seldom: the client does, at a short or long interval; sync, async: after each poll; "
-        "late: after the next rebalance"), typical("seldom", "sync", "async", "late")]  # fmt: skip
+    how: Annotated[Literal["auto", "seldom", "sync", "async", "late", "revoked"], about(
+        "auto, seldom: the client does, at a short or long interval; sync, async: after each poll; late: after the "
+        "next rebalance; revoked: in the callback for revoked partitions"),
+        typical("seldom", "sync", "async", "late", "revoked")]  # fmt: skip
 
 
 @operation(

@@ -105,10 +105,6 @@ WAITED_FOR: Final = _any(_is_a(events.Unsettled), lambda event: isinstance(event
 """The script waits for a stable member."""
 HAS_INTERVAL: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.heartbeat_ms is not None
 HAS_TOPICS: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.topics is not None
-
-COMMITS_BY_ITSELF: Final = (
-    lambda event: isinstance(event, events.Launched) and event.commit in ("auto", "sync"), RECORDS, COMMITS,
-)  # fmt: skip
 READS: Final = (ASSIGNED, RECORDS)
 """A client reads: it is sent records once it is assigned partitions."""
 NEVER_READ: Final = "the client was given no record, so it never read"
@@ -132,3 +128,16 @@ def reads(traffic: Iterable[events.Event]) -> bool:
 def in_order(traffic: Iterable[events.Event], kinds: tuple[Kind, ...]) -> bool:
     left = iter(traffic)
     return all(any(kind(event) for event in left) for kind in kinds)
+
+
+def _commits(*how: str) -> Kind:
+    return lambda event: isinstance(event, events.Launched) and event.commit in how
+
+
+MAY_GIVE_UP: Final = _request("JoinGroup", "LeaveGroup", terms.HEARTBEAT)
+
+
+def commits_by_itself(history: History) -> bool:
+    """Whether the program was sent records, and is to commit them by itself, or before it gives partitions up."""
+    is_to = occurring(_commits("auto", "sync"), RECORDS, COMMITS), occurring(_commits("revoked"), RECORDS, MAY_GIVE_UP)
+    return any(premise(history) for premise in is_to)

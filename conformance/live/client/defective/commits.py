@@ -1,5 +1,6 @@
 """Defects of what a consumer commits, and when: see ``client.invariants.commits``."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
@@ -65,3 +66,10 @@ class LeavesWithoutACommit(Consumer):
     async def commit(self) -> int:
         self.number += 1
         return await super().commit() if self.number < 4 else Error.NONE
+
+
+class CallsNoCallback(Consumer):
+    """The callback in which its program commits is never called."""
+
+    async def give_up(self, lost: Iterable[Partition]) -> None:
+        pass

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import Event, Launched
@@ -24,7 +25,7 @@ from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 75
 
-COMMITS_BY_ITSELF: Final = ("auto", "sync")
+COMMITS_BY_ITSELF: Final = ("auto", "sync", "revoked")
 """How a program commits whose every position is committed, also before it gives a partition up."""
 SHOWN: Final = 5
 """So many pauses show at what pace a program commits a partition."""
@@ -175,7 +176,9 @@ class _Pace:
         self.by_name = {name: found for name, found in self.by_name.items() if name in mine}
         if isinstance(event, Launched):
             self.launched = event
-        self.since_ms = hindered_ms(traced, self.since_ms)
+        is_asked_to_join = is_answer(traced, "Heartbeat") and traced.error == KafkaError.REBALANCE_IN_PROGRESS
+        if not is_asked_to_join:  # when it still is a member, whose commits are taken
+            self.since_ms = hindered_ms(traced, self.since_ms)
         if is_answer(traced, "Fetch"):
             for name, end in (traced.event.ends or {}).items():
                 if name in mine:
@@ -210,7 +213,7 @@ def commits_in_time(history: History) -> Iterator[Violation]:
     "A consumer closes, or gives partitions up, without a last commit: their next owner reads records again",
     "double processing", "ownership", "lost-offsets",
 )  # fmt: skip
-@timed("client/commits-before-it-leaves", "grp-173", premise=premises.COMMITS_BY_ITSELF)
+@timed("client/commits-before-it-leaves", "grp-173", premise=premises.commits_by_itself)
 def commits_before_it_leaves(history: History) -> Iterator[Violation]:
     """A program that is to commit by itself has sent a commit of its positions when it leaves its group.
 

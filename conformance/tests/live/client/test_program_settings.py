@@ -63,6 +63,14 @@ def test_records_that_are_held_over_a_rebalance_are_committed_after_it() -> None
     assert first.partitions == ("t-1",) and first.generation == 2 and not rest
 
 
+def test_a_program_commits_where_partitions_are_revoked() -> None:
+    found = requests("commit revoked; pass 500; rebalance; pass 300; stop", "JoinGroup", "OffsetCommit", "LeaveGroup")
+    assert [each.api for each in found[2:]] == ["OffsetCommit", "JoinGroup", "OffsetCommit", "LeaveGroup"]
+    text = "others 1 follow; assign 0,1; assignors cooperative-sticky; commit revoked; pass 500; assign 1; rebalance"
+    (commit,) = requests(f"{text}; reset Heartbeat", "OffsetCommit")
+    assert commit.partitions == ("t-0",) and commit.generation == 2
+
+
 def test_a_member_that_works_for_too_long_leaves_and_joins_again() -> None:
     found = [each.api for each in requests("max-poll 3000; pause 3300; pass 4500; stop", "JoinGroup", "LeaveGroup")]
     assert found == ["JoinGroup", "JoinGroup", "LeaveGroup", "JoinGroup", "JoinGroup", "LeaveGroup"]
