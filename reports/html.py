@@ -12,6 +12,7 @@ from kipcheck.reports.html_tables import coverage, differences, invariants, resu
 from kipcheck.reports.markup import Safe, joined, link, tag
 from kipcheck.reports.page import page
 from kipcheck.reports.phrases import reason, to_do
+from kipcheck.reports.scripts import section
 from kipcheck.reports.summary import Summary
 
 TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6: "unknown", 7: "unknown", 70: "fail"}
@@ -103,7 +104,7 @@ def command(options: RunOptions, campaign: Campaign | None = None) -> str:
         return ""
     words = ["kipcheck", "campaign" if campaign else "run"]
     several = {"--target": "targets", "--name": "names", "--check": "checks", "--message": "messages"}
-    for name, key in {**several, "--known": "known", "--profile": "profiles"}.items():
+    for name, key in {**several, "--script": "scripts", "--known": "known", "--profile": "profiles"}.items():
         words += [word for each in getattr(options, key) if each != "*" for word in (name, each)]
     for name, default in (("edition", "apache"), ("seed", 0), ("cases", None)):
         if (value := getattr(options, name)) != default:
@@ -134,6 +135,7 @@ def _sections(found: Summary) -> Iterator[tuple[str, str, int, Safe]]:
     behind = [
         ("checks", "Checks", len(found.table), results),
         ("differences", "Where targets differ", len(found.ledger.differences), differences),
+        ("scripts", "Conversations", len(found.ledger.scripts), lambda found: section(found.ledger)),
         ("requirements", "Requirements", len(found.coverage), coverage),
         ("invariants", "Invariants", sum(map(len, found.totals.judged.values())), invariants),
         ("skipped", "Skipped", len(found.ledger.skips), _skips),

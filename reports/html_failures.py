@@ -7,7 +7,7 @@ from kipcheck.reports import links
 from kipcheck.reports.campaigns import first
 from kipcheck.reports.diagram import sequence
 from kipcheck.reports.markup import Child, Safe, joined, tag
-from kipcheck.reports.phrases import SMALLER, expected, followed, operation, some, where
+from kipcheck.reports.phrases import expected, followed, operation, remarks, some, where
 from kipcheck.reports.summary import KNOWN, WORDS, Summary
 from kipcheck.reports.text import around
 
@@ -90,8 +90,7 @@ def _where(failure: records.Failure) -> Child:
     found_at = f" First found in {first(failure)}." if first(failure) else ""
     cases = f"{some(failure.cases, 'case')} of {', '.join(failure.checks)}"
     text = f"Found in {cases}: {where(failure)}.{found_at} The least of them is case "
-    smaller = f"; {SMALLER}." if failure.cut_early else "."
-    return text, tag("code", failure.case_id), ", in ", tag("a", filed, href=filed), smaller
+    return text, tag("code", failure.case_id), ", in ", tag("a", filed, href=filed), f"{remarks(failure)}."
 
 
 def _steps(failure: records.Failure) -> Iterator[Safe]:

@@ -10,6 +10,16 @@ SMALLER = "the search for the least case was cut, so a smaller one may fail too"
 """About a failure."""
 
 
+def remarks(failure: Failure) -> str:
+    """What is to be known of its least case, to end a sentence."""
+    parts = [SMALLER] if failure.cut_early else []
+    if failure.rate is not None:
+        parts.append(
+            "a race: it occurs in {} of {} plays beside copies of its case, and not alone".format(*failure.rate)
+        )
+    return "".join(f"; {part}" for part in parts)
+
+
 def some(number: int, what: str) -> str:
     """``1 case``, ``2 cases``"""
     return f"{number:,} {what if number == 1 else f'{what}s'}"

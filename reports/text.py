@@ -7,6 +7,7 @@ from kipcheck.conformance.core import ledger as records
 from kipcheck.conformance.core.values.untrusted_text import clean, harmless, one_line
 from kipcheck.reports import phrases
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
+from kipcheck.reports.scripts import played
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
 from kipcheck.reports.totals import held_back, not_begun
 
@@ -15,6 +16,29 @@ DIFFERENCES = 40
 """The most rows of the table of differences."""
 AROUND = 6
 """The number of rows on each side of the guilty bytes of a long message."""
+
+
+def exchanges(steps: Sequence[records.SequenceStep]) -> Iterator[str]:
+    """The lines of a sequence."""
+    for place, (number, step) in enumerate(phrases.numbered(steps)):
+        mark = ">" if step.guilty else " "
+        answer = f"  <- {step.answer}" if step.answer else ""
+        to = "" if step.sender == step.receiver else f" -> {step.receiver}"
+        yield from _wrapped(
+            "" if place else "events", f"{mark} {number:<3}{step.sender}{to}: {step.says}{answer}", most=None
+        )
+
+
+def scripts(ledger: records.Ledger) -> Iterator[str]:
+    """The conversations whose exchanges are in the ledger, each without line feeds, with its verdicts."""
+    for script, result, by in played(ledger):
+        yield one_line(f"{result} {script.target}  {script.subject}  case {script.case}")
+        yield from map(one_line, (*_wrapped("script", script.script), *exchanges(script.steps)))
+        verdicts = [*(f"{id} FAIL: {why}" for id, why in script.broken.items())]
+        verdicts += [f"{word}: {', '.join(ids)}" for word, ids in by.items() if word != "FAIL"]
+        for place, verdict in enumerate(verdicts):
+            yield from map(one_line, _wrapped("" if place else "verdicts", verdict, most=None))
+        yield ""
 
 
 def render(found: Summary) -> str:
@@ -27,6 +51,7 @@ def render(found: Summary) -> str:
         for failure in each.new:
             lines += [*block(failure, written), ""]
     lines += _known(known)
+    lines += scripts(found.ledger)
     lines += _table(found)
     lines += _differences(found)
     lines += _lists(found)
@@ -78,8 +103,8 @@ def _block(failure: records.Failure, written: set[str]) -> Iterator[str]:
     for exhibit in failure.exhibits:
         yield from _exhibit(exhibit)
     found_at = f"; first found in {first(failure)}" if first(failure) else ""
-    smaller = f"; {phrases.SMALLER}" if failure.cut_early else ""
-    yield from _wrapped("found", f"{phrases.some(failure.cases, 'case')}: {phrases.where(failure)}{found_at}{smaller}")
+    about = f"{phrases.where(failure)}{found_at}{phrases.remarks(failure)}"
+    yield from _wrapped("found", f"{phrases.some(failure.cases, 'case')}: {about}")
     if phrases.expected(failure):
         yield from _wrapped("listed", phrases.expected(failure))
     for follower in failure.followed_by or ():
@@ -149,13 +174,7 @@ def _exhibit(exhibit: records.Exhibit) -> Iterator[str]:
         cells = [(">" if row.guilty else " ", *map(str, row.cells)) for row in exhibit.rows]
         yield from _columns("table", [("", *exhibit.columns), *(tuple(_cut(c, 34) for c in row) for row in cells)])
     elif isinstance(exhibit, records.SequenceExhibit):
-        for place, (number, step) in enumerate(phrases.numbered(exhibit.steps)):
-            mark = ">" if step.guilty else " "
-            answer = f"  <- {step.answer}" if step.answer else ""
-            to = "" if step.sender == step.receiver else f" -> {step.receiver}"
-            yield from _wrapped(
-                "" if place else "events", f"{mark} {number:<3}{step.sender}{to}: {step.says}{answer}", most=None
-            )
+        yield from exchanges(exhibit.steps)
 
 
 def _bytes(rows: Sequence[records.ByteRow]) -> Iterator[str]:

@@ -20,6 +20,14 @@ def add(commands: cli_options.Commands) -> None:
     gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
     gate.add_argument("--dry-run", action="store_true", help="print what would run, and run nothing")
     gate.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
+    gate.add_argument(
+        "--trace",
+        nargs="?",
+        const="failed",
+        choices=("failed", "all"),
+        help="report all that was sent and answered in conversations that fail, or with --script in each script; "
+        "all: in every conversation, with its verdicts",
+    )
     gate.add_argument("--details", action="store_true", help="print every failure in full; default at most 40 lines")
     _add_replay(commands)
 
@@ -72,7 +80,8 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         "--cases",
         type=cli_options.positive,
         metavar="N",
-        help="values drawn for each check and message version, instead of the check's own number",
+        help="values drawn for each check and message version, instead of the check's own number; with --script: how "
+        "often each script is played, side by side",
     )
     gate.add_argument(
         "--workers",
@@ -140,6 +149,7 @@ def _add_replay(commands: cli_options.Commands) -> None:
         action="store_true",
         help="start the command (cmd:...) that a failure file names; otherwise it must be given with --target",
     )
+    replay_parser.add_argument("--trace", action="store_true", help="print all that was sent and answered")
     replay_parser.add_argument("--prune", action="store_true", help="delete the files of failures that are gone")
     replay_parser.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
     cli_options.add_patience(replay_parser)
@@ -191,25 +201,31 @@ def _run(options: argparse.Namespace) -> int:
             # A script is a least case already: it is played once, unless a search is asked for.
             least=0.0 if given and options.least is None else options.least,
             scripts=given,
+            trace="all" if given and options.trace else options.trace or "",
         )
     )
     if options.dry_run and not outcome.why:
         _print_plan(outcome.plan, options.json)
     elif options.events != "-" and outcome.text:
-        _print_report(outcome.text, outcome.ledger, options.details)
+        _print_report(outcome.text, outcome.ledger, options)
     return cli_options.complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
 
 
-def _print_report(brief: str, ledger: Path | None, in_full: bool) -> None:
+def _print_report(brief: str, ledger: Path | None, options: argparse.Namespace) -> None:
     """``brief``: the report for a stream that is no terminal."""
     from kipcheck import reports
     from kipcheck.conformance.cli.reports import print_written_report
 
     assert ledger is not None
-    if in_full:
+    if options.details:
         cli_options.print_harmless(reports.render(ledger, "text"))
-    else:
-        print_written_report(ledger, brief)
+        return
+    if options.trace:
+        from kipcheck.conformance.core.ledger import read
+        from kipcheck.reports.text import scripts
+
+        cli_options.print_harmless("\n".join(scripts(read(ledger))))
+    print_written_report(ledger, brief)
 
 
 def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
@@ -242,6 +258,10 @@ def _replay(options: argparse.Namespace) -> int:
         found = replay(path, options.target, options.trust, options.patience)
         codes.append(found.exit_code)
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
+        if options.trace and found.exchanges:
+            from kipcheck.reports.text import exchanges
+
+            cli_options.print_harmless("\n".join(exchanges(found.exchanges)))
         stream = sys.stdout if found.exit_code in (cli_options.OK, cli_options.FAILED) else sys.stderr
         cli_options.print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
         if options.prune and found.exit_code == cli_options.OK and options.target is None:

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.protocols import registry
-from kipcheck.conformance.protocols.declare.check import Check, Family
+from kipcheck.conformance.protocols.declare.check import Check, Exhibit, Family
+from kipcheck.conformance.protocols.declare.conversations import answer, listed
 
-__all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family", "family_of"]
+__all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family", "exchanges_of", "family_of"]
 
 LISTED: tuple[Check[Any], ...] = registry.all_of("checks", "CHECKS")
 """Campaigns choose from it at random: a place that changes changes their shards."""
@@ -21,3 +23,14 @@ def family_of(case: Case) -> Family[Any]:
     if check is not None and check.role is case.role:
         return check.family
     return next(each for each in FAMILIES if each.role is case.role)
+
+
+def exchanges_of(history: History) -> list[Exhibit]:
+    """All that was sent and answered, as the steps of a sequence; without an order of its own, step by step."""
+    return family_of(history.case).exchanges(history) or [
+        {
+            "from": op.step.actor, "to": history.target, "says": op.step.verb, "answer": answer(op.observation, listed),
+            "guilty": False,
+        }
+        for op in history.ops
+    ]  # fmt: skip

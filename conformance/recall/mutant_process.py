@@ -7,11 +7,11 @@ of the cases, and ``end.json``.
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from kipcheck.conformance.core.ledger import Failure, read
 from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
@@ -50,6 +50,8 @@ class Order:
     """Lists of known deviations."""
     confirms: bool = True
     """Whether failures of a live client are run again."""
+    usual: tuple[str, ...] = ()
+    """The failures of the unchanged client, as ``way_of`` writes them: ``until_failure`` asks for another one."""
 
     @property
     def text(self) -> str:
@@ -84,9 +86,28 @@ def main() -> None:
     confirmed: tuple[str, ...] = ()
     if order.confirms and outcome.exit_code == FAILED and outcome.ledger is not None:
         found = [each for each in read(outcome.ledger).failures if each.decides]
-        confirmed = tuple(each.id for each in found if not is_live(order.target) or _occurs_again(out, each))
+        confirmed = _confirmed(order, out, found)
     end = End(outcome.exit_code, outcome.why, confirmed, loaded)
     (out / END).write_text(harmless_json(json.dumps(to_json(end))), "utf-8")
+
+
+def _confirmed(order: Order, out: Path, failures: Sequence[Failure]) -> tuple[str, ...]:
+    """The ids of those that occur again. A client that hangs takes 30 s to end each time, so no more are run again than
+    are asked for."""
+    if not is_live(order.target):
+        return tuple(failure.id for failure in failures)
+    found = []
+    for failure in failures:
+        if not _occurs_again(out, failure):
+            continue
+        found.append(failure.id)
+        if order.until_failure and way_of(failure.invariant, failure.shape) not in order.usual:
+            break
+    return tuple(found)
+
+
+def way_of(invariant: str, shape: tuple[Any, ...]) -> str:
+    return repr((invariant, shape))
 
 
 def _options(order: Order) -> Options:
@@ -143,6 +164,10 @@ class _Counting:
 
     launcher: Launcher
     place: Path
+
+    @property
+    def ends_on_errors(self) -> bool:
+        return self.launcher.ends_on_errors
 
     def given(self, settings: Settings) -> Mapping[str, str]:
         return self.launcher.given(settings)

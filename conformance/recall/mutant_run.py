@@ -16,7 +16,7 @@ from kipcheck.conformance.recall import facts as facts_of_cases, why as recall_w
 from kipcheck.conformance.recall.change import Change
 from kipcheck.conformance.recall.copies import PARTS, Copies, DoesNotBuild
 from kipcheck.conformance.recall.facts import CaseFacts, Usual
-from kipcheck.conformance.recall.mutant_process import END, FACTS, End, Order
+from kipcheck.conformance.recall.mutant_process import END, FACTS, End, Order, way_of
 from kipcheck.conformance.recall.python_copies import environment
 from kipcheck.conformance.recall.why import verdicts
 from kipcheck.conformance.targets.protocol import Unavailable
@@ -191,7 +191,10 @@ class Trial:
     def measured(self, place: Path) -> Measured:
         """``place``: a folder that this process alone uses."""
         counts = self.copies.counts(self.change)
-        order = Order(self.copies.target, self.checks, self.seed, str(place / "run"), until_failure=True, counts=counts)
+        order = Order(
+            self.copies.target, self.checks, self.seed, str(place / "run"), until_failure=True, counts=counts,
+            usual=tuple(sorted(way_of(*each) for each in self.base.failing)),
+        )  # fmt: skip
         least_s = LEAST_LIVE_S if is_live(self.copies.target) else LEAST_S
         limit_s, begun = max(least_s, TIMES * self.base.seconds), time.monotonic()
         try:

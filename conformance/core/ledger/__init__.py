@@ -59,6 +59,7 @@ from kipcheck.conformance.core.ledger.lines import (
     LedgerLine,
     MergedFrom,
     Place,
+    PlayedScript,
     Round,
     RunOptions,
     Skip,
@@ -81,7 +82,8 @@ __all__ = [
     "FiledFailure",
     "FirstFound", "Flaky", "Follower", "Footer", "Grade", "Header", "HeldBack", "Inconclusive", "Json", "KnownEntry",
     "LeastCases", "Ledger", "LedgerLine", "Malformed",
-    "MergedFrom", "Place", "Record", "Round", "RunOptions", "SequenceExhibit", "SequenceStep", "Skip", "Stale",
+    "MergedFrom", "Place", "PlayedScript", "Record", "Round", "RunOptions", "SequenceExhibit", "SequenceStep", "Skip",
+    "Stale",
     "TableExhibit", "TableRow", "Tally", "Target", "Trouble", "Unknown", "Verdict", "Writer", "check_failure",
     "count", "exhibits_of", "lines", "missing", "numbers", "places_of", "plain", "read", "spans", "type_of",
     "united_followers",
@@ -194,6 +196,8 @@ class Ledger:
     tallies = LinesOf(Tally)
     exchanges = LinesOf(Exchanges)
     """The exchanges of each watch."""
+    scripts = LinesOf(PlayedScript)
+    """Conversations of which the run was to report all exchanges."""
     rounds = LinesOf(Round)
     """Of all campaigns."""
 

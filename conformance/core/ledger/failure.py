@@ -235,6 +235,8 @@ class Failure(Record):
     fails the run."""
     cut_early: bool | None = None
     """True if the search for the smallest case ended early, so that a smaller one may fail too."""
+    rate: tuple[Number, Number] | None = None
+    """Of a race: in how many plays beside copies of its case it occurs, and of how many; alone it did not."""
 
     @property
     def decides(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
-from kipcheck.conformance.core.ledger.failure import Failure, Grade, Number, Results, Versions, Where
+from kipcheck.conformance.core.ledger.failure import Failure, Grade, Number, Results, SequenceStep, Versions, Where
 from kipcheck.conformance.core.ledger.record import LENIENT, NULLABLE, WRITTEN, Json, Record
 from kipcheck.conformance.core.ledger.versions import spans
 from kipcheck.conformance.core.operations.field_kinds import described, schema
@@ -68,6 +68,11 @@ class RunOptions(Record):
     def require(self) -> tuple[str, ...]:
         """Globs over the checks that have to judge a case."""
         return tuple(self.others.get("require") or ())
+
+    @property
+    def scripts(self) -> tuple[str, ...]:
+        """Conversations that were played in place of drawn ones."""
+        return tuple(self.others.get("scripts") or ())
 
     @property
     def budget(self) -> float | None:
@@ -271,6 +276,23 @@ class Verdict(InPlace):
 
 
 USUAL: Final = ("target", "check", "subject", "version", "case", "result", "by")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedScript(Record):
+    """A conversation of a run with ``--trace``: all that was sent and answered. Its verdicts are in other lines."""
+
+    TYPE: ClassVar[str] = "script"
+
+    target: str
+    subject: str
+    """The machine."""
+    case: str
+    script: str
+    """Its steps in shorthand."""
+    broken: Mapping[str, str]
+    """Invariant -> why it is broken."""
+    steps: tuple[SequenceStep, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -557,11 +579,11 @@ class Unknown(Record):
 
 
 LedgerLine: TypeAlias = (
-    Header | Target | Begin | Verdict | Tally | HeldBack | Expected | CheckDone | Failure | Cause | Difference | Skip
-    | Inconclusive | Exchanges | Trouble | Stale | Flaky | Round | Footer | Unknown
+    Header | Target | Begin | Verdict | PlayedScript | Tally | HeldBack | Expected | CheckDone | Failure | Cause
+    | Difference | Skip | Inconclusive | Exchanges | Trouble | Stale | Flaky | Round | Footer | Unknown
 )  # fmt: skip
 TYPES: Final[tuple[type[Record], ...]] = (
-    Header, Target, Begin, Verdict, Tally, HeldBack, Expected, CheckDone, Failure, Cause, Difference, Skip,
-    Inconclusive, Exchanges, Trouble, Stale, Flaky, Round, Footer,
+    Header, Target, Begin, Verdict, PlayedScript, Tally, HeldBack, Expected, CheckDone, Failure, Cause, Difference,
+    Skip, Inconclusive, Exchanges, Trouble, Stale, Flaky, Round, Footer,
 )  # fmt: skip
 """In the order of the schema."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from kipcheck.conformance.core.values.case import Case, Step
 from kipcheck.conformance.core.values.history import History, Lost, Observation, Op
@@ -44,6 +45,16 @@ def converse(cases: Sequence[Case], session: Session, deaths: Deaths | None = No
                 deaths.note(History(cases[number], session.info.name, tuple(ops[-len(run) :])))
     for case, ops in zip(cases, found, strict=True):
         yield History(case, session.info.name, tuple(ops))
+
+
+def converse_once(several: Sequence[Sequence[Case]], session: Session) -> Iterator[History]:
+    """As ``converse``, of the cases of several checks: what is in more than one list is one conversation, which is run
+    as often as a list has it."""
+    keys = [[(case.id, cases[:at].count(case)) for at, case in enumerate(cases)] for cases in several]
+    every = dict(zip(chain(*keys), chain(*several), strict=True))
+    found = dict(zip(every, converse([*every.values()], session), strict=True))
+    for key, case in zip(chain(*keys), chain(*several), strict=True):
+        yield replace(found[key], case=case)
 
 
 def _answers(session: Session, cases: Sequence[Case], stops: bool) -> Sequence[tuple[Observation, ...]]:

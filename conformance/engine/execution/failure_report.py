@@ -99,9 +99,10 @@ class FailureReport:
         assert self.unreported is not None
         name, unit = self.unreported[0].name, finding.unit
         version = "" if unit.version is None else f" v{unit.version}"
+        beside = "" if finding.rate is None else "; beside copies of it, in {} of {} plays".format(*finding.rate)
         why = (
             f"{unit.check} {unit.subject}{version}, {finding.invariant}: {finding.violation.why}; run alone the case "
-            f"does not fail ({finding.case.id})"
+            f"does not fail ({finding.case.id}){beside}"
         )
         self.tally.writer.write(Trouble(target=name, why=why))
         self.tally.exits.add(UNSTABLE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.core.ledger import FAILURE_FORMAT, NAME
+from kipcheck.conformance.core.ledger import FAILURE_FORMAT, NAME, SequenceStep
 from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.core.values.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
 from kipcheck.conformance.core.values.history import History
@@ -15,7 +15,7 @@ from kipcheck.conformance.core.values.verdict import Disagreement, Result
 from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.findings.failures import FOLDER, load
-from kipcheck.conformance.protocols.checks import family_of
+from kipcheck.conformance.protocols.checks import exchanges_of, family_of
 from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -33,6 +33,8 @@ class ReplayResult:
     exit_code: int
     """1 it fails again, 0 it is gone, 6 it cannot be judged any more; 2, 3 and 70 as for a run."""
     message: str
+    exchanges: tuple[SequenceStep, ...] = ()
+    """All that was sent and answered; none: the case was not run."""
 
 
 def stored(places: Iterable[Path]) -> Iterator[Path]:
@@ -112,6 +114,11 @@ def _replayed(session: Session, case: Case, invariant: Invariant, guilty_step: i
     if not session.info.claims.supports(case):
         return ReplayResult(UNDECIDED, f"{about}: the target does not claim an operation of the case")
     (history,) = converse([case], session)
+    exchanges = tuple(map(SequenceStep.of, exchanges_of(history)))
+    return replace(_judged(history, invariant, guilty_step, about), exchanges=exchanges)
+
+
+def _judged(history: History, invariant: Invariant, guilty_step: int, about: str) -> ReplayResult:
     fault = _impossible(history)
     about += impossibility(history)
     verdict = next(judge(history, (invariant,)), None)

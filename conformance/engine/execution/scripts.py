@@ -93,6 +93,15 @@ def read(check: str, edition: str, machine: str, text: str) -> Script:
     return Script(case, len(texts))
 
 
+def text_of(machine: str, case: Case) -> str:
+    """The steps of a case in shorthand; their verbs where the machine has none, or where it has no word for a step."""
+    operations, verbs = _operations(machine), "; ".join(step.verb for step in case.steps)
+    try:
+        return verbs if operations is None else operations.shorthand(case.steps)
+    except (LookupError, TypeError, ValueError):
+        return verbs
+
+
 def suits(check: Check[Any], subject: Any, text: str) -> bool:
     """Whether the subject is a machine that can play the script."""
     return read(check.id, subject.edition, subject.name, text).case is not None

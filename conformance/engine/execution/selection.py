@@ -14,7 +14,7 @@ from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.engine.execution import scripts
 from kipcheck.conformance.engine.execution.worker import Unit, samples_of
 from kipcheck.conformance.protocols.checks import CHECKS, FAMILIES, Check
-from kipcheck.conformance.protocols.declare.check import Sample, Subject
+from kipcheck.conformance.protocols.declare.check import Sample, Subject, no_exchanges
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Claims, TargetInfo
 
@@ -40,7 +40,7 @@ class Options:
     """Globs over the names of subjects: messages, assignors, machines."""
     seed: int = 0
     cases: int | None = None
-    """Values drawn for every check and subject; None: each check's own number."""
+    """Values drawn for every check and subject; None: each check's own number. Of scripts: how often each is played."""
     workers: int = WORKERS
     out: Path = Path("kipcheck-out")
     dry_run: bool = False
@@ -65,6 +65,8 @@ class Options:
     """Whether no work is begun after the first failure that no list of known deviations has."""
     scripts: tuple[str, ...] = ()
     """In shorthand: the cases that are played, in place of those that are drawn."""
+    trace: str = ""
+    """The conversations whose exchanges are reported: ``failed``, ``all``, or none."""
 
     def takes(self, subject: str) -> bool:
         """Whether the subject belongs to this part of the run."""
@@ -116,9 +118,13 @@ class Selection:
             if given or not self.options.scripts:
                 yield Unit(
                     name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
-                    check.number(self.options.cases), len(self.options.targets) > 1, given,
-                    limits=frozenset(info.claims.limits),
+                    self.options.cases if given else check.number(self.options.cases), len(self.options.targets) > 1,
+                    given, self._traced(check), frozenset(info.claims.limits),
                 )  # fmt: skip
+
+    def _traced(self, check: Check[Any]) -> str:
+        """Conversations have exchanges that are worth a report, and values have none."""
+        return self.options.trace if check.family.exchanges is not no_exchanges else ""
 
     def require_scripts(self, info: TargetInfo) -> None:
         """Errors: ``InvalidOptions`` for a script that no machine plays which the target claims."""

@@ -5,7 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kipcheck.conformance.core.ledger import Failure, Footer, Inconclusive, Stale, Trouble, Verdict, count
+from kipcheck.conformance.core.ledger import (
+    Failure,
+    Footer,
+    Inconclusive,
+    PlayedScript,
+    SequenceStep,
+    Stale,
+    Trouble,
+    Verdict,
+    count,
+)
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.core.values.exits import BROKEN, INCONCLUSIVE, STALE, UNDECIDED, UNSTABLE
 from kipcheck.conformance.core.values.verdict import Grade, Result
@@ -33,6 +43,8 @@ class Tally:
     """(target, check) -> result -> cases that were held back."""
     by_invariant: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     """As ``Conclusion`` has it."""
+    scripts: dict[tuple[str, str], PlayedScript] = field(default_factory=dict)
+    """(target, case) -> its exchanges, once however many checks judge it."""
 
     def of(self, name: str, check: Check[Any]) -> Counter[str]:
         return self.counts.setdefault(name, {}).setdefault(check.id, Counter())
@@ -65,6 +77,13 @@ class Tally:
                 why=result.skipped.get(case),
             )  # fmt: skip
             self.writer.write(line)
+        for case, script, broken, rows in result.traces:
+            before = self.scripts.get((name, case))
+            more = {} if before is None else before.broken
+            self.scripts[name, case] = PlayedScript(
+                target=name, subject=subject, case=case, script=script, broken={**more, **broken},
+                steps=tuple(map(SequenceStep.of, rows)),
+            )  # fmt: skip
         if result.skipped:
             self.held_back.setdefault((name, check.id), Counter())[Result.SKIP.name] += len(result.skipped)
         if counts[Result.UNKNOWN.name]:
@@ -98,7 +117,12 @@ class Tally:
         return why
 
     def conclude(self, stopped: str | None) -> None:
-        """Names checks without a verdict. A part of a run proves nothing alone: the merged parts are judged."""
+        """Writes exchanges, and names checks without a verdict.
+
+        A part of a run proves nothing alone: the merged parts are judged.
+        """
+        for script in self.scripts.values():
+            self.writer.write(script)
         held_back = {key: by_result[Result.SKIP.name] for key, by_result in self.held_back.items()}
         conclusion = Conclusion(self.counts, held_back, self.by_invariant)
         for skip in conclusion.skipped_checks():

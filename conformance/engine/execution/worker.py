@@ -7,23 +7,25 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import dropwhile, islice
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.core.values.verdict import Grade, Result, Verdict, Violation, worst
 from kipcheck.conformance.engine.execution import scripts
-from kipcheck.conformance.engine.execution.converse import converse
+from kipcheck.conformance.engine.execution.converse import converse, converse_once
 from kipcheck.conformance.engine.execution.deaths import Deaths
 from kipcheck.conformance.engine.execution.judge import judge
-from kipcheck.conformance.protocols.checks import CHECKS, Check
-from kipcheck.conformance.protocols.declare.check import Sample
+from kipcheck.conformance.protocols.checks import CHECKS, Check, exchanges_of
+from kipcheck.conformance.protocols.declare.check import Exhibit, Sample
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets import protocol
 from kipcheck.conformance.targets.session import renewed
 
 Shape: TypeAlias = tuple[str, ...]
+BROKEN: Final = frozenset(each.word for each in Grade)
+"""The results of cases that break an invariant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Unit:
     compared: bool = False
     """Whether its answers are compared with those of other targets."""
     scripts: tuple[str, ...] = ()
-    """In shorthand: the cases of the unit, in place of those that are drawn."""
+    """In shorthand: the cases of the unit, in place of those that are drawn; each is played ``values`` times."""
     traced: str = ""
     """``all``: the exchanges of each case are reported; ``failed``: of those that fail; empty: of none."""
     limits: frozenset[str] = frozenset()
@@ -69,10 +71,24 @@ class Finding:
 
     consequences: tuple[tuple[str, Violation], ...] = ()
     """Invariants and violations that follow from it in this case."""
+    rate: tuple[int, int] | None = None
+    """Of a race, which does not fail alone: in how many plays beside others it fails, and of how many."""
 
     @property
     def case(self) -> Case:
         return self.history.case
+
+
+class Trace(NamedTuple):
+    """The exchanges of a case."""
+
+    case: str
+    script: str
+    """Its steps in shorthand."""
+    broken: dict[str, str]
+    """Invariant -> why it is broken."""
+    rows: list[Exhibit]
+    """Steps of a sequence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +113,8 @@ class UnitResult:
     """Case id -> why a script was not begun."""
     gave_up: bool = False
     """Whether the target cannot be used any more."""
+    traces: list[Trace] = field(default_factory=list)
+    """Those that ``Unit.traced`` asks for."""
 
 
 class Worker:
@@ -215,7 +233,9 @@ class Worker:
         session = self.session(*_place(units[0]))
         samples = [self.samples(each) for each in units]
         try:
-            histories = converse([each.case for several in samples for each in several], session)
+            cases = [[sample.case for sample in several] for several in samples]
+            every = [case for several in cases for case in several]
+            histories = converse_once(cases, session) if units[0].scripts else converse(every, session)
             return [
                 judged(unit, several, islice(histories, len(several)), Deaths())
                 for unit, several in zip(units, samples, strict=True)
@@ -305,7 +325,10 @@ def judged(
             deaths.note(history)
         verdicts = list(judge(history, invariants_of(check)))
         by = {each.invariant: each.result.name for each in verdicts}
-        result.cases.append((sample.case.id, _word(verdicts, check.role), by))
+        word = _word(verdicts, check.role)
+        result.cases.append((sample.case.id, word, by))
+        if unit.traced == "all" or (unit.traced and word in BROKEN):
+            result.traces.append(_trace(unit, history, verdicts))
         if why := _not_played(history) if unit.scripts else _not_begun(history):
             result.skipped[sample.case.id] = why
         result.reached.update(_reached(check, history, verdicts))
@@ -321,6 +344,12 @@ def judged(
         if unit.compared:
             result.answers.append(check.family.digest(history))
     return result
+
+
+def _trace(unit: Unit, history: History, verdicts: Sequence[Verdict]) -> Trace:
+    broken = {each.invariant: each.violations[0].why for each in verdicts if each.result is Result.FAIL}
+    text = scripts.text_of(unit.subject, history.case)
+    return Trace(history.case.id, text, broken, exchanges_of(history))
 
 
 def _following(verdicts: Sequence[Verdict], invariant: str, shape: Shape) -> tuple[tuple[str, Violation], ...]:
@@ -378,7 +407,8 @@ def _after(check: Check[Any]) -> dict[str, frozenset[str]]:
 def samples_of(unit: Unit) -> tuple[Sample, ...]:
     """All cases of a unit, whatever the target claims."""
     if unit.scripts:
-        return tuple(scripts.sample(unit.check, unit.edition, unit.subject, text) for text in unit.scripts)
+        samples = (scripts.sample(unit.check, unit.edition, unit.subject, text) for text in unit.scripts)
+        return tuple(sample for sample in samples for _ in range(unit.values or 1))
     return drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values, unit.limits)
 
 

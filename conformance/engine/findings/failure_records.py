@@ -80,6 +80,7 @@ def described(info: TargetInfo, members: Sequence["Finding"], family: Family[Any
         played=info.played or None,
         followed_by=_followers(members),
         cut_early=shown.cut or None,
+        rate=shown.rate,
     )
     return DistinctFailure(line, FiledFailure.holding(line, shown.case.plain, _stderr(shown)))
 

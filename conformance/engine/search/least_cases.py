@@ -2,18 +2,23 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kipcheck.conformance.core.ledger import LeastCases
 from kipcheck.conformance.core.values.failure_group import FailureGroup
 from kipcheck.conformance.engine.execution.progress import Progress
-from kipcheck.conformance.engine.execution.worker import Finding
+from kipcheck.conformance.engine.execution.worker import Finding, Worker
 from kipcheck.conformance.engine.execution.workers import Workers
 from kipcheck.conformance.engine.known.match import KnownDeviations
+from kipcheck.conformance.engine.search import races
 from kipcheck.conformance.engine.search.live_search import LIMIT_S
 from kipcheck.conformance.engine.search.shrink import unshrunk
 from kipcheck.conformance.engine.search.unshrunk_groups import ShrunkGroup, selected
 from kipcheck.conformance.targets.registry import is_live
+
+MOST_RACES: Final = 4
+"""A race takes as long as its script, and so long as a dozen programs need to start."""
 
 
 @dataclass(slots=True)
@@ -24,6 +29,8 @@ class LeastCaseSearches:
     option: float | None
     """``Options.least``"""
     progress: Progress
+    races: int = 0
+    """Failures that were played as races."""
     _counts: Counter[str] = field(default_factory=Counter)
     """By the fields of ``LeastCases``."""
 
@@ -52,7 +59,8 @@ class LeastCaseSearches:
     ) -> list[FailureGroup[Finding]]:
         """The groups by what they shrink to; as they are if there are no workers, or if the options leave it out.
 
-        ``name``: of the target. ``unsteady``: called with each finding whose case alone does not fail again.
+        Of a group without a finding that fails again alone, the first one is played as a race. ``name``: of the target.
+        ``unsteady``: called with each finding whose case alone does not fail again, and that is no failure as a race.
         """
         if workers is None or self.option == 0:
             self._counts["left_out"] += len(groups)
@@ -64,6 +72,9 @@ class LeastCaseSearches:
         parts: list[FailureGroup[Finding]] = []
         for group, findings in zip(groups, chosen, strict=True):
             pairs = [(each, unshrunk(each) if id(each) in listed else next(found)) for each in findings]
+            if all(each is None for _, each in pairs) and self.races < MOST_RACES:
+                race = self._race(workers.worker, findings[0])
+                pairs = [race, *(pairs[1:] if race[1] is None else [])]
             for finding, each in pairs:
                 if id(finding) not in listed:
                     self._counts["gone" if each is None else "cut" if each.cut else "found"] += 1
@@ -74,3 +85,9 @@ class LeastCaseSearches:
         for cost in workers.searched:
             self.progress.note(f"{name}  {cost}")
         return parts
+
+    def _race(self, worker: Worker, finding: Finding) -> tuple[Finding, Finding | None]:
+        """The finding with its rate as a race, and the least case that it has then; None if it fails too seldom."""
+        rated = races.rated(worker, finding)
+        self.races += 1
+        return rated, replace(unshrunk(rated), cut=False) if races.is_failure(rated) else None

@@ -24,9 +24,12 @@ RELEASES: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "releas
 DEFAULT: Final[Mapping[str, str]] = RELEASES["default"]
 SINCE: Final[Mapping[str, Mapping[str, str]]] = RELEASES["since"]
 """The releases from which on clients have an optional setting, where their programs read it for all."""
+ENDS_ON_ERRORS: Final = frozenset({"kafka-python", "aiokafka", "java", "sarama", "kafkajs", "platformatic-kafka"})
+"""The clients whose programs end when an error is raised that no client recovers from. franz-go and librdkafka send all
+errors to their users alike, and try again; kafka-go logs them."""
 OPTIONAL: Final = (
     "instance", "client_id", "assignors", "session_ms", "heartbeat_ms", "rebalance_ms", "protocol", "commit",
-    "max_poll_ms", "pause_ms", "pattern",
+    "max_poll_ms", "pause_ms", "pattern", "offset_reset", "commit_ms",
 )  # fmt: skip
 """Placeholders that a command may have."""
 
@@ -54,8 +57,12 @@ class Settings:
     """The longest time between two polls: max.poll.interval.ms."""
     pause_ms: int = 0
     """So long the program works after a poll, from its first records on."""
+    commit_ms: int = 0
+    """The interval at which a program commits whose client does that by itself: auto.commit.interval.ms."""
     pattern: str = ""
     """A regular expression for the whole name of a topic. The program subscribes by it, and not by ``topics``."""
+    offset_reset: str = ""
+    """``earliest`` or ``latest``: where the program begins without a committed offset: auto.offset.reset."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -66,6 +73,8 @@ class Settings:
             "SESSION_MS": str(self.session_ms or ""), "HEARTBEAT_MS": str(self.heartbeat_ms or ""),
             "REBALANCE_MS": str(self.rebalance_ms or ""), "PROTOCOL": self.protocol, "COMMIT": self.commit,
             "MAX_POLL_MS": str(self.max_poll_ms or ""), "PAUSE_MS": str(self.pause_ms or ""), "PATTERN": self.pattern,
+            "OFFSET_RESET": self.offset_reset,
+            "COMMIT_MS": str(self.commit_ms or ""),
         }  # fmt: skip
         return {PREFIX + name: value for name, value in found.items() if value}
 

@@ -24,7 +24,7 @@ from kipcheck.conformance.wire.schema import spec
 
 VERSIONS: Final = {
     "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 5, "Heartbeat": 3,
-    "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
+    "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "ListOffsets": 1, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
 }  # fmt: skip
 WITH_IDS: Final = 12
 """Metadata."""
@@ -43,6 +43,7 @@ LAST_TRIES: Final = 5
 """Of a consumer that closes."""
 LONGEST_PAUSE_S: Final = 0.4
 """Between attempts to connect, which grow."""
+LATEST: Final = "latest"
 LATE: Final = "late"
 """How a program commits that holds records over a rebalance."""
 
@@ -96,6 +97,8 @@ class Consumer:
     """If it works longer, it leaves the group, and joins again afterwards; 0: no limit."""
     heartbeat_s = HEARTBEAT_S
     """Between two heartbeats."""
+    offset_reset = "earliest"
+    """Where it begins without a committed offset; or ``latest``."""
     pattern = ""
     """Of its topics; empty: it is given their names."""
 
@@ -344,7 +347,7 @@ class Consumer:
             self.turn_to_the_next_node()
 
     async def look_up_positions(self) -> None:
-        """New partitions are read from the committed offset on, or from the beginning."""
+        """New partitions are read from the committed offset on, or from the beginning or end."""
         new = [each for each in self.owned if each not in self.positions]
         if not new:
             return
@@ -353,7 +356,17 @@ class Consumer:
         for each in answer["topics"]:
             for part in each["partitions"]:
                 if part["errorCode"] == Error.NONE:
-                    self.positions[each["name"], part["partitionIndex"]] = max(part["committedOffset"], 0)
+                    at, offset = (each["name"], part["partitionIndex"]), part["committedOffset"]
+                    self.positions[at] = offset if offset >= 0 else await self.first_offset(at)
+
+    async def first_offset(self, at: Partition) -> int:
+        """Where a partition is read without a committed offset."""
+        if self.offset_reset != LATEST:
+            return 0
+        parts = [{"partitionIndex": at[1], "timestamp": -1}]
+        answer = await self.ask("ListOffsets", {"replicaId": -1, "topics": [{"name": at[0], "partitions": parts}]})
+        offset: int = answer["topics"][0]["partitions"][0]["offset"]
+        return max(offset, 0)
 
     def finished(self) -> dict[Partition, int]:
         """What it commits now: its positions; if it commits late, after a rebalance, what it read before."""
@@ -458,7 +471,11 @@ class Consumer:
             try:
                 if channel.writer is None:
                     await self.ask_versions(channel)
-                return await self._ask(channel, api, body)
+                async with asyncio.timeout(self.patience_s(api)):
+                    return await self._ask(channel, api, body)
+            except TimeoutError:
+                channel.close()
+                await self.find_coordinator()
             except (OSError, EOFError):
                 channel.close()
                 if self.stopping.is_set() and tried >= LAST_TRIES:
@@ -481,6 +498,10 @@ class Consumer:
         """Of a connection that is new: its broker may be of another release now. Errors: as ``_ask``; RuntimeError."""
         answer = await self._ask(channel, "ApiVersions", {})
         self.offered = {each["apiKey"]: range(each["minVersion"], each["maxVersion"] + 1) for each in answer["apiKeys"]}
+
+    def patience_s(self, api: str) -> float | None:
+        """How long the answer to a request is awaited. A coordinator that is silent for a session is taken for dead."""
+        return self.session_ms / 1000 if api == "Heartbeat" else None
 
     async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         version = self.version(api)

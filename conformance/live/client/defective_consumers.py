@@ -9,16 +9,23 @@ import sys
 
 from kipcheck.conformance.live.client.consumer import Consumer, main
 from kipcheck.conformance.live.client.defective import (
+    commits,
     connections,
     consumer_groups,
+    fatal_errors,
     identity,
     leading,
+    leaving,
     membership,
+    pace,
     partitions,
     positions,
 )
 
-MODULES = (connections, identity, membership, partitions, positions, leading, consumer_groups)
+MODULES = (
+    connections, identity, membership, pace, leaving, partitions, positions, commits, leading, consumer_groups,
+    fatal_errors,
+)  # fmt: skip
 
 
 def defective(name: str) -> type[Consumer]:

@@ -26,6 +26,7 @@ class Consumers:
     """Starts consumers as tasks."""
 
     made: type[Consumer]
+    ends_on_errors: bool = True
 
     def given(self, settings: Settings) -> Mapping[str, str]:
         return placeholders(settings)
@@ -37,6 +38,7 @@ class Consumers:
         )  # fmt: skip
         made.commits, made.pause_ms, made.pattern = settings.commit, settings.pause_ms, settings.pattern
         made.max_poll_ms, made.heartbeat_s = settings.max_poll_ms, settings.heartbeat_ms / 2000
+        made.offset_reset = settings.offset_reset or made.offset_reset
         return _Running(made)
 
 

@@ -58,6 +58,11 @@ class Program(Protocol):
 
 
 class Launcher(Protocol):
+    @property
+    def ends_on_errors(self) -> bool:
+        """Whether it is known that its programs end when an error is raised that no client recovers from."""
+        ...
+
     def given(self, settings: Settings) -> Mapping[str, str]:
         """The settings that reach its programs, by placeholder."""
         ...
@@ -108,6 +113,7 @@ class Commands:
     words: tuple[str, ...]
     reads: frozenset[str] = frozenset()
     """The optional settings that the program reads from its environment."""
+    ends_on_errors: bool = False
 
     @classmethod
     def of(cls, text: str) -> "Commands":

@@ -158,7 +158,8 @@ class OtherMembers:
         for other in self.members:
             known = state.member(other.id)
             if known is None or known.join is None:
-                protocols = dict.fromkeys((*names, *ASSIGNORS))
+                only = other.wants.assignor
+                protocols = [only] if only in names else [*dict.fromkeys((*names, *ASSIGNORS))]
                 return messages.Join(
                     VERSION, "" if known is None else other.id, None, state.protocol_type or "",
                     tuple((name, other.metadata(name, state.generation) or messages.EMPTY) for name in protocols),

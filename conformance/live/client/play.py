@@ -59,7 +59,7 @@ AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
 
-BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, *log_ops.EVENTS, *ops.SETTINGS)
+BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, ops.Committed, *log_ops.EVENTS, *ops.SETTINGS)
 """The steps that a program need not run for."""
 
 
@@ -174,6 +174,10 @@ class Play:
                 broker.given = {TOPIC: partitions, SECOND: more}
             case ops.Grow(partitions):
                 broker.grow(partitions)
+            case ops.Committed(offset):
+                if self.program is not None:
+                    raise Unsuited("committed offsets are reset only while the group has no members: put it first")
+                broker.reset_offsets(offset)
             case ops.Rebalance():
                 broker.rebalance()
                 await self._settle()
@@ -306,7 +310,7 @@ class Play:
         return prepared
 
     def _wanted(self) -> str:
-        return wanted(self.settings, self.release, self.offered)
+        return wanted(self.settings, self.release, self.offered, self._missing)
 
     @property
     def _own_release(self) -> Release:
@@ -338,7 +342,8 @@ class Play:
         async with self._starts:
             first = len(self.recorder.events)
             patience_ms = round(self.patience_s * 1000)  # recorded before it may send anything:
-            self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms))
+            ends = self.launcher.ends_on_errors
+            self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms, ends))
             try:
                 self.program = await self.launcher.start(self.settings)
             except OSError as wrong:

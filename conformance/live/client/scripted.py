@@ -62,6 +62,8 @@ LEFT: Final = (-1, -2)
 """Epochs of members that leave."""
 MOST_REVOCATIONS: Final = 3
 """Rebalances of one step because other members gave partitions up."""
+GROWTHS: Final = 4
+"""Heartbeats with which the topics grow, after each assignment and error: then a client has time to commit it all."""
 COORDINATED: Final = frozenset({
     "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
 })  # fmt: skip
@@ -167,6 +169,8 @@ class ScriptedBroker(Broker):
         self.has_joined = False
         """Whether it was a stable member once."""
         self._revocations = 0
+        self._growths = GROWTHS
+        """How many heartbeats the topics still grow with."""
         self._run_groups()
 
     def _run_groups(self) -> None:
@@ -226,6 +230,16 @@ class ScriptedBroker(Broker):
             return
         grown = replace(topic, partitions=max(partitions, topic.partitions))
         self.topics.by_name[TOPIC] = self.topics.by_id[topic.id] = grown
+
+    def reset_offsets(self, offset: int) -> None:
+        """An administrator commits that offset of all partitions, for a group without members."""
+        partitions = [
+            (topic.name, number) for topic in self.topics.by_name.values() for number in range(topic.partitions)
+        ]
+        group = self.groups.growing(GROUP)
+        group.send(messages.Commit(VERSION, "", None, -1, tuple((*each, offset) for each in partitions)))
+        group.metadata.update(dict.fromkeys(partitions, (LEADER_EPOCH, "")))
+        self.offsets.in_zookeeper.update({(GROUP, *each): offset for each in partitions})
 
     def topics_changed(self) -> None:
         """Topics are created or deleted: a coordinator of KIP-848 assigns anew, and a leader among the others joins
@@ -320,7 +334,7 @@ class ScriptedBroker(Broker):
         """Does what lets a client send such a request."""
         if api == "LeaveGroup":
             return
-        self.stable = False
+        self.stable, self._growths = False, GROWTHS
         if api in BY_ASSIGNMENT:
             self.rebalance()
         if api == "FindCoordinator":
@@ -475,11 +489,17 @@ class ScriptedBroker(Broker):
                 self.stable = False
             case "SyncGroup":
                 self.stable = self.has_joined = True
+                self._growths = GROWTHS
             case "Heartbeat" if request.body["memberId"] not in self.group.state.owing:
                 self.stable = True  # the client has found its coordinator again
-                for topic in self.topics.by_name.keys() & self.others.subscribed:
-                    self.topics.grow(topic)  # some clients commit new positions only
-                self.log.grew()
+                self._grow()
+
+    def _grow(self) -> None:
+        """Some clients commit new positions only."""
+        for topic in self.topics.by_name.keys() & self.others.subscribed if self._growths else ():
+            self.topics.grow(topic)
+        self._growths = max(0, self._growths - 1)
+        self.log.grew()
 
     def _beat(self, handler: Handler, request: Received, answer: Answer) -> None:
         """Of a consumer group: what the client is given was read, and committed, by other members."""
@@ -505,7 +525,10 @@ class ScriptedBroker(Broker):
             if after.epoch == group.state.target_epoch == group.state.group_epoch:
                 self.others.left = self.others.everything().difference(after.assigned)
                 if beat.epoch == after.epoch and had == after.assigned:
+                    self._grow()
                     self.stable = self.has_joined = True
+                else:
+                    self._growths = GROWTHS
 
         handler(request, done)
 

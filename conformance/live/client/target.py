@@ -74,7 +74,8 @@ def _built_in(name: str, rest: str) -> "LiveClient":
     if client == JAVA:
         command = archived(command, served("apache"))
     taken = built_in.taken(rest)
-    return LiveClient(name, Commands(command, taken), built_in.release(rest), taken)
+    ends_on_errors = client in built_in.ENDS_ON_ERRORS
+    return LiveClient(name, Commands(command, taken, ends_on_errors), built_in.release(rest), taken)
 
 
 def _command(name: str, rest: str) -> "LiveClient":

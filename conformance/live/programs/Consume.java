@@ -2,25 +2,42 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /** The consumer of kafka-clients, any release from 1.0: consumes and commits until SIGTERM, then closes. */
-public final class Consume {
+public final class Consume implements ConsumerRebalanceListener {
     private static final Map<String, String> NAMES = Map.of(
         "BOOTSTRAP", "bootstrap.servers", "GROUP", "group.id", "INSTANCE", "group.instance.id", "CLIENT_ID", "client.id",
-        "PROTOCOL", "group.protocol", "REBALANCE_MS", "max.poll.interval.ms");
+        "PROTOCOL", "group.protocol");
     /** Refused with the protocol "consumer". */
     private static final Map<String, String> CLASSIC = Map.of("ASSIGNORS", "partition.assignment.strategy",
         "SESSION_MS", "session.timeout.ms", "HEARTBEAT_MS", "heartbeat.interval.ms");
     private static final Map<String, String> ASSIGNORS = Map.of(
         "range", "Range", "roundrobin", "RoundRobin", "sticky", "Sticky", "cooperative-sticky", "CooperativeSticky");
+
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    /** The next offsets of records that were read, and that a program that commits late has committed. */
+    private final Map<TopicPartition, Long> held = new HashMap<>(), done = new HashMap<>();
+    private boolean rebalanced, busy;
+
+    private Consume(Properties settings) {
+        consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
 
     private static String given(String name) { return System.getenv().getOrDefault("KIPCHECK_" + name, ""); }
 
@@ -29,31 +46,98 @@ public final class Consume {
             "org.apache.kafka.clients.consumer." + ASSIGNORS.get(each) + "Assignor").collect(Collectors.joining(","));
     }
 
-    public static void main(String[] arguments) throws Throwable {
-        Properties settings = new Properties();
-        NAMES.forEach((name, key) -> { if (!given(name).isEmpty()) settings.put(key, value(name)); });
+    private static Properties settings() {
+        Properties found = new Properties();
+        NAMES.forEach((name, key) -> { if (!given(name).isEmpty()) found.put(key, value(name)); });
         if (!given("PROTOCOL").equals("consumer"))
-            CLASSIC.forEach((name, key) -> { if (!given(name).isEmpty()) settings.put(key, value(name)); });
-        settings.put("auto.offset.reset", "earliest");
-        settings.put("auto.commit.interval.ms", "100");
-        var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        Thread main = Thread.currentThread();
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            consumer.wakeup();
-            try { main.join(); } catch (InterruptedException ended) { Thread.currentThread().interrupt(); }
-        }));
-        consumer.subscribe(Arrays.asList(given("TOPICS").split(",")));
+            CLASSIC.forEach((name, key) -> { if (!given(name).isEmpty()) found.put(key, value(name)); });
+        for (String name : new String[] {"REBALANCE_MS", "MAX_POLL_MS"})
+            if (!given(name).isEmpty()) found.put("max.poll.interval.ms", given(name));
+        found.put("auto.offset.reset", given("OFFSET_RESET").isEmpty() ? "earliest" : given("OFFSET_RESET"));
+        found.put("auto.commit.interval.ms", given("COMMIT_MS").isEmpty() ? "100" : given("COMMIT_MS"));
+        found.put("enable.auto.commit", String.valueOf(given("COMMIT").isEmpty() || given("COMMIT").equals("auto")));
+        return found;
+    }
+
+    @Override public void onPartitionsRevoked(Collection<TopicPartition> partitions) { }
+    @Override public void onPartitionsAssigned(Collection<TopicPartition> partitions) { rebalanced = true; }
+
+    private void subscribe() throws Throwable {
+        if (given("PATTERN").isEmpty()) {
+            consumer.subscribe(Arrays.asList(given("TOPICS").split(",")), this);
+        } else if (given("PROTOCOL").equals("consumer") && Arrays.stream(KafkaConsumer.class.getMethods()).anyMatch(each ->
+            each.getParameterCount() > 0 && each.getParameterTypes()[0].getSimpleName().equals("SubscriptionPattern"))) {
+            Class<?> pattern = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");  // from 4.0 on
+            KafkaConsumer.class.getMethod("subscribe", pattern, ConsumerRebalanceListener.class).invoke(
+                consumer, pattern.getConstructor(String.class).newInstance(given("PATTERN")), this);
+        } else {
+            consumer.subscribe(Pattern.compile(given("PATTERN")), this);
+        }
+    }
+
+    private void run() throws Throwable {
+        subscribe();
         boolean early = Arrays.stream(KafkaConsumer.class.getMethods()).noneMatch(each ->
             each.getName().equals("poll") && each.getParameterTypes()[0] == Duration.class);  // before 2.0
         Method poll = KafkaConsumer.class.getMethod("poll", early ? long.class : Duration.class);
-        Object pause = early ? (Object) 100L : Duration.ofMillis(100);
+        Object patience = early ? (Object) 100L : Duration.ofMillis(100);
+        long pause = Long.parseLong("0" + given("PAUSE_MS"));
+        while (true) {
+            Map<TopicPartition, Long> read = new HashMap<>();
+            for (ConsumerRecord<?, ?> each : (ConsumerRecords<?, ?>) poll.invoke(consumer, patience)) {
+                System.out.println(each.topic() + " " + each.partition() + " " + each.offset());
+                read.put(new TopicPartition(each.topic(), each.partition()), each.offset() + 1);
+            }
+            busy |= !read.isEmpty();
+            if (busy) Thread.sleep(pause);
+            commit(read);
+        }
+    }
+
+    private void commit(Map<TopicPartition, Long> read) {
+        String how = given("COMMIT");
         try {
-            while (true)
-                for (ConsumerRecord<?, ?> each : (ConsumerRecords<?, ?>) poll.invoke(consumer, pause))
-                    System.out.println(each.topic() + " " + each.partition() + " " + each.offset());
+            if (how.equals("sync") && !read.isEmpty()) consumer.commitSync();
+            if (how.equals("async") && !read.isEmpty()) consumer.commitAsync();
+            if (how.equals("late")) commitLate(read);
+        } catch (CommitFailedException | RetriableException refused) {
+            System.err.println(refused);
+        } catch (RuntimeException refused) {
+            if (!refused.getClass().getSimpleName().equals("RebalanceInProgressException")) throw refused;
+            System.err.println(refused);
+        }
+    }
+
+    /** After a rebalance: what was read before, of the partitions that the consumer still has. */
+    private void commitLate(Map<TopicPartition, Long> read) {
+        Map<TopicPartition, OffsetAndMetadata> late = new HashMap<>();
+        if (rebalanced) {
+            held.forEach((at, offset) -> {
+                if (consumer.assignment().contains(at) && offset > done.getOrDefault(at, 0L))
+                    late.put(at, new OffsetAndMetadata(offset));
+            });
+            held.clear();
+            rebalanced = false;
+        }
+        held.putAll(read);
+        late.forEach((at, offset) -> done.put(at, offset.offset()));
+        if (!late.isEmpty()) consumer.commitSync(late);
+    }
+
+    public static void main(String[] arguments) throws Throwable {
+        Consume program = new Consume(settings());
+        Thread main = Thread.currentThread();
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            program.consumer.wakeup();
+            try { main.join(); } catch (InterruptedException ended) { Thread.currentThread().interrupt(); }
+        }));
+        try {
+            program.run();
         } catch (InvocationTargetException thrown) {
             if (!(thrown.getCause() instanceof WakeupException)) throw thrown.getCause();
-            consumer.close();
+        } catch (WakeupException stopped) {
+            // closed below
         }
+        program.consumer.close();
     }
 }

@@ -44,8 +44,9 @@ def settings() -> dict[str, Any]:
 class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
     def __init__(self) -> None:
         self.consumer: Any = AIOKafkaConsumer(
-            bootstrap_servers=given("BOOTSTRAP"), group_id=given("GROUP"), auto_offset_reset="earliest",
-            auto_commit_interval_ms=100, **settings(),
+            bootstrap_servers=given("BOOTSTRAP"), group_id=given("GROUP"),
+            auto_commit_interval_ms=int(given("COMMIT_MS") or 100),
+            auto_offset_reset=given("OFFSET_RESET") or "earliest", **settings(),
         )  # fmt: skip
         named = {"pattern": given("PATTERN")} if given("PATTERN") else {"topics": given("TOPICS").split(",")}
         self.consumer.subscribe(**named, listener=self)

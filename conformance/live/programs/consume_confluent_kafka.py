@@ -2,8 +2,11 @@
 
 import os
 import signal
+import sys
+import time
+from typing import Any
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 NAMES = {
     "BOOTSTRAP": "bootstrap.servers",
@@ -12,6 +15,7 @@ NAMES = {
     "CLIENT_ID": "client.id",
     "PROTOCOL": "group.protocol",
     "REBALANCE_MS": "max.poll.interval.ms",
+    "MAX_POLL_MS": "max.poll.interval.ms",
 }
 CLASSIC = {
     "ASSIGNORS": "partition.assignment.strategy",
@@ -19,28 +23,81 @@ CLASSIC = {
     "HEARTBEAT_MS": "heartbeat.interval.ms",
 }
 """Settings that librdkafka refuses with the protocol "consumer"."""
+FATAL = ("_FATAL", "_FENCED", "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID")
+"""Errors of commits after which the program ends."""
 
 
 def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
 
 
-def main() -> None:
-    ended: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, frame: ended.append(number))
+def settings() -> dict[str, Any]:
     names = NAMES if given("PROTOCOL") == "consumer" else NAMES | CLASSIC
-    settings = {key: given(name) for name, key in names.items() if given(name)}
-    if int(given("REBALANCE_MS") or 0) and "session.timeout.ms" in settings:
-        longest = max(int(given("REBALANCE_MS")), int(settings["session.timeout.ms"]))
-        settings["max.poll.interval.ms"] = str(longest)  # librdkafka refuses a shorter one
-    consumer = Consumer({**settings, "auto.offset.reset": "earliest", "auto.commit.interval.ms": 100})
-    consumer.subscribe(given("TOPICS").split(","))
-    while not ended:
-        record = consumer.poll(0.1)
-        if record is not None and record.error() is None:
-            print(record.topic(), record.partition(), record.offset(), flush=True)
-    consumer.close()
+    found: dict[str, Any] = {key: given(name) for name, key in names.items() if given(name)}
+    if int(given("REBALANCE_MS") or 0) and "session.timeout.ms" in found:
+        longest = max(int(found["max.poll.interval.ms"]), int(found["session.timeout.ms"]))
+        found["max.poll.interval.ms"] = str(longest)  # librdkafka refuses a shorter one
+    found["enable.auto.commit"] = given("COMMIT") in ("", "auto")
+    found["auto.commit.interval.ms"] = given("COMMIT_MS") or "100"
+    return {**found, "auto.offset.reset": given("OFFSET_RESET") or "earliest"}
+
+
+class Program:
+    def __init__(self) -> None:
+        self.consumer = Consumer(settings())
+        self.ended = self.is_busy = self.rebalanced = False
+        self.held: dict[tuple[str, int], int] = {}
+        self.done: dict[tuple[str, int], int] = {}
+        signal.signal(signal.SIGTERM, self.end)
+
+    def end(self, *signal: Any) -> None:
+        self.ended = True
+
+    def assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.rebalanced = True
+
+    def run(self) -> None:
+        topics = [given("PATTERN")] if given("PATTERN") else given("TOPICS").split(",")
+        self.consumer.subscribe(topics, on_assign=self.assigned)
+        while not self.ended:
+            records = [each for each in self.consumer.consume(100, 0.1) if each.error() is None]
+            for each in records:
+                print(each.topic(), each.partition(), each.offset(), flush=True)
+            self.is_busy |= bool(records)
+            self.work()
+            self.commit({(each.topic(), each.partition()): each.offset() + 1 for each in records})
+        self.consumer.close()
+
+    def work(self) -> None:
+        until = time.monotonic() + int(given("PAUSE_MS") or 0) / 1000
+        while self.is_busy and not self.ended and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, 0.1))
+
+    def commit(self, read: dict[tuple[str, int], int]) -> None:
+        how = given("COMMIT")
+        try:
+            if how in ("sync", "async") and read:
+                self.consumer.commit(asynchronous=how == "async")
+            elif how == "late":
+                self.commit_late(read)
+        except KafkaException as refused:  # what can be tried again is, after the next poll
+            if refused.args[0].name() in FATAL:
+                raise
+            print(refused, file=sys.stderr, flush=True)
+
+    def commit_late(self, read: dict[tuple[str, int], int]) -> None:
+        """After a rebalance: what was read before, of the partitions that the consumer still has."""
+        late: dict[tuple[str, int], int] = {}
+        if self.rebalanced:
+            kept = {(each.topic, each.partition) for each in self.consumer.assignment()}
+            late = {at: offset for at, offset in self.held.items() if at in kept and offset > self.done.get(at, 0)}
+            self.held, self.rebalanced = {}, False
+        self.held |= read
+        if late:
+            self.done |= late
+            offsets = [TopicPartition(*at, offset) for at, offset in late.items()]
+            self.consumer.commit(offsets=offsets, asynchronous=False)
 
 
 if __name__ == "__main__":
-    main()
+    Program().run()

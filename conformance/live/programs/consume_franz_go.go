@@ -10,11 +10,70 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
+
+type place struct {
+	topic     string
+	partition int32
+}
+
+// The last record of each partition that a program has read which commits late, and the offsets that it committed.
+type late struct {
+	sync.Mutex
+	held       map[place]*kgo.Record
+	done       map[place]int64
+	owned      map[place]bool
+	rebalanced bool
+}
+
+func (l *late) owns(is bool) func(context.Context, *kgo.Client, map[string][]int32) {
+	return func(_ context.Context, _ *kgo.Client, changed map[string][]int32) {
+		l.Lock()
+		defer l.Unlock()
+		for topic, numbers := range changed {
+			for _, number := range numbers {
+				l.owned[place{topic, number}] = is
+			}
+		}
+		l.rebalanced = l.rebalanced || is
+	}
+}
+
+// After a rebalance: what was read before, of the partitions that the client still has.
+func (l *late) commits(read []*kgo.Record) (found []*kgo.Record) {
+	l.Lock()
+	defer l.Unlock()
+	if l.rebalanced {
+		for at, each := range l.held {
+			if l.owned[at] && each.Offset >= l.done[at] {
+				found, l.done[at] = append(found, each), each.Offset+1
+			}
+		}
+		clear(l.held)
+		l.rebalanced = false
+	}
+	for _, each := range read {
+		l.held[place{each.Topic, each.Partition}] = each
+	}
+	return found
+}
+
+func commit(client *kgo.Client, ended context.Context, l *late, read []*kgo.Record) (err error) {
+	switch how := given("COMMIT"); {
+	case how == "sync" && len(read) > 0:
+		err = client.CommitUncommittedOffsets(ended)
+	case how == "async" && len(read) > 0:
+		client.CommitOffsets(context.Background(), client.UncommittedOffsets(), nil)
+	case how == "late":
+		err = client.CommitRecords(ended, l.commits(read)...)
+	}
+	return err
+}
 
 func given(name string) string { return os.Getenv("KIPCHECK_" + name) }
 
@@ -27,9 +86,25 @@ func panicIf(failed bool, err error) {
 func main() {
 	balancers := map[string]kgo.GroupBalancer{"range": kgo.RangeBalancer(), "roundrobin": kgo.RoundRobinBalancer(),
 		"sticky": kgo.StickyBalancer(), "cooperative-sticky": kgo.CooperativeStickyBalancer()}
+	begins := map[string]kgo.Offset{"latest": kgo.NewOffset().AtEnd(), "earliest": kgo.NewOffset().AtStart()}
+	interval, _ := time.ParseDuration(cmp.Or(given("COMMIT_MS"), "100") + "ms")
 	options := []kgo.Opt{kgo.SeedBrokers(given("BOOTSTRAP")), kgo.ConsumerGroup(given("GROUP")),
-		kgo.ConsumeTopics(strings.Split(given("TOPICS"), ",")...), kgo.AutoCommitInterval(100 * time.Millisecond),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.ClientID(cmp.Or(given("CLIENT_ID"), "kgo"))}
+		kgo.ConsumeResetOffset(begins[cmp.Or(given("OFFSET_RESET"), "earliest")]), kgo.ClientID(cmp.Or(given("CLIENT_ID"), "kgo"))}
+	if given("PATTERN") != "" {
+		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics(given("PATTERN")))
+	} else {
+		options = append(options, kgo.ConsumeTopics(strings.Split(given("TOPICS"), ",")...))
+	}
+	l := &late{held: map[place]*kgo.Record{}, done: map[place]int64{}, owned: map[place]bool{}}
+	switch given("COMMIT") {
+	case "", "auto":
+		options = append(options, kgo.AutoCommitInterval(interval))
+	case "late":
+		options = append(options, kgo.DisableAutoCommit(), kgo.OnPartitionsAssigned(l.owns(true)),
+			kgo.OnPartitionsRevoked(l.owns(false)), kgo.OnPartitionsLost(l.owns(false)))
+	default:
+		options = append(options, kgo.DisableAutoCommit())
+	}
 	for name, option := range map[string]func(time.Duration) kgo.GroupOpt{"SESSION_MS": kgo.SessionTimeout,
 		"HEARTBEAT_MS": kgo.HeartbeatInterval, "REBALANCE_MS": kgo.RebalanceTimeout} {
 		if number, err := strconv.Atoi(given(name)); err == nil {
@@ -51,10 +126,23 @@ func main() {
 	client, err := kgo.NewClient(options...)
 	panicIf(err != nil, err)
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	pause, _ := strconv.Atoi(given("PAUSE_MS"))
 	for ended.Err() == nil {
 		found := client.PollFetches(ended)
 		found.EachError(func(topic string, _ int32, err error) { panicIf(topic != "" && errors.As(err, new(*kerr.Error)), err) })
-		found.EachRecord(func(each *kgo.Record) { fmt.Println(each.Topic, each.Partition, each.Offset) })
+		var read []*kgo.Record
+		found.EachRecord(func(each *kgo.Record) {
+			read = append(read, each)
+			fmt.Println(each.Topic, each.Partition, each.Offset)
+		})
+		select {
+		case <-time.After(time.Duration(pause) * time.Millisecond):
+		case <-ended.Done():
+		}
+		if err := commit(client, ended, l, read); err != nil {
+			panicIf(errors.Is(err, kerr.GroupAuthorizationFailed) || errors.Is(err, kerr.TopicAuthorizationFailed), err)
+			fmt.Fprintln(os.Stderr, err)
+		}
 	}
 	client.Close()
 }

@@ -37,7 +37,7 @@ def settings() -> dict[str, Any]:
     if names := [name for name in given("ASSIGNORS").split(",") if name]:
         found["partition_assignment_strategy"] = [assignor(name) for name in names]
     if given("COMMIT") in ("", "auto"):
-        return {**found, "enable_auto_commit": True, "auto_commit_interval_ms": 100}
+        return {**found, "enable_auto_commit": True, "auto_commit_interval_ms": int(given("COMMIT_MS") or 100)}
     return {**found, "enable_auto_commit": False}
 
 
@@ -52,7 +52,10 @@ def assignor(name: str) -> Any:
 class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
     def __init__(self) -> None:
         self.consumer: Any = KafkaConsumer(
-            bootstrap_servers=given("BOOTSTRAP"), group_id=given("GROUP"), auto_offset_reset="earliest", **settings()
+            bootstrap_servers=given("BOOTSTRAP"),
+            group_id=given("GROUP"),
+            auto_offset_reset=given("OFFSET_RESET") or "earliest",
+            **settings(),
         )
         named = {"pattern": given("PATTERN")} if given("PATTERN") else {"topics": given("TOPICS").split(",")}
         self.consumer.subscribe(**named, listener=self)

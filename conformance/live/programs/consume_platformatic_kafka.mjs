@@ -20,15 +20,60 @@ const consumer = new Consumer(known({
   groupInstanceId: given('INSTANCE'),
   ...classic
 }))
+const how = given('COMMIT') || 'auto'
 const stream = await consumer.consume({
   topics: given('TOPICS').split(','),
   mode: MessagesStreamModes.COMMITTED,
-  fallbackMode: 'earliest',
-  autocommit: 100,
+  fallbackMode: given('OFFSET_RESET') || 'earliest',
+  autocommit: how === 'auto' && (number('COMMIT_MS') || 100),
   maxWaitTime: 500
 })
+let ended = false
 process.on('SIGTERM', async () => {
+  ended = true
   await consumer.close(true)
   process.exit(0)
 })
-for await (const each of stream) console.log(each.topic, each.partition, each.offset)
+
+// Of a program that commits late: the last message of each partition, which it commits after a rebalance, if it still
+// has the partition.
+let held = new Map()
+let rebalanced = false
+const done = new Map()
+consumer.on('consumer:group:join', () => { rebalanced = true })
+
+async function commitLate() {
+  for (const [place, each] of held) {
+    const isOwned = consumer.assignments?.some(({ topic, partitions }) =>
+      topic === each.topic && partitions.includes(each.partition))
+    if (isOwned && each.offset > (done.get(place) ?? -1n)) {
+      done.set(place, each.offset)
+      await each.commit()
+    }
+  }
+}
+
+async function commit(each) {
+  if (how === 'sync') return each.commit()
+  if (how === 'async') return each.commit(error => { if (error) console.error(`${error}`) })
+  if (how !== 'late') return
+  if (rebalanced) {
+    rebalanced = false
+    await commitLate()
+    held = new Map()
+  }
+  held.set(`${each.topic}-${each.partition}`, each)
+}
+
+for await (const each of stream) {
+  console.log(each.topic, each.partition, each.offset)
+  if (given('PAUSE_MS') && stream.readableLength === 0) {
+    const until = Date.now() + number('PAUSE_MS')
+    while (!ended && Date.now() < until) await new Promise(resolve => setTimeout(resolve, 50))
+  }
+  try {
+    await commit(each)
+  } catch (error) {
+    console.error(`${error}`)
+  }
+}

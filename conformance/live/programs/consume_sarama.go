@@ -7,21 +7,80 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"github.com/IBM/sarama"
 )
 
-type handler struct{}
-func (handler) Setup(sarama.ConsumerGroupSession) error   { return nil }
-func (handler) Cleanup(sarama.ConsumerGroupSession) error { return nil }
-func (handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+type place struct {
+	topic     string
+	partition int32
+}
+
+// The last message of each partition that a program has read which commits late, with the session of all of them.
+type late struct {
+	sync.Mutex
+	session sarama.ConsumerGroupSession
+	held    map[place]*sarama.ConsumerMessage
+}
+
+// Commits, in a new session, what was read in the one before: through that one, which is over, and through the new one
+// if it has the partition.
+func (l *late) Setup(session sarama.ConsumerGroupSession) error {
+	l.Lock()
+	defer l.Unlock()
+	for at, each := range l.held {
+		l.session.MarkMessage(each, "")
+		if slices.Contains(session.Claims()[at.topic], at.partition) {
+			session.MarkOffset(at.topic, at.partition, each.Offset+1, "")
+		}
+	}
+	if l.session != nil {
+		commit(l.session)
+		commit(session)
+	}
+	l.session, l.held = nil, map[place]*sarama.ConsumerMessage{}
+	return nil
+}
+
+func (l *late) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+
+func (l *late) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	pause, _ := strconv.Atoi(given("PAUSE_MS"))
 	for each := range claim.Messages() {
 		fmt.Println(each.Topic, each.Partition, each.Offset)
+		last := len(claim.Messages()) == 0
+		if last {
+			select {
+			case <-time.After(time.Duration(pause) * time.Millisecond):
+			case <-session.Context().Done():
+			}
+		}
+		if given("COMMIT") == "late" {
+			l.Lock()
+			l.session, l.held[place{each.Topic, each.Partition}] = session, each
+			l.Unlock()
+			continue
+		}
 		session.MarkMessage(each, "")
+		if given("COMMIT") == "sync" && last {
+			commit(session)
+		} else if given("COMMIT") == "async" && last {
+			go commit(session)
+		}
 	}
 	return nil
+}
+
+// From 1.27 on.
+func commit(session sarama.ConsumerGroupSession) {
+	if session, can := session.(interface{ Commit() }); can {
+		session.Commit()
+	}
 }
 
 func given(name string) string { return os.Getenv("KIPCHECK_" + name) }
@@ -40,6 +99,9 @@ func main() {
 		config.Version = sarama.MaxVersion
 	}
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+	if given("OFFSET_RESET") == "latest" {
+		config.Consumer.Offsets.Initial = sarama.OffsetNewest
+	}
 	set("SESSION_MS", &member.Session.Timeout)
 	set("HEARTBEAT_MS", &member.Heartbeat.Interval)
 	set("REBALANCE_MS", &member.Rebalance.Timeout)
@@ -50,8 +112,9 @@ func main() {
 		panic(err)
 	}
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	program := &late{}
 	for ended.Err() == nil {
-		if refused, is := group.Consume(ended, strings.Split(given("TOPICS"), ","), handler{}).(sarama.KError); is {
+		if refused, is := group.Consume(ended, strings.Split(given("TOPICS"), ","), program).(sarama.KError); is {
 			panic(refused)
 		}
 	}

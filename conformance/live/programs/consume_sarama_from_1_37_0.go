@@ -10,8 +10,10 @@ var assignors = map[string]sarama.BalanceStrategy{"range": sarama.BalanceStrateg
 	"roundrobin": sarama.BalanceStrategyRoundRobin, "sticky": sarama.BalanceStrategySticky}
 
 func configure(config *sarama.Config) {
+	config.Consumer.Offsets.AutoCommit.Enable = given("COMMIT") == "" || given("COMMIT") == "auto"
 	member := &config.Consumer.Group
 	member.InstanceId, config.Consumer.Offsets.AutoCommit.Interval = given("INSTANCE"), 100*time.Millisecond
+	set("COMMIT_MS", &config.Consumer.Offsets.AutoCommit.Interval)
 	for place, each := range strings.FieldsFunc(given("ASSIGNORS"), func(char rune) bool { return char == ',' }) {
 		member.Rebalance.GroupStrategies = append(member.Rebalance.GroupStrategies[:place:place], assignors[each])
 	}

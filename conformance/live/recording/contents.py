@@ -122,8 +122,8 @@ class Contents(Bodies):
             case group.Leave(version, members):
                 ids = tuple(id for id, _ in members)
                 return {"member": ids[0]} if version < BATCHES_SINCE else {"members": ids}
-            case consumer.Heartbeat(owned=owned, topics=topics):
-                return {**named, "owned": _names(owned), "topics": topics}
+            case consumer.Heartbeat(owned=owned, topics=topics, regex=regex):
+                return {**named, "owned": _names(owned), "topics": topics, "regex": regex}
         return OF_ROWS[message][0](*sent) if isinstance(sent, tuple) else named
 
     def _answer(self, message: str, reply: Reply) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def _fetched(rows: Rows) -> dict[str, Any]:
 
 
 def _looked_up(rows: Rows) -> dict[str, Any]:
-    """Without offsets of partitions with an error. Version 0 has several offsets, the latest first."""
+    """Without offsets of partitions with an error. ListOffsets 0 has several offsets, the latest first."""
     offsets = (
         (topic, number, offset if old is None else next(iter(old), -1)) for topic, number, _, offset, old in rows
     )
@@ -226,8 +226,17 @@ OF_ROWS: Final[Mapping[str, tuple[Callable[..., dict[str, Any]], *tuple[tuple[st
         "responses[].partitions[].errorCode", "responses[].partitions[].records",
     )),
     "ListOffsetsRequest": (lambda rows: {"partitions": _names(rows)}, (_TOPIC, _NUMBER)),
+    "OffsetFetchRequest": (lambda rows: {"partitions": _names(rows)}, (
+        "groups[].topics[].name as topic | groups[].topics[].topicId as topic_id | topics[].name as topic",
+        "groups[].topics[].partitionIndexes[] | topics[].partitionIndexes[]",
+    )),
     "ListOffsetsResponse": (_looked_up, (_TOPIC, _NUMBER, _CODE, "topics[].partitions[].offset",
                                          "topics[].partitions[].oldStyleOffsets")),
+    "OffsetForLeaderEpochResponse": (lambda rows: _looked_up(tuple((*row, None) for row in rows)), (
+        "topics[].topic as topic | topics[].name as topic",
+        "topics[].partitions[].partition | topics[].partitions[].partitionIndex", _CODE,
+        "topics[].partitions[].endOffset",
+    )),
     "OffsetCommitResponse": (lambda rows: {"error": _worst(code for (code,) in rows)}, (_CODE,)),
     "OffsetFetchResponse": (_offsets_fetched, ("groups[].errorCode | errorCode",), (
         "groups[].errorCode | errorCode",

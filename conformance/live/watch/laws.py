@@ -25,10 +25,19 @@ SILENT: Final[Mapping[str, str]] = {
     "client/starts-at-the-committed-offset": OTHER_CONNECTIONS,
     "client/commits-what-it-read": OTHER_CONNECTIONS,
     "client/reads-on": OTHER_CONNECTIONS,
+    "client/revokes-before-it-acknowledges": OTHER_CONNECTIONS,
+    "client/waits-for-offsets": OTHER_CONNECTIONS,
+    "client/reads-in-order": OTHER_CONNECTIONS,
+    "client/stops-reading-to-join": OTHER_CONNECTIONS,
+    "client/reads-what-it-is-assigned": OTHER_CONNECTIONS,
+    "client/commits-its-position": OTHER_CONNECTIONS,
+    "client/commits-in-time": OTHER_CONNECTIONS,
+    "client/commits-before-it-leaves": OTHER_CONNECTIONS,
     # The look-up goes over another connection, and any other may have told the client of its coordinator.
     "client/finds-its-coordinator": OTHER_CONNECTIONS,
     "client/beats": PAUSE,
     "client/beats-in-time": PAUSE,
+    "client/commits-with-its-epoch": PAUSE,
     # One request may be written before a process that was paused reads the answer that fences it.
     "client/stays-fenced": PAUSE,
     # The heartbeat thread of a process that was paused may come before the thread that reads the answer.
@@ -36,6 +45,7 @@ SILENT: Final[Mapping[str, str]] = {
     "client/does-not-spin": SETTINGS,
     "client/paces-itself": SETTINGS,
     "client/beats-no-more-than-due": SETTINGS,
+    "client/leaves-when-it-does-not-poll": SETTINGS,
     # A broker closes such a connection without a word, as for many other reasons.
     "client/asks-what-is-offered": "the reason for which a broker closes a connection is not on the wire",
     # Another user may have asked it to stay out; and the law reads what a script waited for.
@@ -45,7 +55,10 @@ SILENT: Final[Mapping[str, str]] = {
     "client/leaves": PROCESS,
     "client/leaves-with-its-epoch": PROCESS,
     "client/ends-when-stopped": PROCESS,
+    # A user may call a client again that has raised an error.
+    "client/raises-fatal-errors": PROCESS,
     "client/names-its-topics": TOPICS,
+    "client/subscribes-by-its-pattern": TOPICS,
     # A member that is closed leaves without SyncGroup.
     "client/leads-other-clients": PROCESS,
 }

@@ -67,6 +67,8 @@ class Track:
     counted: frozenset[str] = frozenset()
     """The laws that read something of it; empty until it is judged for the first time."""
     _join: RequestSeen | None = None
+    _joining: RequestSeen | None = None
+    """The last heartbeat that joined (KIP-848)."""
     _joined: AnswerSeen | None = None
     _synced: AnswerSeen | None = None
     _beats: list[AnswerSeen] = field(default_factory=list)
@@ -97,7 +99,7 @@ class Track:
         self.events.clear()
         self.payloads.clear()
         self._calm.clear()
-        self._join = self._joined = self._synced = None
+        self._join = self._joining = self._joined = self._synced = None
         self._beats.clear()
         self._assigned.clear()
         self.size = 0
@@ -108,6 +110,8 @@ class Track:
         if event.api == "JoinGroup":
             self._join = event
             self.judged_type = event.type in (None, CONSUMER)
+        if event.api == HEARTBEAT and event.generation == 0:
+            self._joining = event
         if self._begins(event):
             self.begun = True
         if not self.begun:
@@ -130,7 +134,8 @@ class Track:
             return False
         if event.api == HEARTBEAT:
             last = self._beats[-1] if self._beats else None
-            return last is not None and event.carried == last.given and not event.owned
+            is_short = event.owned is None and event.topics is None and event.regex is None
+            return last is not None and event.carried == last.given and is_short
         if event.api not in ("Heartbeat", "OffsetCommit") or self._joined is None or self._synced is None:
             return False
         same = event.instance == (None if self._join is None else self._join.instance)
@@ -246,9 +251,9 @@ class Track:
         """The events that say the same of a stable member; None if it is none."""
         ms = self.last_ms
         offered = [event for event in self.events if isinstance(event, AnswerSeen) and event.api == "ApiVersions"][-1:]
-        if self._beats:
+        if self._beats and self._joining is not None:
             last = self._beats[-1]
-            join = RequestSeen(ms, last.connection, HEARTBEAT, last.version, last.member, generation=0, owned=())
+            join = replace(self._joining, ms=ms, connection=last.connection, member=last.member, owned=())
             first = replace(self._beats[0], ms=ms, partitions=tuple(self._assigned))
             return [*offered, join, first, replace(last, ms=ms)]
         if self._join is None or self._joined is None or self._synced is None:

@@ -29,6 +29,16 @@ FIRST: Final = (
     "static; fence; pass 1200",
     "pause 2000; pass 500; late JoinGroup 1500; pass 4000",
     "commit late; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1500",
+    "move; pass 1400; silent Heartbeat 4500",
+    "protocol consumer; pass 200; reset ConsumerGroupHeartbeat; assign 1,2; rebalance; pass 600",
+    "protocol consumer; refuse ConsumerGroupHeartbeat GROUP_AUTHORIZATION_FAILED",
+    "protocol consumer; pattern; pass 1400",
+    "protocol consumer; max-poll 3000; pause 6000; pass 7500",
+    "assignors range,roundrobin; member takes roundrobin; rebalance",
+    "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL",
+    "begin latest; pass 500; rebalance; pass 500",
+    "begin latest; committed 0; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 500",
+    "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
 )
 """The scripts that come before those that are planned: where the order of several steps matters."""
 

@@ -123,6 +123,8 @@ class RequestSeen:
     owned: Partitions | None = None
     topics: tuple[str, ...] | None = None
     """Of ConsumerGroupHeartbeat: the subscribed topics."""
+    regex: str | None = None
+    """Of ConsumerGroupHeartbeat: the regular expression of the subscribed topics."""
     partitions: Partitions | None = None
     offsets: tuple[int, ...] | None = None
     """One for each of the partitions."""
@@ -282,6 +284,10 @@ class Launched:
     """How long the program works between two polls."""
     pattern: str | None = None
     """The regular expression by which the program subscribes; None: it names its topics."""
+    ends_on_errors: bool = False
+    """Whether it is known that the program ends when its client raises an error that no client recovers from."""
+    offset_reset: str | None = None
+    """Where the program begins without a committed offset: ``earliest`` or ``latest``; None: it is not given."""
 
 
 @event("joined", "is a member of the group for the first time")

@@ -115,6 +115,8 @@ MOST_VERSION: Final = 100
 """Of a request."""
 MOST_TIMES: Final = 20
 """The most requests that one step changes, unless it changes all."""
+RECORDS: Final = 10
+"""Of each partition, at first."""
 LEAST_POLL_MS: Final = 3000
 """The session timeout of scripts: librdkafka refuses a shorter max.poll.interval.ms."""
 GENERATIONS: Final = range(10)
@@ -159,6 +161,7 @@ class Scripts:
                 ops.Others()
                 | ops.Assign()
                 | ops.Grow()
+                | ops.Committed()
                 | log_ops.Records()
                 | log_ops.Trim()
                 | log_ops.Elect()
@@ -179,6 +182,8 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return state.static and not state.consumer
         case ops.Others() | ops.Member():
             return not state.consumer
+        case ops.Committed():
+            return not state.started
         case log_ops.Create(topic):
             return topic in state.missing
         case log_ops.Delete(topic):
@@ -232,6 +237,8 @@ def is_possible(event: ops.Event) -> bool:
             return records >= 0
         case log_ops.Elect(partitions, ms):
             return ms <= MOST_MS and all(0 <= number < MOST_PARTITIONS for number in partitions)
+        case ops.Committed(offset):
+            return 0 <= offset <= RECORDS
         case ops.Offer(kind, low, high):
             return 0 <= low <= high <= MOST_VERSION
         case ops.Intervals(heartbeat_ms, session_ms):
@@ -249,6 +256,7 @@ PLACEHOLDERS: Final[Mapping[type, str]] = {
     ops.Works: "pause_ms",
     ops.MaxPoll: "max_poll_ms",
     ops.Pattern: "pattern",
+    ops.Begins: "offset_reset",
 }
 
 

@@ -107,12 +107,30 @@ MEMBERSHIP: Final = (
      "The program ends when its generation is over."),
     ("CrashesWhenItIsClosed", "CrashesAtItsEnd", "ends-when-stopped", "stop",
      "The program leaves its group, and crashes then."),
+    ("LeavesAnotherMember", "LeavesAStranger", "leaves", "stop", "LeaveGroup names a member that does not exist."),
     ("BeatsOnWhenFenced", "BeatsOnWhenFenced", "stays-fenced", "static; fence; stop",
      "A member whose instance id another process has sends heartbeats for a second and a half."),
+)  # fmt: skip
+PACE: Final = (
+    ("BeatsHalfAsOften", "Dawdles", "beats-at-its-interval", "pass 1400; stop",
+     "Heartbeats are twice their interval apart."),
+    ("LooksUpBeforeEachHeartbeat", "LooksUpEachTime", "keeps-its-coordinator", "pass 600; stop",
+     "FindCoordinator precedes each heartbeat."),
+    ("WaitsForASilentCoordinator", "WaitsForEver", "gives-up-a-silent-coordinator", "silent Heartbeat 4500; stop",
+     "A heartbeat that is not answered is awaited as long as its connection is open."),
+)  # fmt: skip
+LEAVING: Final = (
+    ("BeatsAfterItLeft", "BeatsOnceItLeft", "ends-with-its-leave", "stop", "A heartbeat follows LeaveGroup."),
+    ("LeavesAtEachRebalance", "LeavesToJoin", "stays-in-rebalances", "rebalance; stop",
+     "A member that is asked to rejoin leaves its group first."),
 )  # fmt: skip
 PARTITIONS: Final = (
     ("FetchesOn", "ReadsOn", "reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",
      "What another member was given is fetched on."),
+    ("ReadsWhileItJoins", "ReadsWhileItJoins", "stops-reading-to-join", "rebalance; stop",
+     "A partition is fetched between JoinGroup and SyncGroup."),
+    ("ReadsTheFirstTopic", "ReadsTheFirstTopic", "reads-what-it-is-assigned", "topics 2; pass 3600; stop",
+     "Partitions of the second topic are never fetched."),
     ("CommitsOn", "CommitsOn", "commits-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",
      "What another member was given is committed on."),
     ("ClaimsWhenEager", "ClaimsWhenEager", "owns-nothing-when-eager", "rebalance; stop",
@@ -128,8 +146,32 @@ POSITIONS: Final = (
     ("GoesOnWhereItWas", "KeepsPositions", "starts-at-the-committed-offset",
      "others 1 follow; pass 200; assign 1; rebalance; assign 0; rebalance; pass 1200; stop",
      "A partition that other members had meanwhile is read from the position where the member lost it."),
+    ("TakesRefusalsForNone", "TakesRefusalsForNone", "waits-for-offsets",
+     "others 1 follow; pass 200; assign 1; answer OffsetFetch NOT_COORDINATOR; pass 400; stop",
+     "Partitions are read from the beginning where OffsetFetch is refused."),
+    ("AsksAndReads", "AsksAndReads", "waits-for-offsets",
+     "others 1 follow; pass 200; assign 1; late OffsetFetch 400; stop",
+     "Partitions are read from the beginning while OffsetFetch waits for its answer."),
+    ("BeginsAtTheBeginning", "BeginsAtTheBeginning", "reads-in-order", "begin latest; stop",
+     "Partitions without a committed offset are read from the beginning, whatever the user wants."),
+    ("TakesZeroForNone", "TakesZeroForNone", "starts-at-the-committed-offset",
+     "begin latest; committed 0; pass 800; stop", "A committed offset of 0 is taken for none."),
+    ("SkipsARecord", "SkipsARecord", "reads-in-order", "pass 600; stop", "A record is skipped after each one."),
     ("LosesItsPositions", "LosesPositions", "reads-on", "pass 200; rebalance; stop",
      "After a rebalance all partitions are read from the beginning, before the committed offsets are known."),
+)  # fmt: skip
+COMMITS: Final = (
+    ("CommitsBack", "CommitsBack", "commits-its-position", "pass 1200; stop",
+     "One commit in between has the offsets of the records before the last ones."),
+    ("CommitsALogicalOffset", "CommitsALogicalOffset", "commits-its-position", "stop",
+     "What stands for the beginning of a log is committed."),
+    ("CommitsUnread", "CommitsUnread", "commits-its-position", "stop",
+     "Partitions are committed as 0 before their committed offsets are asked for."),
+    ("CommitsNameless", "CommitsNameless", "commits-as-a-member", "stop", "OffsetCommit has no member id."),
+    ("CommitsTheLastRead", "CommitsTheLastRead", "commits-in-time", "pass 3000; stop",
+     "The offset of the last record is committed, and not the one after it."),
+    ("LeavesWithoutACommit", "LeavesWithoutACommit", "commits-before-it-leaves", "commit auto; pass 2200; stop",
+     "What is read after the third commit is never committed, and the member leaves."),
 )  # fmt: skip
 LEADING: Final = (
     ("AssignsToItselfAlone", "ForgetsAMember", "assigns-to-everybody", "others 1 lead; stop",
@@ -143,6 +185,9 @@ LEADING: Final = (
      "A cooperative leader gives away what it still reads."),
     ("ReadsItsOwnVersionOnly", "ReadsItsOwnVersion", "leads-other-clients", "member v1; rebalance; stop",
      "The leader joins again where another member's subscription has a later version than its own."),
+    ("NamesItsFirstAssignor", "NamesItsFirstAssignor", "names-its-protocol",
+     "assignors range,roundrobin; member takes roundrobin; rebalance; stop",
+     "SyncGroup names the first assignor of the member, and not the one that the group chose."),
 )  # fmt: skip
 CONSUMER_GROUPS: Final = (
     ("NamesAnotherEpoch", "NamesAnotherEpoch", "names-its-epoch", "protocol consumer; stop",
@@ -156,8 +201,35 @@ CONSUMER_GROUPS: Final = (
      "A member of KIP-848's protocol sends no heartbeat once it has its assignment."),
     ("EndsWithItsEpoch", "Vanishes", "leaves-with-its-epoch", "protocol consumer; stop",
      "A member of KIP-848's protocol closes without a last heartbeat."),
+    ("JoinsInShort", "JoinsInShort", "joins-in-full",
+     "protocol consumer; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop",
+     "A fenced member joins again with a heartbeat without a rebalance timeout."),
+    ("RepeatsInShort", "RepeatsInShort", "repeats-in-full", "protocol consumer; reset ConsumerGroupHeartbeat; stop",
+     "A heartbeat whose connection was lost is followed by one with nothing but its epoch."),
+    ("AcknowledgesAtOnce", "AcknowledgesAtOnce", "revokes-before-it-acknowledges",
+     "protocol consumer; pass 200; assign 1; rebalance; pass 500; stop",
+     "A member acknowledges at once that a partition is taken away, and reads it on."),
+    ("CommitsWithItsOldEpoch", "CommitsWithItsOldEpoch", "commits-with-its-epoch",
+     "protocol consumer; pass 200; rebalance; pass 500; stop", "Commits carry the epoch with which the member joined."),
+    ("StaysWithoutPolls", "StaysWithoutPolls", "leaves-when-it-does-not-poll",
+     "protocol consumer; max-poll 3000; pause 6000; pass 5000; stop",
+     "A member whose program does not poll in time sends its heartbeats on."),
+    ("OmitsATopicOfItsPattern", "OmitsATopicOfItsPattern", "subscribes-by-its-pattern",
+     "protocol consumer; pattern; pass 1400; stop",
+     "The regular expression in heartbeats matches one of the topics of the pattern alone."),
 )  # fmt: skip
-PLANTED: Final = (*CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PARTITIONS, *POSITIONS, *LEADING, *CONSUMER_GROUPS)
+FATAL_ERRORS: Final = (
+    ("BeatsOnWhenRefused", "BeatsOnWhenRefused", "stops-at-an-ending",
+     "protocol consumer; refuse ConsumerGroupHeartbeat GROUP_AUTHORIZATION_FAILED; stop",
+     "A member of KIP-848's protocol that is not authorized any more sends its heartbeats on."),
+    ("JoinsInSilence", "JoinsInSilence", "raises-fatal-errors",
+     "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL; pass 200; stop",
+     "A JoinGroup whose protocols do not match those of the group is sent again after a pause."),
+)  # fmt: skip
+PLANTED: Final = (
+    *CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PACE, *LEAVING, *PARTITIONS, *POSITIONS, *COMMITS, *LEADING,
+    *CONSUMER_GROUPS, *FATAL_ERRORS,
+)  # fmt: skip
 """Name, class among the defective consumers, invariant, minimal case and sentence of each mutant."""
 
 for _name, _consumer, _invariant, _least, _sentence in PLANTED:

@@ -66,10 +66,12 @@ class Others:
 
 @operation(
     "client-member", OTHERS,
-    "member[ reads {topics}][ owns {owned}][ of {back}][ v{version}][ data {data}][ damaged {damage}]",
-    examples="member reads t,u owns 0,1 of 1 v3; member reads t data noise; member damaged future",
+    "member[ reads {topics}][ owns {owned}][ of {back}][ v{version}][ data {data}][ damaged {damage}]"
+    "[ takes {assignor}]",
+    examples="member reads t,u owns 0,1 of 1 v3; member reads t data noise; member damaged future; "
+             "member takes roundrobin",
     sentence="another member: reads[ {topics}][, owns {owned}][ of {back} generations ago][, version {version}]"
-             "[, user data: {data}][, metadata: {damage}]",
+             "[, user data: {data}][, metadata: {damage}][, takes no assignor but {assignor}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -87,6 +89,9 @@ class Member:
     data: Annotated[Literal["none", "sticky", "noise", "huge"], about("its user data; sticky: its claims")] = "none"
     damage: Annotated[Damage, about("what is wrong with its metadata; future: a version that does not exist yet"),
                       typical("future", "tail", "cut", "empty", "long", "negative"), optional] = "whole"  # fmt: skip
+    assignor: Annotated[Literal["any", Assignor], about("the only assignor that it has, if the client offers it; any: "
+                                                         "all of them"),
+                        typical("roundrobin"), optional] = "any"  # fmt: skip
 
 
 @operation(
@@ -444,9 +449,9 @@ class Commits:
     partitions that it still has, and forgets the others.
     """
 
-    how: Annotated[Literal["auto", "sync", "async", "late"], about(
-        "auto: the client does, at an interval; sync, async: after each poll; late: after the next rebalance"),
-        typical("sync", "async", "late")]  # fmt: skip
+    how: Annotated[Literal["auto", "seldom", "sync", "async", "late"], about(
+        "auto, seldom: the client does, at a short or long interval; sync, async: after each poll; "
+        "late: after the next rebalance"), typical("seldom", "sync", "async", "late")]  # fmt: skip
 
 
 @operation(
@@ -475,6 +480,30 @@ class MaxPoll:
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """The program subscribes by a pattern from its next start on: to all topics whose names are one letter."""
+
+
+@operation(
+    "client-begin", USER, "begin {where}",
+    examples="begin latest",
+    sentence="lets the program begin at the {where} record where nothing is committed",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """The program begins to read there from its next start on, if its group has committed nothing of a partition."""
+
+    where: Annotated[Literal["latest", "earliest"], about("the policy for partitions without a committed offset")]
+
+
+@operation(
+    "client-committed", USER, "committed {offset}",
+    examples="committed 0",
+    sentence="commits offset {offset} of all partitions for the group",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """An administrator sets the committed offsets of the group, which has no members yet."""
+
+    offset: Annotated[int, about("the offset"), typical(0, 4)]
 
 
 @operation(
@@ -521,6 +550,7 @@ Setting: TypeAlias = (
     | Works
     | MaxPoll
     | Pattern
+    | Begins
 )
 """What concerns the next start of the program."""
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags | Throttle
@@ -541,6 +571,7 @@ Event: TypeAlias = (
     | log_ops.Event
     | Pass
     | Setting
+    | Committed
     | Freeze
     | Fence
     | Restart
@@ -550,10 +581,11 @@ Event: TypeAlias = (
 TIMED: Final = (Answer, Refuse, Late, Reset, Silent, Throttle)
 SETTINGS: Final = (
     Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals, Commits, Works, MaxPoll, Pattern,
+    Begins,
 )  # fmt: skip
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    Throttle, Down, Disband, *log_ops.EVENTS, *SETTINGS, Fence, Restart, Freeze, Refuse, Stop,
+    Throttle, Down, Disband, *log_ops.EVENTS, *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
 

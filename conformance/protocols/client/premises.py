@@ -56,8 +56,11 @@ BEATS_EITHER_WAY: Final = _request("Heartbeat", terms.HEARTBEAT)
 COMMITS: Final = _request("OffsetCommit")
 COMMITS_AS_MEMBER: Final = _request("OffsetCommit", which=lambda commit: commit.member)
 FETCHES: Final = _request("Fetch")
+ASKS_FOR_OFFSETS: Final = _request("OffsetFetch")
 AS_MEMBER: Final = _request(*terms.GROUP_REQUESTS)
+LEAVES: Final = _request("LeaveGroup")
 OWNS: Final = _request(terms.HEARTBEAT, which=lambda beat: beat.owned)
+GIVES_UP: Final = _request(terms.HEARTBEAT, which=lambda beat: beat.owned is not None)
 OFFERS_EAGER: Final = _request("JoinGroup", which=lambda join: not EAGER.isdisjoint(join.assignors))
 OFFERS_COOPERATIVE: Final = _request("JoinGroup", which=lambda join: {*join.assignors} == {COOPERATIVE})
 # Answers
@@ -66,15 +69,28 @@ SYNCED: Final = _answer("SyncGroup")
 HAS_EPOCH: Final = _answer(terms.HEARTBEAT, which=lambda answer: generation_of(answer) > 0)
 ASSIGNED: Final = _answer("SyncGroup", terms.HEARTBEAT, which=lambda answer: answer.partitions)
 COMMITTED: Final = _answer("OffsetFetch", which=lambda answer: max((answer.committed or {}).values(), default=-1) >= 0)
+COMMITTED_OR_NONE: Final = _answer("OffsetFetch", which=lambda answer: answer.committed)
 RECORDS: Final = _answer("Fetch", which=lambda answer: answer.records)
 MEMBERSHIP_OVER: Final = _error(*terms.FENCING)
 OLD_GENERATION: Final = _error(KafkaError.ILLEGAL_GENERATION)
 FENCED_INSTANCE: Final = _error(KafkaError.FENCED_INSTANCE_ID)
+REBALANCES: Final = _error(KafkaError.REBALANCE_IN_PROGRESS, apis=("Heartbeat",))
+ENDING_BEAT: Final = _error(*terms.ENDING, apis=(terms.HEARTBEAT,))
 MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=terms.COORDINATED)
 # The script
 SIGNALLED: Final = _is_a(events.Signalled)
 ENDED: Final = _is_a(events.Ended)
 ENDS: Final = _is_a(events.Signalled, events.Ended, events.Killed)
+
+HAS_PATTERN: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.pattern
+TOO_SLOW: Final[Kind] = lambda event: (
+    isinstance(event, events.Launched)
+    and event.max_poll_ms is not None
+    and (event.pause_ms or 0) > event.max_poll_ms + terms.GRACE_MS
+)
+"""The program works for longer between two polls than it may, and than what this says of a client is uncertain."""
+ENDS_ON_ERRORS: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.ends_on_errors
+REFUSED: Final = _error(*terms.FATAL, apis=("JoinGroup", "SyncGroup"))
 
 # Several
 EMBEDS: Final = _any(
@@ -91,6 +107,9 @@ WAITED_FOR: Final = _any(_is_a(events.Unsettled), lambda event: isinstance(event
 HAS_INTERVAL: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.heartbeat_ms is not None
 HAS_TOPICS: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.topics is not None
 
+COMMITS_BY_ITSELF: Final = (
+    lambda event: isinstance(event, events.Launched) and event.commit in ("auto", "sync"), RECORDS, COMMITS,
+)  # fmt: skip
 READS: Final = (ASSIGNED, RECORDS)
 """A client reads: it is sent records once it is assigned partitions."""
 NEVER_READ: Final = "the client was given no record, so it never read"

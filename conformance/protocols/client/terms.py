@@ -22,6 +22,8 @@ FATAL: Final = frozenset({
     KafkaError.UNSUPPORTED_ASSIGNOR, KafkaError.INVALID_REGULAR_EXPRESSION,
 })  # fmt: skip
 """Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
+ENDING: Final = (FATAL - {KafkaError.TOPIC_AUTHORIZATION_FAILED}) | {KafkaError.GROUP_ID_NOT_FOUND}
+"""The errors of a heartbeat of KIP-848 after which a client is no member any more. One for a topic may pass."""
 OF_GROUPS: Final = frozenset({
     "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",
 })  # fmt: skip

@@ -69,6 +69,8 @@ class TracedEvent(Generic[E_co]):
     have been sent when that one was read."""
     answered: int | None = None
     """Of a request: the error code of its answer, 0 for none. None: no answer came."""
+    stopped: bool = False
+    """Whether the process is stopped, or goes on just now: it owes nothing, and what it sends it wrote before."""
 
     @property
     def ms(self) -> int:
@@ -113,6 +115,11 @@ def is_request(traced: TracedEvent[events.Event], *apis: str) -> TypeGuard[Trace
 def is_answer(traced: TracedEvent[events.Event], *apis: str) -> TypeGuard[TracedEvent[events.AnswerSeen]]:
     event = traced.event
     return isinstance(event, events.AnswerSeen) and (not apis or event.api in apis)
+
+
+def has_failed(traced: TracedEvent[events.Event]) -> bool:
+    """Whether a request or a connection fails, or the process ends."""
+    return bool(traced.error) or isinstance(traced.event, (events.Closed, *OVER))
 
 
 def connection_of(event: events.Event) -> int:
@@ -247,6 +254,7 @@ def trace(history: History) -> Iterator[TracedEvent[events.Event]]:
     reader = _Reader()
     memberships: tuple[Membership, ...] = ()
     unqueued: dict[int, int] = {}
+    stops = stops_of(history)
     closed, errors = _closed_and_errors(history)
     for at, (step, event) in enumerate(events_of(history)):
         connection, ms = connection_of(event), event.ms
@@ -254,10 +262,31 @@ def trace(history: History) -> Iterator[TracedEvent[events.Event]]:
             unqueued[connection] = ms
         in_doubt = isinstance(event, events.AnswerSeen) and closed.get(connection, terms.NEVER) <= ms + terms.RACE_MS
         earliest_ms = unqueued.get(connection, ms)
-        yield TracedEvent(step, event, memberships, in_doubt, reader.shut_out, earliest_ms, errors.get(at))
+        stopped = any(begin <= ms <= end for begin, end in stops)
+        yield TracedEvent(step, event, memberships, in_doubt, reader.shut_out, earliest_ms, errors.get(at), stopped)
         reader.read(event, in_doubt)
         if len(memberships) != len(reader.memberships):  # a client that spins has thousands, which are copied once
             memberships = tuple(reader.memberships)
+
+
+@cached_on_history
+def stops_of(history: History) -> tuple[tuple[int, int], ...]:
+    """When the process was stopped, and when it went on, each time."""
+    found: list[tuple[int, int]] = []
+    for _, event in events_of(history):
+        if isinstance(event, events.Frozen):
+            found.append((event.ms, terms.NEVER))
+        elif isinstance(event, (events.Thawed, *STARTS)) and found:
+            found[-1] = found[-1][0], min(found[-1][1], event.ms)
+    return tuple(found)
+
+
+def was_stopped(history: History, violation: Violation) -> bool:
+    """Whether the process was stopped while a bound in time ran: that time is none of its own."""
+    if violation.window_ms is None:
+        return False
+    since_ms, until_ms = violation.window_ms
+    return any(begin <= until_ms and since_ms < end for begin, end in stops_of(history))
 
 
 @cached_on_history

@@ -1,6 +1,6 @@
 """How a failure of a live client is shown: its script in sentences, and the traffic around the breach."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -239,6 +239,8 @@ def said(event: client_events.Event, names: Names) -> str:
             return ", ".join([f"{event.api} v{event.version}", *requested(event, names)])
         case client_events.AnswerSeen():
             return f"is sent a late answer to {event.api}: {answered(event, names)}"
+        case client_events.Settled() | client_events.Unsettled() if event.unsent:
+            return f"{client_events.EVENTS.describe(event)}, and sent no {' and no '.join(event.unsent)}"
     return client_events.EVENTS.describe(event)
 
 
@@ -254,7 +256,7 @@ def requested(event: client_events.RequestSeen, names: Names) -> Iterator[str]:
     if event.assignments:
         yield "; ".join(f"{names.of(member)} gets {given_to(given)}" for member, given in event.assignments)
     if event.partitions is not None:
-        yield listed(event.partitions)
+        yield positions(event.placed) or listed(event.partitions)
 
 
 def answered(event: client_events.AnswerSeen, names: Names) -> str:
@@ -263,7 +265,15 @@ def answered(event: client_events.AnswerSeen, names: Names) -> str:
     if event.api == "JoinGroup":
         role = "leads" if event.leads else "follows"
         return f"{names.of(event.member or '')}, generation {event.generation}, {role}"
+    found = event.committed or event.offsets or event.ends
+    if found:
+        return positions(found.items())
     return "ok" if event.partitions is None else listed(event.partitions)
+
+
+def positions(placed: Iterable[tuple[str, int]]) -> str:
+    """Partitions with their offsets: t-0@7. An offset that is -1 is none."""
+    return " ".join(f"{partition}@{offset}" if offset >= 0 else f"{partition}@none" for partition, offset in placed)
 
 
 def given_to(partitions: Sequence[str] | None) -> str:

@@ -1,4 +1,4 @@
-"""A consumer whose second request of a kind has other fields."""
+"""A consumer one of whose requests of a kind has other fields."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,11 @@ from kipcheck.conformance.live.client.consumer import Consumer
 
 
 class Alters(Consumer):
-    """The second request of a kind has other fields."""
+    """One request of a kind has other fields."""
 
     api = "Heartbeat"
+    altered = 2
+    """Which one."""
     number = 0
 
     def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -17,4 +19,5 @@ class Alters(Consumer):
 
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         self.number += api == self.api
-        return await super().ask(api, {**body, **(self.wrong(body) if api == self.api and self.number == 2 else {})})
+        is_altered = api == self.api and self.number == self.altered
+        return await super().ask(api, {**body, **(self.wrong(body) if is_altered else {})})

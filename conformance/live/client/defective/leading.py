@@ -58,3 +58,8 @@ class AssignsAsAFollower(Alters):
 
     def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"assignments": [{"memberId": self.member, "assignment": self.assignment(())}]}
+
+
+class NamesItsFirstAssignor(Consumer):
+    async def sync(self, joined: Mapping[str, Any]) -> int:
+        return await super().sync({**joined, "protocolName": self.assignors[0]})

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.client.consumer import Consumer
+from kipcheck.conformance.live.client.defective.alters import Alters
 
 BACK_OFF_S: Final = 5.5
 """Longer than mutants are awaited."""
@@ -81,6 +82,14 @@ class LeavesForGood(Consumer):
     async def leave(self) -> None:
         self.instance = None
         await super().leave()
+
+
+class LeavesAStranger(Alters):
+    api = "LeaveGroup"
+    altered = 1
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"memberId": "stranger"}
 
 
 class Gives(Consumer):

@@ -1,6 +1,8 @@
 """Defects of what a consumer reads, commits and claims: see ``client.invariants.partitions``."""
 
+import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from kipcheck.conformance.live.client.consumer import Consumer, Partition
 from kipcheck.conformance.wire.embedded import Subscription
@@ -16,6 +18,26 @@ class NeverReads(Consumer):
 class ReadsOn(Consumer):
     def own(self, partitions: tuple[Partition, ...]) -> None:
         self.owned = tuple(sorted({*self.owned, *partitions}))
+
+
+async def fetch_one(consumer: Consumer, number: int) -> None:
+    """Fetches a partition from its beginning, and drops the records."""
+    partitions = [{"partition": number, "fetchOffset": 0, "partitionMaxBytes": 1000}]
+    topics = [{"topic": "t", "partitions": partitions}]
+    await consumer.ask("Fetch", {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 1000, "topics": topics})
+
+
+class ReadsWhileItJoins(Consumer):
+    async def sync(self, joined: Mapping[str, Any]) -> int:
+        if joined["generationId"] > 1:
+            await asyncio.sleep(0.15)
+            await fetch_one(self, 0)
+        return await super().sync(joined)
+
+
+class ReadsTheFirstTopic(Consumer):
+    def own(self, partitions: tuple[Partition, ...]) -> None:
+        super().own(partitions if self.is_modern else tuple(each for each in partitions if each[0] == self.topics[0]))
 
 
 class CommitsOn(Consumer):

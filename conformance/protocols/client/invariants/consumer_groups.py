@@ -1,16 +1,34 @@
 """Laws of members of KIP-848's groups, whose only request is the heartbeat."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
-from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.consequences import after_closing
-from kipcheck.conformance.protocols.client.events import AnswerSeen, Ended, Signalled
+from kipcheck.conformance.protocols.client.events import (
+    AnswerSeen,
+    Closed,
+    Ended,
+    Event,
+    Frozen,
+    Launched,
+    RequestSeen,
+    Signalled,
+)
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
-from kipcheck.conformance.protocols.client.trace import OVER, STARTS, generation_of, is_answer, is_request, trace
+from kipcheck.conformance.protocols.client.trace import (
+    OVER,
+    STARTS,
+    TracedEvent,
+    generation_of,
+    is_answer,
+    is_request,
+    trace,
+)
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 20
@@ -18,6 +36,8 @@ PLACE = 20
 JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
 """Epochs."""
 FENCED: Final = (KafkaError.FENCED_MEMBER_EPOCH, KafkaError.UNKNOWN_MEMBER_ID)
+OMITTED: Final = -1
+"""A rebalance timeout that a heartbeat does not repeat."""
 INTERVALS: Final = 10
 """A session of a consumer group is longer than its heartbeat interval; by default nine times as long."""
 OWN_ID_SINCE: Final = 1
@@ -31,12 +51,15 @@ OWN_ID_SINCE: Final = 1
 )  # fmt: skip
 @law("client/names-its-epoch", "grp-99", premise=(premises.HAS_EPOCH, premises.BEATS_ANEW))
 def names_its_epoch(history: History) -> Iterator[Violation]:
-    """A heartbeat carries one member id, and the epoch of the last answer, 0 to join, or -1 or -2 to leave."""
-    id = ""
+    """A heartbeat carries one member id, and the epoch of the last answer, 0 to join, or -1 or -2 to leave.
+
+    One that left, as a member that does not poll in time, has no epoch until it joins again.
+    """
+    id, left = "", False
     epochs: list[int] = []
     for traced in trace(history):
         if isinstance(traced.event, STARTS):
-            id, epochs = "", []
+            id, left, epochs = "", False, []
         if is_answer(traced, terms.HEARTBEAT) and not traced.error:
             id = traced.event.member or id
             epochs = [*epochs[-1:], generation_of(traced.event)]
@@ -47,11 +70,12 @@ def names_its_epoch(history: History) -> Iterator[Violation]:
             yield breach(traced, f"a heartbeat with epoch {epoch} has no member id", "a member id", "none", "no id")
         elif id and given != id:
             yield breach(traced, "a heartbeat has another member id than before", id, given or "none", "another id")
-        if epoch > JOINS and epoch not in epochs:
-            wanted = str(epochs[-1]) if epochs else "0, to join"
-            shape = "never sent" if epochs else "before it joined"
+        if epoch > JOINS and (left or epoch not in epochs):
+            joined = bool(epochs) and not left
+            wanted = str(epochs[-1]) if joined else "0, to join"
+            shape = "after it left" if left else "never sent" if joined else "before it joined"
             yield breach(traced, f"a heartbeat has epoch {epoch}", wanted, str(epoch), "epoch", shape)
-        id = id or given
+        id, left = id or given, epoch < JOINS or (left and epoch != JOINS)
 
 
 @impact(
@@ -80,24 +104,231 @@ def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
 
 
 @impact(
+    "The coordinator refuses a member that joins, or never sends it its assignment again", "stuck group", "epochs",
+    "stuck-group", links=("KIP-848",),
+)  # fmt: skip
+@law("client/joins-in-full", "grp-195", premise=(premises.BEATS_ANEW,))
+def joins_in_full(history: History) -> Iterator[Violation]:
+    """A heartbeat with epoch 0 has a rebalance timeout, a subscription, and an empty list of owned partitions."""
+    fenced = False
+    for traced in trace(history):
+        if is_answer(traced, terms.HEARTBEAT):
+            fenced = traced.error in FENCED
+        elif is_request(traced, terms.HEARTBEAT) and generation_of(traced.event) == JOINS:
+            if omitted := _omitted(traced.event):
+                missing = " and no ".join(omitted)
+                yield breach(
+                    traced, f"a heartbeat that joins has no {missing}", "all of it", "none", "without", *omitted
+                )
+            if traced.event.owned and not fenced:  # client/joins-anew-when-fenced
+                owned = listed(traced.event.owned)
+                yield breach(traced, f"a heartbeat that joins owns {owned}", "nothing", owned, "owned")
+
+
+def _omitted(beat: RequestSeen) -> list[str]:
+    """The fields that a short heartbeat lacks, since they did not change."""
+    omitted = {
+        "rebalance timeout": beat.rebalance_ms == OMITTED,
+        "subscription": beat.topics is None and beat.regex is None,
+        "list of owned partitions": beat.owned is None,
+    }
+    return [field for field, is_omitted in omitted.items() if is_omitted]
+
+
+def _after_lost_answers(history: History) -> Iterator[TracedEvent[RequestSeen]]:
+    """The heartbeats of members that come after one whose connection was closed before its answer."""
+    unanswered: RequestSeen | None = None
+    is_lost = False
+    for traced in trace(history):
+        if is_request(traced, terms.HEARTBEAT):
+            if is_lost and generation_of(traced.event) > JOINS and not traced.event.pipelined:
+                yield traced
+            unanswered, is_lost = traced.event, False
+        elif is_answer(traced, terms.HEARTBEAT) or isinstance(traced.event, OVER):
+            unanswered, is_lost = None, False
+        elif isinstance(traced.event, Closed) and unanswered is not None:
+            is_lost = is_lost or traced.event.connection == unanswered.connection
+
+
+def _lost_an_answer(history: History) -> bool:
+    return any(_after_lost_answers(history))
+
+
+@impact(
+    "Topics that the pattern of the user matches have no reader, or others are read", "stuck group", "gating",
+    "stuck-group", links=("KIP-848",),
+)  # fmt: skip
+@law("client/subscribes-by-its-pattern", "grp-200", premise=(premises.HAS_PATTERN, premises.BEATS_ANEW))
+def subscribes_by_its_pattern(history: History) -> Iterator[Violation]:
+    """Heartbeats have a regular expression that matches the topics that the pattern of the user matches, or name these
+    topics, a second after the client was sent that they exist."""
+    pattern, names, regex = "", frozenset[str](), ""
+    described: dict[str, int] = {}
+    for traced in trace(history):
+        if isinstance(traced.event, STARTS):
+            pattern = traced.event.pattern or "" if isinstance(traced.event, Launched) else ""
+            described.clear()
+        elif is_answer(traced, "Metadata"):
+            described = dict.fromkeys(traced.event.sizes or (), traced.ms) | described
+        elif pattern and is_request(traced, terms.HEARTBEAT) and generation_of(traced.event) >= JOINS:
+            names = names if traced.event.topics is None else frozenset(traced.event.topics)
+            regex = regex if traced.event.regex is None else traced.event.regex
+            known = {name for name, since_ms in described.items() if traced.ms > since_ms + terms.GRACE_MS}
+            missing = _matched(pattern, known) - names - _matched(regex, known)
+            if missing:
+                shown = f"the regular expression {regex}" if regex else f"the topics {listed(names)}"
+                why = f"the subscription in heartbeats has {shown}, without {listed(missing)}"
+                kind = "regular expression" if regex else "topics"
+                yield breach(traced, why, f"what {pattern} matches", shown, "omits", kind)
+                return
+
+
+def _matched(pattern: str, names: Iterable[str]) -> frozenset[str]:
+    """Nothing of an expression that cannot be read. Coordinators compare it with whole names."""
+    try:
+        return frozenset(filter(re.compile(pattern).fullmatch, names)) if pattern else frozenset()
+    except re.error:
+        return frozenset()
+
+
+@impact(
+    "The partitions of a program that hangs are read by no member", "stuck group", "gating", "unread-partition",
+    "stuck-group", links=("KIP-62", "KIP-848"),
+)  # fmt: skip
+@timed("client/leaves-when-it-does-not-poll", "grp-201", premise=(premises.TOO_SLOW, premises.RECORDS))
+def leaves_when_it_does_not_poll(history: History) -> Iterator[Violation]:
+    """A member whose program works longer than its longest time between two polls sends no heartbeat after that time
+    and a second, until it polls again; one of KIP-848's groups, and a dynamic one of others, leaves."""
+    slow: Launched | None = None
+    working: tuple[int, tuple[str, int]] | None = None
+    for traced in trace(history):
+        if isinstance(traced.event, Launched):
+            slow = traced.event if premises.TOO_SLOW(traced.event) else None
+        elif isinstance(traced.event, (*OVER, Frozen)):
+            slow, working = None, None
+        elif slow is not None and working is None:
+            if is_answer(traced, "Fetch") and traced.event.records and traced.certain is not None:
+                working = traced.ms, traced.certain.carried
+        elif slow is not None and working is not None:
+            since_ms, carried = working
+            longest_ms, until_ms = slow.max_poll_ms or 0, since_ms + (slow.pause_ms or 0)
+            if traced.ms > until_ms or traced.now is None or traced.now.carried != carried:
+                slow, working = None, None
+            elif _beats(traced) and traced.ms > since_ms + longest_ms + terms.GRACE_MS:
+                late_ms = traced.ms - since_ms
+                why = f"a heartbeat {late_ms} ms after the last poll, whose longest pause is {longest_ms} ms"
+                bound = f"no heartbeat after {longest_ms} ms without a poll"
+                yield breach(traced, why, bound, "a heartbeat", "no poll", since_ms=since_ms)
+                return
+
+
+def _beats(traced: TracedEvent[Event]) -> bool:
+    return is_request(traced, "Heartbeat", terms.HEARTBEAT) and generation_of(traced.event) > JOINS
+
+
+@impact(
+    "A member never learns of an assignment whose answer was lost", "stuck group", "waiting", "unread-partition",
+    "stuck-group", links=("KIP-848",),
+)  # fmt: skip
+@law("client/repeats-in-full", "grp-196", grade=Grade.SHOULD, premise=_lost_an_answer)
+def repeats_in_full(history: History) -> Iterator[Violation]:
+    """A heartbeat after one whose answer never came has all fields: the coordinator then sends the assignment again."""
+    for traced in _after_lost_answers(history):
+        if omitted := _omitted(traced.event):
+            why = f"the answer to a heartbeat was lost, and the next one has no {' and no '.join(omitted)}"
+            yield breach(traced, why, "all of it", "none", "without", *omitted)
+
+
+@impact(
     "A member reports partitions that it was not assigned", "double processing", "claims", "double-processing",
     links=("KIP-848",),
 )  # fmt: skip
 @law("client/owns-what-it-is-assigned", "grp-99", premise=(premises.OWNS,))
 def owns_what_it_is_assigned(history: History) -> Iterator[Violation]:
-    """The owned partitions in a heartbeat are some that the member was assigned since it joined."""
-    assigned: set[str] = set()
+    """The owned partitions in a heartbeat are some that the member was assigned since it joined, and has not given up.
+
+    It gives up what it was assigned no longer, with the heartbeat that does not name it any more.
+    """
+    assigned, target, gone = set[str](), set[str](), set[str]()
     for traced in trace(history):
         if is_answer(traced, terms.HEARTBEAT):
             fenced = traced.error in FENCED and not traced.in_doubt
-            assigned = set() if fenced else assigned | {*(traced.event.partitions or ())}
+            target = set() if fenced else {*traced.event.partitions} if traced.event.partitions is not None else target
+            assigned, gone = (set(), set()) if fenced else (assigned | target, gone)
         elif isinstance(traced.event, STARTS):
-            assigned = set()
+            assigned, target, gone = set(), set(), set()
         elif is_request(traced, terms.HEARTBEAT) and not traced.event.pipelined:
-            strange = {*(traced.event.owned or ())} - assigned
+            owned = traced.event.owned
+            strange = {*(owned or ())} - assigned
             if strange and generation_of(traced.event) > JOINS:
                 why = f"a heartbeat says that the member owns {listed(strange)}"
-                yield breach(traced, why, f"within {listed(assigned)}", listed(strange), "owned")
+                kind = ("given up",) if strange <= gone else ()
+                yield breach(traced, why, f"within {listed(assigned)}", listed(strange), "owned", *kind)
+            if owned is not None:
+                gone, assigned = gone | assigned, assigned.intersection(owned) | target
+
+
+@impact(
+    "Two members read one partition: the coordinator gives away what the first one still reads", "double processing",
+    "claims", "double-processing", links=("KIP-848",),
+)  # fmt: skip
+@timed("client/revokes-before-it-acknowledges", "grp-198", premise=(premises.OWNS, premises.GIVES_UP))
+def revokes_before_it_acknowledges(history: History) -> Iterator[Violation]:
+    """A member that no longer names a partition among those it owns fetches and commits it no more.
+
+    The coordinator gives it to another member as soon as the heartbeat without it comes.
+    """
+    owned = set[str]()
+    given_up: dict[str, int] = {}
+    for traced in trace(history):
+        if isinstance(traced.event, STARTS):
+            owned.clear()
+            given_up.clear()
+        elif is_answer(traced, terms.HEARTBEAT):
+            for partition in traced.event.partitions or ():
+                given_up.pop(partition, None)
+        elif is_request(traced, terms.HEARTBEAT) and traced.event.owned is not None:
+            if generation_of(traced.event) > JOINS:  # one that joins lost them all: client/stops-when-fenced
+                given_up |= dict.fromkeys(owned.difference(traced.event.owned), traced.ms)
+            owned = {*traced.event.owned}
+        elif is_request(traced, "Fetch", "OffsetCommit"):
+            late = {name: given_up[name] for name in traced.event.partitions or () if name in given_up}
+            since_ms = max(late.values(), default=terms.NEVER)
+            if traced.earliest_ms > since_ms + terms.RACE_MS:
+                api = traced.event.api
+                why = f"{traced.ms - since_ms} ms after the member gave {listed(late)} up, the client sends {api} of it"
+                yield breach(traced, why, f"no {api} of it", listed(late), api, "given up", since_ms=since_ms)
+                given_up.clear()
+
+
+@impact(
+    "Commits of a member are refused, and its records are read again", "double processing", "epochs",
+    "double-processing", links=("KIP-848",),
+)  # fmt: skip
+@timed("client/commits-with-its-epoch", "grp-199", premise=(premises.HAS_EPOCH, premises.COMMITS_AS_MEMBER))
+def commits_with_its_epoch(history: History) -> Iterator[Violation]:
+    """An OffsetCommit of a member carries the epoch of the last heartbeat: a second after that one was answered, or as
+    soon as an earlier epoch was answered STALE_MEMBER_EPOCH."""
+    epoch, since_ms, raised = JOINS, 0, False
+    stale: dict[int, int] = {}
+    for traced in trace(history):
+        if isinstance(traced.event, STARTS):
+            epoch, since_ms, raised = JOINS, 0, False
+            stale.clear()
+        elif is_answer(traced, terms.HEARTBEAT) and not (traced.error or traced.in_doubt):
+            if generation_of(traced.event) != epoch:
+                raised, epoch, since_ms = epoch > JOINS, generation_of(traced.event), traced.ms
+        elif is_answer(traced, "OffsetCommit") and traced.error == KafkaError.STALE_MEMBER_EPOCH:
+            _, carried = traced.event.to or ("", epoch)
+            stale.setdefault(carried, traced.ms)
+        elif is_request(traced, "OffsetCommit") and traced.event.member and raised and epoch > JOINS:
+            carried = generation_of(traced.event)
+            refused_ms = max(stale.get(carried, terms.NEVER), since_ms) + terms.RACE_MS
+            if carried != epoch and carried > JOINS and traced.earliest_ms > min(since_ms + terms.GRACE_MS, refused_ms):
+                why = f"OffsetCommit has epoch {carried}, {traced.ms - since_ms} ms after the member was sent {epoch}"
+                kind = ("STALE_MEMBER_EPOCH",) if carried in stale else ()
+                yield breach(traced, why, str(epoch), str(carried), "epoch", *kind, since_ms=since_ms)
+                return
 
 
 @impact(

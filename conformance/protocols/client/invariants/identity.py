@@ -9,7 +9,7 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import premises, terms, trace as client_trace
-from kipcheck.conformance.protocols.client.events import AnswerSeen, Event, Launched, RequestSeen, Signalled
+from kipcheck.conformance.protocols.client.events import AnswerSeen, Event, Launched, RequestSeen, Signalled, Thawed
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group import request_rules
@@ -60,10 +60,14 @@ class _Ids:
     answered_ms: int = 0
     """The last answer with which a session begins anew, as clients count it: librdkafka counts no commits."""
     session_ms: int = terms.SESSION_MS
+    thawed_ms: int = -terms.GRACE_MS
+    """When the process went on that was stopped, and had yet to read what came meanwhile."""
 
     def read(self, traced: client_trace.TracedEvent[Event]) -> None:
         if isinstance(traced.event, client_trace.STARTS):
             self.right = self.before = {""}
+        elif isinstance(traced.event, Thawed):
+            self.thawed_ms = traced.ms
         elif client_trace.is_request(traced, "LeaveGroup"):
             self._set(traced, self.right | {""}, "LeaveGroup")
         elif client_trace.is_request(traced, "JoinGroup"):
@@ -99,6 +103,7 @@ class _Ids:
     def allowed(self, traced: client_trace.TracedEvent[RequestSeen]) -> set[str]:
         elsewhere = traced.event.connection != self.changed_on
         raced = traced.event.pipelined or (traced.ms <= self.changed_ms + terms.RACE_MS and elsewhere)
+        raced = raced or traced.ms <= self.thawed_ms + terms.RACE_MS
         expired = traced.ms - self.answered_ms >= self.session_ms  # as far as the client can know
         return self.right | (self.before if raced else set()) | ({""} if expired else set())
 

@@ -1,14 +1,15 @@
 """Declares laws of clients."""
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.events import Event
 from kipcheck.conformance.protocols.client.premises import Kind, Premise, occurring
-from kipcheck.conformance.protocols.client.trace import TracedEvent, is_proven, was_late
+from kipcheck.conformance.protocols.client.trace import TracedEvent, is_proven, was_late, was_stopped
 from kipcheck.conformance.protocols.declare.invariant import Search, invariant
 
 SURVIVES_GROUPS: Final = "client/groups"
@@ -21,8 +22,17 @@ def law(id: str, *requirements: str, premise: tuple[Kind, ...] | Premise, **more
     return invariant(id, *requirements, role=Role.CLIENT, checks=(SURVIVES_GROUPS,), premise=found, **more)
 
 
-timed = partial(law, unsure=was_late, proven=is_proven)
-"""Declares a law with a bound in time."""
+def timed(id: str, *requirements: str, premise: tuple[Kind, ...] | Premise, **more: Any) -> Callable[[Search], Search]:
+    """Declares a law with a bound in time, which a process that is stopped meanwhile does not break."""
+
+    def declare(search: Search) -> Search:
+        @wraps(search)
+        def awake(history: History) -> Iterator[Violation]:
+            return (found for found in search(history) if not was_stopped(history, found))
+
+        return law(id, *requirements, premise=premise, unsure=was_late, proven=is_proven, **more)(awake)
+
+    return declare
 
 
 def breach(

@@ -96,16 +96,18 @@ def beats(history: History) -> Iterator[Violation]:
     A request that is answered NOT_COORDINATOR is no sign of life: no coordinator took it. A client that sent
     LeaveGroup, or JoinGroup without a member id, takes itself for no member. One that sent JoinGroup is no stable
     member: its session does not end before the coordinator has answered, and ``client/comes-back`` judges its retries.
-    What is sent behind a request that is never answered is never read, so the time until its connection is closed
-    shows no silence; nor does that of look-ups of the coordinator that fail.
+    What is sent behind a request that is never answered is never read, and a client may wait for the answer to one of
+    its group, so the time until it comes, or the connection is closed, shows no silence; nor does that of look-ups of
+    the coordinator that fail.
     """
     last, session_ms, closes, joins_ms = -1, terms.SESSION_MS, False, -1
     unanswered: list[events.RequestSeen] = []
     stuck = _closed_unanswered(history)
     for traced in trace(history):
         now = traced.certain
-        if isinstance(traced.event, events.Closed) and (traced.ms, traced.event.connection) in stuck:
-            last = traced.ms
+        if isinstance(traced.event, events.Closed):
+            unanswered = [request for request in unanswered if request.connection != traced.event.connection]
+            last = traced.ms if (traced.ms, traced.event.connection) in stuck else last
         if is_answer(traced, "FindCoordinator") and (traced.error or traced.in_doubt):
             last = traced.ms
         if is_request(traced, "JoinGroup"):
@@ -114,13 +116,14 @@ def beats(history: History) -> Iterator[Violation]:
             return  # sessions of KIP-848 are a matter of the broker
         closes = (closes or isinstance(traced.event, events.Signalled)) and not isinstance(traced.event, STARTS)
         is_stable = now is not None and now.synced_ms is not None and now.synced_ms >= joins_ms
-        if now is None or not is_stable or closes or traced.shut_out or isinstance(traced.event, STARTS):
+        is_excused = closes or traced.shut_out or traced.stopped or isinstance(traced.event, STARTS)
+        if now is None or not is_stable or is_excused:
             last = traced.ms
             unanswered.clear()
             continue
         last = max(last, now.synced_ms or 0)
-        silent_ms = traced.ms - max([last, *(request.ms for request in unanswered)])
-        if silent_ms > session_ms:
+        silent_ms = traced.ms - last
+        if silent_ms > session_ms and not unanswered:
             why = f"a stable member sent nothing to its group for {silent_ms} ms"
             cut_off = _answer_cut_off(history, traced.step)
             bound, since_ms = f"a heartbeat within {session_ms} ms", traced.ms - silent_ms
@@ -132,6 +135,8 @@ def beats(history: History) -> Iterator[Violation]:
             request = taken(unanswered, traced.event)
             if request is not None and traced.error != KafkaError.NOT_COORDINATOR:
                 last = max(last, request.ms)
+            if request is not None and traced.ms > request.ms + terms.RACE_MS:
+                last = traced.ms
 
 
 def _closed_unanswered(history: History) -> set[tuple[int, int]]:
@@ -422,6 +427,11 @@ def leaves(history: History) -> Iterator[Violation]:
             static = traced.event.instance is not None
         elif is_request(traced, "LeaveGroup"):
             left = True
+            named = {traced.event.member, *(traced.event.members or ())}
+            if traced.certain is not None and not static and traced.certain.member not in named:
+                why = "LeaveGroup does not name the member that leaves"
+                given = ", ".join(sorted(filter(None, named))) or "none"
+                yield breach(traced, why, traced.certain.member, given, "LeaveGroup", "another member")
             if static:
                 yield breach(traced, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
         elif isinstance(traced.event, events.Signalled):

@@ -1,19 +1,32 @@
 """Laws of partitions: what a client reads, commits and claims is what it was assigned."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError, error_name
-from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION
 from kipcheck.conformance.protocols.client import premises, terms, trace as client_trace
-from kipcheck.conformance.protocols.client.events import Closed, Event, RequestSeen, Subscribed
+from kipcheck.conformance.protocols.client.events import (
+    Closed,
+    Event,
+    Frozen,
+    Launched,
+    Opened,
+    RequestSeen,
+    Signalled,
+    Subscribed,
+    Thawed,
+)
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 60
 
+HINDERS: Final = (Opened, Closed, Thawed)
+"""What keeps a client from reading for a while."""
 LOOKED_UP: Final = "offset looked up"
 """The client sent ListOffsets for partitions that it had not any more."""
 
@@ -56,6 +69,120 @@ def commits_its_own(history: History) -> Iterator[Violation]:
         known = any(membership.carried == given for membership in traced.memberships)
         if strange and known and _is_known(traced):
             yield _strange(traced, "commits", strange, allowed, _all(iter(traced.memberships)))
+
+
+@impact(
+    "A consumer reads on while the group rebalances, beside the next owner of a partition", "double processing",
+    "ownership", "double-processing",
+)  # fmt: skip
+@timed(
+    "client/stops-reading-to-join", "grp-168", grade=Grade.SHOULD,
+    premise=(premises.ASSIGNED, premises.RECORDS, premises.OFFERS_EAGER),
+)  # fmt: skip
+def stops_reading_to_join(history: History) -> Iterator[Violation]:
+    """An eager member fetches nothing from its JoinGroup on until it has an assignment."""
+    joins_ms: int | None = None
+    for traced in client_trace.trace(history):
+        if isinstance(traced.event, client_trace.STARTS):
+            joins_ms = None
+        elif client_trace.is_request(traced, "JoinGroup"):
+            joins_ms = None if premises.EAGER.isdisjoint(traced.event.assignors) else joins_ms or traced.ms
+        elif client_trace.is_answer(traced, "SyncGroup") and not traced.error:
+            joins_ms = None
+        elif (
+            client_trace.is_request(traced, "Fetch") and traced.earliest_ms > (joins_ms or terms.NEVER) + terms.RACE_MS
+        ):
+            strange = listed(traced.event.partitions or ())
+            why = f"the client fetches {strange} while it joins its group"
+            yield breach(traced, why, "nothing", strange, "while it joins", since_ms=joins_ms)
+            joins_ms = None
+
+
+def hindered_ms(traced: client_trace.TracedEvent[Event], before_ms: int) -> int:
+    """When something last kept a client from reading and committing: a connection, a stop, a refusal, a join.
+
+    ``before_ms``: the same before this event. A process that is stopped is kept from it until it goes on.
+    """
+    if isinstance(traced.event, Frozen):
+        return terms.NEVER
+    refused = client_trace.is_answer(traced) and traced.error
+    joins = client_trace.is_request(traced, "JoinGroup", "FindCoordinator")
+    hinders = refused or joins or isinstance(traced.event, HINDERS)
+    return traced.ms if hinders and (before_ms != terms.NEVER or isinstance(traced.event, Thawed)) else before_ms
+
+
+UNREAD_MS: Final = 3000
+"""So long after its assignment, or after what last hindered the client, a partition is read."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Which partitions of a member are read."""
+
+    waits: dict[int, list[RequestSeen]] = field(default_factory=dict)
+    """By connection: the requests without an answer that ask for partitions."""
+    seen_ms: dict[str, int] = field(default_factory=dict)
+    """When the client was assigned a partition, or asked for it last."""
+    hindered_ms: int = 0
+    """When something last kept the client from reading."""
+    missing: bool = False
+    """Whether the last Metadata lacked a topic."""
+    is_judged: bool = True
+    """Whether its program takes records as soon as they come."""
+    has_read: bool = False
+    """Whether it ever was sent a record: that it never is shows in ``client/reads-its-own``."""
+
+    def read(self, traced: client_trace.TracedEvent[Event]) -> None:
+        event, now = traced.event, traced.certain
+        if isinstance(event, Launched):
+            self.is_judged = not event.pause_ms and event.commit != "late"
+        elif isinstance(event, Signalled):
+            self.is_judged = False
+        mine = now.partitions if now is not None and now.synced_ms is not None and now.adopted else frozenset[str]()
+        self.seen_ms = {name: self.seen_ms.get(name, event.ms) for name in mine}
+        if client_trace.is_request(traced, "Fetch", "OffsetFetch", "ListOffsets"):
+            self.waits.setdefault(traced.event.connection, []).append(traced.event)
+            self._asks(traced.event, traced.ms)
+        elif client_trace.is_answer(traced, "Fetch", "OffsetFetch", "ListOffsets"):
+            waiting = self.waits.get(traced.event.connection) or []
+            at = next((at for at, each in enumerate(waiting) if each.api == traced.event.api), None)
+            if at is not None:
+                self._asks(waiting.pop(at), traced.ms)
+        elif isinstance(event, Closed):
+            self.waits.pop(event.connection, None)
+        if client_trace.is_answer(traced, "Fetch") and traced.event.records:
+            self.has_read = True
+        if client_trace.is_answer(traced, "Metadata"):
+            self.missing = traced.event.missing
+        self.hindered_ms = hindered_ms(traced, self.hindered_ms)
+
+    def _asks(self, request: RequestSeen, ms: int) -> None:
+        self.seen_ms |= dict.fromkeys(self.seen_ms.keys() & {*(request.partitions or self.seen_ms)}, ms)
+
+    def unread(self, ms: int) -> Iterator[tuple[str, int]]:
+        """The partitions that are not read, and since when."""
+        waiting = [each for requests in self.waits.values() for each in requests]
+        for name, seen_ms in self.seen_ms.items() if self.has_read and self.is_judged and not self.missing else ():
+            since_ms = max(seen_ms, self.hindered_ms)
+            if ms > since_ms + UNREAD_MS and not any(name in (each.partitions or (name,)) for each in waiting):
+                yield name, since_ms
+
+
+@impact(
+    "A consumer does not read what it is assigned: nothing else does", "stuck group", "ownership", "unread-partition"
+)
+@timed("client/reads-what-it-is-assigned", "grp-169", "grp-61", premise=premises.READS)
+def reads_what_it_is_assigned(history: History) -> Iterator[Violation]:
+    """A member of a stable group asks for each of its partitions again and again: for records, or where to begin."""
+    reading, found = _Reading(), set[str]()
+    for traced in client_trace.trace(history):
+        reading.read(traced)
+        unread = {name: since_ms for name, since_ms in reading.unread(traced.ms) if name not in found}
+        found &= reading.seen_ms.keys()
+        if unread:
+            found |= unread.keys()
+            why = f"the member has {listed(unread)}, and does not read it for {UNREAD_MS / 1000:.0f} s"
+            yield breach(traced, why, "Fetch", "none", "not read", since_ms=min(unread.values()))
 
 
 def _all(memberships: Iterator[client_trace.Membership]) -> frozenset[str]:

@@ -1,133 +1,282 @@
 """Laws of positions: where a client begins to read what it is assigned, and how far it commits."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
-from kipcheck.conformance.protocols.client.events import AnswerSeen, Event, RequestSeen, TopicDeleted, Trimmed
+from kipcheck.conformance.protocols.client.events import (
+    AnswerSeen,
+    Closed,
+    Event,
+    Launched,
+    RequestSeen,
+    TopicDeleted,
+    Trimmed,
+)
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.trace import STARTS, Membership, TracedEvent, is_answer, is_request, trace
-from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.declare.invariant import Leading, impact
 
 PLACE = 70
 
+REMOVED: Final = terms.OF_THE_ID | {KafkaError.FENCED_MEMBER_EPOCH}
+"""The errors of a member that the coordinator has removed: others may have had its partitions since."""
 NONE: Final = -1
 """The committed offset of a partition that has none."""
 
 
 @dataclass(slots=True)
+class _Known:
+    """The offsets of a partition that answers gave to a client."""
+
+    offsets: set[int] = field(default_factory=set)
+    read: list[tuple[int, int]] = field(default_factory=list)
+    """From the offset of a Fetch to the one after the last record in its answer. The client may have thrown away any of
+    its last records, to fetch them again when its user has time for them."""
+
+    def has(self, offset: int) -> bool:
+        return offset in self.offsets or any(first <= offset <= end for first, end in self.read)
+
+    def add(self, first: int, end: int) -> None:
+        if self.read and self.read[-1][0] <= first <= self.read[-1][1] <= end:
+            first = self.read.pop()[0]
+        self.read.append((first, end))
+
+    def copy(self) -> "_Known":
+        return _Known({*self.offsets}, [*self.read])
+
+
+@dataclass(slots=True)
 class _New:
-    """A partition that the client has been assigned, and has not read yet."""
+    """A partition whose committed offset the client needs, and that it has not read since."""
 
     since_ms: int
     after_others: bool
-    """Whether another member had it since the client read it last."""
+    """Whether another member may have had it since the client read it last."""
+    kept: _Known = field(default_factory=_Known)
+    """What the client knew of a partition that it had before and kept, when it asked for its committed offset again."""
+    asked_ms: int | None = None
+    """When the client sent OffsetFetch for it; None: it did not."""
+    refused: bool = False
+    """Whether that was answered with an error."""
     committed: list[int] = field(default_factory=list)
     """What the client was sent."""
     sent_ms: int = 0
 
 
+Found: TypeAlias = tuple[str, Violation]
+"""The law that is broken, and how."""
+STARTS_THERE, WAITS, GOES_ON = (
+    "client/starts-at-the-committed-offset",
+    "client/waits-for-offsets",
+    "client/reads-in-order",
+)
+
+
 @dataclass(slots=True)
 class _Positions:
     last: Membership | None = None
+    was_removed: bool = False
+    """Whether the coordinator has removed the client since its last assignment."""
+    latest: bool = False
+    """Whether the user wants what has no committed offset to be read from its end on."""
     new: dict[str, _New] = field(default_factory=dict)
-    waiting: list[RequestSeen] = field(default_factory=list)
-    """Fetch requests without an answer."""
-    known: set[str] = field(default_factory=set)
-    """The partitions whose committed offset the program has asked for."""
+    fetches: dict[int, deque[RequestSeen]] = field(default_factory=dict)
+    """By connection: the Fetch requests without an answer."""
+    lookups: dict[int, deque[RequestSeen]] = field(default_factory=dict)
+    """The same of OffsetFetch."""
+    known: dict[str, _Known] = field(default_factory=dict)
+    placed: dict[str, int] = field(default_factory=dict)
+    """The offset of the last Fetch."""
+    asked: set[str] = field(default_factory=set)
+    """The partitions whose committed offset the program was sent."""
     starts: dict[str, int] = field(default_factory=dict)
     """The first offsets of logs that do not begin at 0."""
 
-    def follow(self, traced: TracedEvent[Event]) -> None:
+    def read(self, traced: TracedEvent[Event]) -> Iterator[Found]:
+        """The breaches at this event, of each law of where a client reads."""
+        self._follow(traced)
+        event = traced.event
+        if is_request(traced, "OffsetFetch"):
+            self.lookups.setdefault(traced.event.connection, deque()).append(traced.event)
+            self._asked(traced.event)
+        elif is_answer(traced, "OffsetFetch"):
+            self._committed(traced)
+        elif is_answer(traced, "ListOffsets", "OffsetForLeaderEpoch"):
+            for name, offset in (traced.event.offsets or {}).items():
+                self._of(name).offsets.add(offset)
+        elif is_answer(traced, "Fetch"):
+            self._answered(traced.event)
+        elif is_request(traced, "Fetch"):
+            yield from self._fetched(traced)
+        elif isinstance(event, Closed):
+            self.fetches.pop(event.connection, None)
+            self.lookups.pop(event.connection, None)
+
+    def _of(self, name: str) -> _Known:
+        return self.known.setdefault(name, _Known())
+
+    def _follow(self, traced: TracedEvent[Event]) -> None:
         """Notes what the client is assigned at this event."""
+        if isinstance(traced.event, Launched):
+            self.latest = traced.event.offset_reset == "latest"
         if isinstance(traced.event, STARTS):
-            self.last = None
-            self.new.clear()
-            self.waiting.clear()
-            self.known.clear()
+            for each in (self.new, self.fetches, self.lookups, self.known, self.placed, self.asked):
+                each.clear()
+            self.last, self.was_removed = None, False
             return
         if isinstance(traced.event, TopicDeleted):
             self.new = {name: found for name, found in self.new.items() if not traced.event.has(name)}
-            self.known = {name for name in self.known if not traced.event.has(name)}
         elif isinstance(traced.event, Trimmed):
             self.starts |= traced.event.starts
         now = traced.now
         if now is None:
+            over = traced.memberships[-1] if traced.memberships else None
+            self.was_removed |= over is not None and over.error in REMOVED
             self.last = None
             self.new.clear()
         elif now.synced_ms is not None and now.adopted and now is not self.last:
             had = frozenset[str]() if self.last is None else self.last.partitions
             self.new = {name: found for name, found in self.new.items() if name in now.partitions}
             for name in now.partitions - had:
-                self.new[name] = _New(traced.ms, self.last is not None)
-            self.last = now
+                self.new[name] = _New(traced.ms, self.was_removed or self.last is not None)
+            self.last, self.was_removed = now, False
 
-    def committed(self, traced: TracedEvent[AnswerSeen]) -> None:
+    def _asked(self, request: RequestSeen) -> None:
+        """A client that asks for the offset of a partition again has no position for it, or will say that it has."""
+        mine = self.last.partitions if self.last is not None else frozenset[str]()
+        for name in mine.intersection(request.partitions or mine):
+            if name not in self.new:
+                self.new[name] = _New(request.ms, False, self._of(name).copy())
+            self.new[name].asked_ms, self.new[name].refused = request.ms, False
+
+    def _committed(self, traced: TracedEvent[AnswerSeen]) -> None:
         """An OffsetFetch is answered."""
-        for name, offset in (traced.event.committed or {}).items():
-            self.known.add(name)
+        waiting = self.lookups.get(traced.event.connection)
+        request = waiting.popleft() if waiting else None
+        committed = traced.event.committed or {}
+        for name, offset in committed.items():
+            self.asked.add(name)
+            self._of(name).offsets |= {offset} - {NONE}
             if name in self.new:
                 self.new[name].committed.append(offset)
                 self.new[name].sent_ms = traced.ms
+        for name in {*self.new} & {*((request and request.partitions) or self.new)} - {*committed}:
+            self.new[name].refused = True
+        if traced.in_doubt:
+            self.new = {name: found for name, found in self.new.items() if name not in committed}
 
-    def answered(self, answer: AnswerSeen) -> None:
+    def _answered(self, answer: AnswerSeen) -> None:
         """A Fetch that was sent before the client lost a partition may be of use to it if it has the right offset."""
-        at = next((at for at, request in enumerate(self.waiting) if request.connection == answer.connection), None)
-        if at is None:
-            return
-        for name, offset in self.waiting.pop(at).placed:
+        waiting = self.fetches.get(answer.connection)
+        placed = dict(waiting.popleft().placed) if waiting else {}
+        for name, end in (answer.ends or {}).items():
+            self._of(name).add(placed.get(name, self.placed.get(name, end)), end)
+        for name, offset in placed.items():
             if name in self.new and offset in self.new[name].committed:
                 del self.new[name]
 
-    def fetched(self, traced: TracedEvent[RequestSeen]) -> Iterator[Violation]:
-        self.waiting.append(traced.event)
+    def _fetched(self, traced: TracedEvent[RequestSeen]) -> Iterator[Found]:
+        self.fetches.setdefault(traced.event.connection, deque()).append(traced.event)
         for name, offset in traced.event.placed:
             found = self.new.get(name)
-            if found is None:
-                continue
-            is_gone = min(found.committed, default=NONE) < self.starts.get(name, NONE)  # so it takes another one
-            if offset in found.committed or NONE in found.committed or is_gone:
+            is_gone = found is not None and min(found.committed, default=NONE) < self.starts.get(name, NONE)
+            if found is None or found.kept.has(offset) or NONE in found.committed or is_gone:
+                self.new.pop(name, None)
+                yield from self._in_order(traced, name, offset)
+            elif offset in found.committed:
                 del self.new[name]
-            elif found.committed and traced.earliest_ms > found.sent_ms + terms.RACE_MS:
-                del self.new[name]
+            else:
+                for breach_of in self._elsewhere(traced, name, offset, found):
+                    del self.new[name]
+                    yield breach_of
+            self.placed[name] = offset
+
+    def _elsewhere(self, traced: TracedEvent[RequestSeen], name: str, offset: int, found: _New) -> Iterator[Found]:
+        at = f"offset {offset}"
+        if found.committed:
+            if traced.earliest_ms > found.sent_ms + terms.RACE_MS:
                 right = " or ".join(map(str, found.committed))
                 why = f"the client begins to read {name} at {offset}; the committed offset is {right}"
-                yield breach(traced, why, f"offset {right}", f"offset {offset}", "elsewhere", since_ms=found.sent_ms)
-            elif not found.committed and self._is_unasked(name, found, traced.earliest_ms):
-                del self.new[name]
-                why = f"the client reads {name} at {offset}, and did not ask for the offset that others committed"
-                yield breach(traced, why, f"OffsetFetch for {name}", "none", "not asked", since_ms=found.since_ms)
+                yield STARTS_THERE, breach(traced, why, f"offset {right}", at, "elsewhere", since_ms=found.sent_ms)
+        elif found.asked_ms is not None:
+            if traced.earliest_ms > found.asked_ms + terms.RACE_MS:
+                how = "refused" if found.refused else "not answered yet"
+                why = f"the client begins to read {name} at {offset}; its OffsetFetch was {how}"
+                yield WAITS, breach(traced, why, "another OffsetFetch", at, how, since_ms=found.asked_ms)
+        elif self._is_unasked(name, found, traced.earliest_ms):
+            why = f"the client reads {name} at {offset}, and did not ask for the offset that others committed"
+            owed = f"OffsetFetch for {name}"
+            yield STARTS_THERE, breach(traced, why, owed, "none", "not asked", since_ms=found.since_ms)
 
     def _is_unasked(self, name: str, found: _New, ms: int) -> bool:
         """Whether the program, which does keep its positions in the group, goes on where it once was."""
-        return found.after_others and name in self.known and ms > found.since_ms + terms.GRACE_MS
+        return found.after_others and name in self.asked and ms > found.since_ms + terms.GRACE_MS
+
+    def _in_order(self, traced: TracedEvent[RequestSeen], name: str, offset: int) -> Iterator[Found]:
+        known = self._of(name)
+        if name not in self.asked or known.has(offset) or (not offset and not self.latest):
+            return
+        right = max([*known.offsets, *(end for _, end in known.read)], default=None)
+        shape = "unknown" if right is None or offset < right else "skipped"
+        why = f"the client reads {name} at {offset}, which no answer gave"
+        owed = "an offset that was looked up" if right is None else f"offset {right}"
+        yield GOES_ON, breach(traced, why, owed, f"offset {offset}", shape)
+        known.offsets.add(offset)
+
+
+@cached_on_history
+def _found(history: History) -> tuple[Found, ...]:
+    positions = _Positions()
+    return tuple(found for traced in trace(history) for found in positions.read(traced))
+
+
+def _of_law(history: History, law: str) -> Iterator[Violation]:
+    return (violation for id, violation in _found(history) if id == law)
 
 
 @impact(
     "A consumer skips records, or reads some again that its group has committed", "wrong data", "ownership",
     "lost-offsets",
 )  # fmt: skip
-@timed(
-    "client/starts-at-the-committed-offset", "grp-100", premise=(premises.COMMITTED, premises.FETCHES, premises.RECORDS)
-)
+@timed(STARTS_THERE, "grp-100", premise=(premises.COMMITTED, premises.FETCHES, premises.RECORDS))
 def starts_at_the_committed_offset(history: History) -> Iterator[Violation]:
     """A client begins to read a partition that it did not have before at the offset that the group has committed.
 
     A program that never asks for committed offsets keeps its positions elsewhere, and is not judged; nor is a partition
     without a committed offset.
     """
-    positions = _Positions()
-    for traced in trace(history):
-        positions.follow(traced)
-        if is_answer(traced, "OffsetFetch") and not traced.in_doubt:
-            positions.committed(traced)
-        elif is_answer(traced, "Fetch"):
-            positions.answered(traced.event)
-        elif is_request(traced, "Fetch"):
-            yield from positions.fetched(traced)
+    return _of_law(history, STARTS_THERE)
+
+
+@impact(
+    "A consumer reads a partition from its beginning or end, because the committed offset is late or was refused",
+    "wrong data", "ownership", "lost-offsets",
+)  # fmt: skip
+@timed(WAITS, "grp-166", premise=(premises.ASSIGNED, premises.ASKS_FOR_OFFSETS, premises.FETCHES))
+def waits_for_offsets(history: History) -> Iterator[Violation]:
+    """A client that asks for the committed offset of a partition reads it only after an answer that has this offset.
+
+    Its own position is as good, of a partition that it had before and kept. A refusal says nothing of what is
+    committed, whether the group is refused or the partition.
+    """
+    return _of_law(history, WAITS)
+
+
+@impact("A consumer skips records that no member read", "wrong data", "ownership", "lost-offsets")
+@law(GOES_ON, "grp-167", premise=(premises.COMMITTED_OR_NONE, premises.FETCHES))
+def reads_in_order(history: History) -> Iterator[Violation]:
+    """A client reads only where an answer placed it: at an offset that was committed, looked up, or follows a record.
+
+    The beginning of a log is offset 0, unless its user wants to read from the end on.
+    """
+    return _of_law(history, GOES_ON)
 
 
 @impact(
@@ -151,11 +300,19 @@ def commits_what_it_read(history: History) -> Iterator[Violation]:
             furthest[name] = max(offset, furthest.get(name, 0))
 
 
+def after_other_offsets(history: History, violation: Violation) -> Leading | None:
+    """The first breach of where it begins to read, up to then: what a client reads wrongly it reads on from there."""
+    before = ((law, found) for law, found in _found(history) if law == WAITS)
+    return next(
+        (Leading(law, found.shape) for law, found in before if (found.at_ms or 0) <= (violation.at_ms or 0)), None
+    )
+
+
 @impact(
     "A consumer loses its position in a rebalance, and reads and commits again what it has committed",
     "double processing", "ownership", "lost-offsets",
 )  # fmt: skip
-@timed("client/reads-on", "grp-102", premise=(premises.COMMITS, premises.FETCHES))
+@timed("client/reads-on", "grp-102", premise=(premises.COMMITS, premises.FETCHES), follows=after_other_offsets)
 def reads_on(history: History) -> Iterator[Violation]:
     """A client reads on from what it has committed: it fetches no earlier offset unless an answer takes it back.
 

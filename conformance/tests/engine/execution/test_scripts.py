@@ -1,6 +1,7 @@
 """``run --script``: a conversation that a user writes is read, refused with a reason, or played and judged."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Final
@@ -82,7 +83,51 @@ def test_a_script_is_judged_by_all_checks_of_its_machine(tmp_path: Path, capsys:
 
 def test_a_program_is_played_and_what_it_lacks_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["run", "--target", OURS, "--edition", "apache@4.4.0", "--out", str(tmp_path), "--script"]
-    assert run([*asked, "rebalance"]) == 0
-    assert "1 case in 1 check: 1 PASS" in capsys.readouterr().out
+    assert run([*asked, "rebalance", "--trace"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 case in 1 check: 1 PASS" in shown
+    assert shown.startswith("PASS client:") and "  script    rebalance; stop\n" in shown
+    assert re.search(r"\n +client -> broker: [0-9.]+ s JoinGroup v5, m1, assignors range  <- m1, generation 2,", shown)
+    assert "verdicts  PASS: " in shown and "client/leaves" in shown
+    (line,) = read(tmp_path / "ledger.jsonl").scripts
+    assert (line.script, line.broken, line.steps[0].says) == ("rebalance; stop", {}, "another member joins or leaves")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Conversations" in page and "another member joins or leaves" in page and "--script rebalance" in page
+    assert run(["report", str(tmp_path), "--details"]) == 0
+    assert "  script    rebalance; stop\n" in capsys.readouterr().out
     assert run([*asked, "rebalance; restart; static"]) == 7
     assert "step 3, client-static, cannot be played: the command lacks {instance}" in capsys.readouterr().out
+
+
+def test_a_conversation_of_several_checks_is_played_and_shown_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["run", "--target", "reference", "--message", "group", "--out", str(tmp_path), "--trace"]
+    assert run([*asked, "--script", "join a; sync a"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("PASS reference  group  case ") == 1 and "a -> coordinator: JoinGroup v" in shown
+    assert "group/parked-are-answered" in shown or "group/" in shown.partition("verdicts")[2]
+
+
+def test_only_failing_conversations_are_traced_unless_all_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["run", "--target", "miniature/refuses-everything", "--check", "group/parked", "--cases", "3"]
+    code = run([*asked, "--out", str(tmp_path), "--trace", "--least", "0"])
+    failed = [each for each in read(tmp_path / "ledger.jsonl").verdicts() if each.result in ("FAIL", "WARN")]
+    assert len(read(tmp_path / "ledger.jsonl").scripts) == len({each.case for each in failed})
+    assert run([*asked, "--out", str(tmp_path), "--trace", "all", "--least", "0"]) == code
+    assert len(read(tmp_path / "ledger.jsonl").scripts) == 3
+    assert run(["run", "--target", "reference", "--check", "wire/*", "--message", "HeartbeatRequest", "--cases", "2",
+                "--out", str(tmp_path), "--trace", "all"]) == 0  # fmt: skip
+    assert not read(tmp_path / "ledger.jsonl").scripts, "bytes have no exchanges"
+
+
+def test_a_replay_prints_the_exchanges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", "--target", "miniature/refuses-everything", "--check", "group/*", "--cases", "3", "--least", "0"]
+    assert run([*asked, "--out", str(tmp_path)]) == 1
+    failure = next((tmp_path / "failures").glob("*.json"))
+    capsys.readouterr()
+    assert run(["replay", str(failure), "--trace"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith("  events") and "-> coordinator: " in shown and "fails again: " in shown.splitlines()[-1]

@@ -19,18 +19,15 @@ from kipcheck.conformance.live.client.built_in import (
 from kipcheck.conformance.targets.toolchains import build, go, node
 from kipcheck.conformance.tests.support.loops import for_each
 
-LINES = 125
-BEHAVIOUR = {"COMMIT", "MAX_POLL_MS", "PAUSE_MS", "PATTERN"}
+LINES = 150
 LACKED = {
     "kafka-python": {"PROTOCOL"},
     "aiokafka": {"PROTOCOL"},
-    "confluent-kafka": BEHAVIOUR,
-    "java": BEHAVIOUR,
-    "franz-go": BEHAVIOUR,
-    "sarama": {"PROTOCOL", *BEHAVIOUR},
-    "kafkajs": {"INSTANCE", "ASSIGNORS", "PROTOCOL", *BEHAVIOUR},
-    "platformatic-kafka": {"ASSIGNORS", *BEHAVIOUR},
-    "kafka-go": {"INSTANCE", "PROTOCOL", *BEHAVIOUR},
+    "franz-go": {"MAX_POLL_MS"},
+    "sarama": {"PROTOCOL", "MAX_POLL_MS", "PATTERN"},
+    "kafkajs": {"INSTANCE", "ASSIGNORS", "PROTOCOL", "MAX_POLL_MS"},
+    "platformatic-kafka": {"ASSIGNORS", "MAX_POLL_MS", "PATTERN"},
+    "kafka-go": {"INSTANCE", "PROTOCOL", "MAX_POLL_MS", "PATTERN"},
 }
 """Settings that a client does not have."""
 
@@ -83,6 +80,8 @@ def test_a_setting_that_a_release_lacks_is_not_given_to_it() -> None:
     assert "protocol" not in taken("franz-go@1.18.1") and "protocol" in taken("franz-go@1.19.0")
     assert {"instance", "assignors"} <= taken("sarama@1.37.0") and "assignors" not in taken("sarama@1.36.0")
     assert "instance" in taken("sarama@1.34.0") and "instance" not in taken("sarama@1.33.0")
+    assert "commit" in taken("sarama@1.27.0") and "commit" not in taken("sarama@1.26.4")
+    assert "instance" in taken("kafka-python@2.3.0") and "instance" not in taken("kafka-python@2.2.20")
     assert "instance" in taken("platformatic-kafka@1.27.0") and "instance" not in taken("platformatic-kafka@1.22.0")
 
 

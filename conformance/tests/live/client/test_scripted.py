@@ -214,6 +214,7 @@ class SlowlyStarted:
     """Its program joins before the event loop hears that it was started, as on a busy machine."""
 
     launcher = Consumers(Consumer)
+    ends_on_errors = True
 
     def given(self, settings: Settings) -> Mapping[str, str]:
         return self.launcher.given(settings)

@@ -23,6 +23,7 @@ from kipcheck.conformance.protocols.client.invariants.leading import (
     assigns_to_everybody,
     leads_other_clients,
 )
+from kipcheck.conformance.protocols.client.invariants.leaving import ends_with_its_leave, stays_in_rebalances
 from kipcheck.conformance.protocols.client.invariants.membership import (
     beats,
     comes_back,
@@ -32,6 +33,7 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     leaves,
     stops_when_fenced,
 )
+from kipcheck.conformance.protocols.client.invariants.pace import beats_at_its_interval, keeps_its_coordinator
 from kipcheck.conformance.protocols.client.invariants.partitions import claims_what_it_owns, reads_its_own
 from kipcheck.conformance.protocols.client.invariants.positions import (
     commits_what_it_read,
@@ -431,7 +433,7 @@ def test_what_a_client_need_not_have_read_forbids_nothing_and_demands_nothing() 
 
 def test_a_client_that_gave_its_membership_up_owes_no_heartbeat_before_it_joins_again() -> None:
     """kafka-go 0.4.51: a LeaveGroup that is refused, or is not answered, and a back-off of 5 s before a new join."""
-    member = [joined(100), synced(110, "t-0"), GIVEN, beat(400, "m", 1)]
+    member = [joined(100), synced(110, "t-0"), GIVEN, *beating(400)]
     leave = "request", 500, {"api": "LeaveGroup", "version": 0, "member": "m"}
     silent: tuple[Any, ...] = ("opened", 5600, {})
     assert [*beats(history(*member, silent))]
@@ -760,3 +762,97 @@ def test_topics_are_compared_with_those_of_the_program_that_runs() -> None:
     assert not [*names_its_topics(history(launched, ("signalled", 10, {}), beats_with(20, 3)))]
     assert not [*names_its_topics(history(launched, beats_with(20, -1), beats_with(30, 0, "t", "u")))]
     assert len([*names_its_topics(history(launched, beats_with(20, 3, "t")))]) == 1
+
+
+def beating(*times: int, connection: int = 1, error: int = 0) -> list[tuple[Any, ...]]:
+    """Heartbeats, each answered at once."""
+    asked = {**beat(0, "m", 1)[2], "connection": connection}
+    answer = {"api": "Heartbeat", "error": error, "to": ["m", 1], "connection": connection}
+    return [each for ms in times for each in (("request", ms, asked), ("answer", ms, answer))]
+
+
+def in_order(*events: tuple[Any, ...], script: str = "stop") -> History:
+    return history(*sorted(events, key=lambda each: int(each[1])), script=script)
+
+
+STOPS: tuple[Any, ...] = ("signalled", 1950, {})
+STABLE: list[tuple[Any, ...]] = [("launched", 0, {"heartbeat_ms": 300}), joined(100), synced(110, "t-0"), GIVEN]
+
+
+def test_heartbeats_that_something_else_holds_up_keep_their_interval() -> None:
+    """sarama 1.61.1 sends them behind a Fetch of 500 ms; kafkajs 2.2.4 between two of them, and after its offsets."""
+    slow = beating(710, 1310, 1910)
+    assert [*beats_at_its_interval(in_order(*STABLE, *slow))]
+    assert not [*beats_at_its_interval(in_order(*STABLE, *beating(610, 1110, 1610), STOPS))], "1.67 intervals"
+    assert not [*beats_at_its_interval(in_order(("launched", 0, {}), *STABLE[1:], *slow))], "it was given none"
+    working = "launched", 0, {"heartbeat_ms": 300, "pause_ms": 400}
+    assert not [*beats_at_its_interval(in_order(working, *STABLE[1:], *slow, STOPS))]
+    reads = "request", 120, {**fetches(120, 10)[2], "connection": 1}
+    assert not [*beats_at_its_interval(in_order(*STABLE, reads, *slow, STOPS))]
+    assert [*beats_at_its_interval(in_order(*STABLE, (*reads[:2], {**reads[2], "connection": 2}), *slow))]
+    asked = "request", 720, {"api": "OffsetFetch", "version": 4, "connection": 3}
+    late = "answer", 1200, {"api": "OffsetFetch", "committed": {"t-0": 1}, "connection": 3}
+    assert not [*beats_at_its_interval(in_order(*STABLE, asked, late, *slow, STOPS))]
+    for other in ("closed", 900, {"connection": 1}), beating(900, error=27)[1], ("signalled", 900, {}):
+        assert not [*beats_at_its_interval(in_order(*STABLE, other, *slow, STOPS))]
+
+
+def test_a_client_that_waits_for_the_answer_to_a_heartbeat_is_not_silent() -> None:
+    """aiokafka 0.14.0 and kafka-python 3.0.12 send no further heartbeat while one waits for its answer."""
+    asked, answer = beating(400)
+    late, ends = (answer[0], 4900, answer[2]), ("signalled", 5400, {})
+    assert not [*beats(in_order(*STABLE, asked, late, *beating(5200), ("opened", 4000, {}), ends))]
+    assert [*beats(in_order(*STABLE, asked, late, ("opened", 8000, {})))], "it was answered"
+    closed = "closed", 4900, {"connection": 1, "why": "by the script"}
+    assert not [*beats(in_order(*STABLE, asked, closed, ("opened", 4000, {}), *beating(5200, connection=2), ends))]
+    assert [*beats(in_order(*STABLE, asked, closed, ("opened", 8000, {})))], "its connection is closed"
+
+
+def test_a_process_that_is_stopped_owes_nothing() -> None:
+    """It sends nothing, and reads late what came meanwhile."""
+    stopped: list[tuple[Any, ...]] = [("frozen", 900, {}), ("thawed", 4900, {})]
+    beaten = [*beating(400, 700, 5000, 5300), ("signalled", 5400, {})]
+    assert not [*beats_at_its_interval(in_order(*STABLE, *stopped, *beaten))]
+    assert not [*beats(in_order(*STABLE, *stopped, *beaten))]
+    assert [*beats(in_order(*STABLE, *stopped, *beating(400, 700), ("opened", 8000, {})))], "it goes on"
+    assert [*beats(in_order(*STABLE, *beaten))]
+    over = refuses(1000, "Heartbeat", 25, ["m", 1])
+    goes_on = [*STABLE, over, ("request", 2500, {**beat(0, "m", 1)[2], "connection": 2})]
+    broken = ("frozen", 900, {}), ("thawed", 2450, {})
+    assert [*stops_when_fenced(in_order(*goes_on))] and not [*stops_when_fenced(in_order(*goes_on, *broken))]
+    joins = "request", 2500, {**rejoins(0)[2], "connection": 2}
+    assert [*joins_with_its_id(in_order(*STABLE, over, joins))]
+    assert not [*joins_with_its_id(in_order(*STABLE, over, joins, *broken))]
+
+
+def test_a_request_that_was_sent_before_leave_group_may_come_after_it() -> None:
+    leave = "request", 500, {"api": "LeaveGroup", "version": 3, "members": ["m"], "connection": 2}
+    for ms, more, breaches in (550, {}, 0), (650, {}, 1), (650, {"pipelined": True}, 0):
+        late = "request", ms, {**beat(0, "m", 1)[2], **more}
+        assert len([*ends_with_its_leave(history(*STABLE, leave, late))]) == breaches
+    assert not [*ends_with_its_leave(history(*STABLE, leave, rejoins(600), beat(700, "m", 2)))]
+
+
+def test_a_member_whose_join_fails_in_a_rebalance_may_leave() -> None:
+    """kafka-go 0.4.51 leaves after each failure but a rebalance, and joins as a new member."""
+    told = "answer", 400, {"api": "Heartbeat", "error": 27, "to": ["m", 1]}
+    leave = "request", 500, {"api": "LeaveGroup", "version": 0, "member": "m"}
+    assert [*stays_in_rebalances(history(*STABLE, told, leave))]
+    reasons: list[tuple[Any, ...]] = [
+        ("closed", 450, {"connection": 1}), refuses(450, "JoinGroup", 15, ["m", -1]), ("signalled", 450, {}),
+        joined(450, 2),
+    ]  # fmt: skip
+    for reason in reasons:
+        assert not [*stays_in_rebalances(history(*STABLE, told, reason, leave))]
+
+
+def test_a_look_up_that_is_repeated_after_an_error_has_a_reason() -> None:
+    """Java 4.4.0 repeats it each 100 ms after NOT_COORDINATOR; a part of sarama 1.61.1 looks up for itself."""
+    look_ups: list[tuple[Any, ...]] = [
+        ("request", ms, {"api": "FindCoordinator", "version": 4}) for ms in (150, 350, 550, 750, 950)
+    ]
+    assert not [*keeps_its_coordinator(in_order(*STABLE, *beating(130), *look_ups))], "nothing was sent meanwhile"
+    often = in_order(*STABLE, *beating(130, 300, 500, 700), *look_ups)
+    assert [each.observed for each in keeps_its_coordinator(often)] == ["3"]
+    moved = refuses(520, "Heartbeat", 16, ["m", 1])
+    assert not [*keeps_its_coordinator(in_order(*STABLE, *beating(130, 300, 500, 700), *look_ups, moved))]

@@ -35,6 +35,9 @@ WAYS: Final = {
     "KeepsPartitionsWhenFenced": (
         f"{MODERN}answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop", "client/joins-anew-when-fenced",
     ),
+    "JoinsWithPartitions": (f"{MODERN}stop", "client/joins-in-full"),
+    "BeatsAfterItLeft": (f"{MODERN}pass 600; stop", "client/names-its-epoch"),
+    "OwnsWhatItGaveUp": (f"{MODERN}pass 200; assign 1; rebalance; pass 1200; stop", "client/owns-what-it-is-assigned"),
     "AddsATopic": (f"{MODERN}stop", "client/names-its-topics"),
     "RepeatsItsAssignor": ("stop", "client/keeps-its-settings"),
     "AssignsToAStranger": ("stop", "client/assigns-to-everybody"),

@@ -1,0 +1,232 @@
+"""Laws of commits: which offsets a client commits, as whom, and how soon."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.protocols.client import premises, terms
+from kipcheck.conformance.protocols.client.events import Event, Launched
+from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.invariants.partitions import hindered_ms
+from kipcheck.conformance.protocols.client.trace import (
+    STARTS,
+    Membership,
+    TracedEvent,
+    generation_of,
+    is_answer,
+    is_request,
+    trace,
+)
+from kipcheck.conformance.protocols.declare.invariant import impact
+
+PLACE = 75
+
+COMMITS_BY_ITSELF: Final = ("auto", "sync")
+"""How a program commits whose every position is committed, also before it gives a partition up."""
+SHOWN: Final = 5
+"""So many commits of a partition show at what pace a program commits."""
+PACES: Final = 3
+"""So many of the longest of these pauses a commit may take."""
+
+
+@dataclass(slots=True)
+class _Committed:
+    """What the group has committed, as far as a client knows, and which partitions the client has a position of."""
+
+    offsets: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By partition: the offset, and since when the client knows it."""
+    unplaced: dict[str, int] = field(default_factory=dict)
+    """The partitions of which the program never had a position, and since when it has each."""
+    placed: set[str] = field(default_factory=set)
+    last: Membership | None = None
+
+    def read(self, traced: TracedEvent[Event]) -> None:
+        now, event = traced.now, traced.event
+        if isinstance(event, STARTS):
+            self.offsets.clear()
+            self.placed.clear()
+        if now is None:
+            self.last, self.unplaced = None, {}
+        elif now.synced_ms is not None and now is not self.last:
+            had = self.last.partitions if self.last is not None else frozenset[str]()
+            kept = {name: ms for name, ms in self.unplaced.items() if name in now.partitions}
+            self.unplaced = dict.fromkeys(now.partitions - had - self.placed, traced.ms) | kept
+            self.last = now
+        if is_answer(traced, "OffsetFetch"):
+            committed = traced.event.committed or {}
+            self._place(committed)
+            self.offsets |= {name: (offset, traced.ms) for name, offset in committed.items()}
+        elif is_answer(traced, "ListOffsets"):
+            self._place(traced.event.offsets or {})
+            for name in traced.event.offsets or {}:
+                self.offsets.pop(name, None)
+        elif is_answer(traced, "OffsetForLeaderEpoch") or (is_answer(traced, "Fetch") and traced.error):
+            self.offsets.clear()
+        elif is_request(traced, "Fetch"):
+            self._place(dict(traced.event.placed))
+            for name, offset in traced.event.placed:  # whether it may go back there is judged by client/reads-on
+                if offset < self.offsets.get(name, (0, 0))[0]:
+                    self.offsets[name] = offset, traced.ms
+        elif is_request(traced, "OffsetCommit") and traced.answered == 0:
+            for name, offset in traced.event.placed:
+                self.offsets[name] = max(offset, self.offsets.get(name, (0, 0))[0]), traced.ms
+
+    def _place(self, names: Mapping[str, int]) -> None:
+        self.placed |= names.keys()
+        self.unplaced = {name: ms for name, ms in self.unplaced.items() if name not in names}
+
+
+@impact(
+    "A consumer commits an offset below what its group has committed: records are read twice", "double processing",
+    "ownership", "lost-offsets", links=("KAFKA-4081",),
+)  # fmt: skip
+@timed("client/commits-its-position", "grp-170", premise=(premises.ASSIGNED, premises.COMMITS))
+def commits_its_position(history: History) -> Iterator[Violation]:
+    """A client commits positions: none of a partition before it has one, and none below what the group has committed.
+
+    A position goes back only if an answer takes it back, and is known once an offset was fetched, looked up, or sent to
+    the client as committed.
+    """
+    committed, is_judged = _Committed(), True
+    for traced in trace(history):
+        if isinstance(traced.event, Launched):
+            is_judged = traced.event.commit != "late"  # whose user names the offsets
+        if is_request(traced, "OffsetCommit") and is_judged:
+            for name, offset in traced.event.placed:
+                right, known_ms = committed.offsets.get(name, (0, 0))
+                assigned_ms = committed.unplaced.get(name, terms.NEVER)
+                is_now = traced.now is not None and traced.now.carried == traced.event.carried
+                if offset < 0:
+                    why = f"the client commits {name} at {offset}, which is no offset"
+                    yield breach(traced, why, "an offset from 0 on", f"offset {offset}", "negative", since_ms=traced.ms)
+                elif offset < right and traced.earliest_ms > known_ms + terms.RACE_MS:
+                    why = f"the client commits {name} at {offset}; its group has committed {right}"
+                    owed = f"offset {right} or later"
+                    yield breach(traced, why, owed, f"offset {offset}", "back", since_ms=known_ms)
+                elif is_now and traced.earliest_ms > assigned_ms + terms.RACE_MS:
+                    why = f"the client commits {name} at {offset}, and has no position of it yet"
+                    yield breach(traced, why, "no commit", f"offset {offset}", "no position", since_ms=assigned_ms)
+        committed.read(traced)
+
+
+@impact(
+    "A consumer commits as if it were in no group: the coordinator refuses it, or lets it overwrite what others read",
+    "wrong data", "identity", "lost-offsets",
+)  # fmt: skip
+@law("client/commits-as-a-member", "grp-171", "grp-64", premise=(premises.SYNCED, premises.COMMITS))
+def commits_as_a_member(history: History) -> Iterator[Violation]:
+    """Each OffsetCommit of a program that has joined a group carries a member id and a generation or epoch."""
+    for traced in trace(history):
+        if is_request(traced, "OffsetCommit") and traced.memberships:
+            given = traced.event.member or "", generation_of(traced.event)
+            if not given[0] or given[1] < 0:
+                lacks = "member id" if not given[0] else "generation"
+                why = f"OffsetCommit of a program that is in a group has no {lacks}"
+                shape = "member" if traced.certain is not None else "membership over"
+                yield breach(traced, why, f"its {lacks}", "none", lacks, shape)
+
+
+@dataclass(slots=True)
+class _Read:
+    """How far a partition of the member is read and committed."""
+
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    """When records were sent to the client, and the offset after them."""
+    committed: int = 0
+    tried: int = 0
+    """The highest offset of its commits, whatever their answers were."""
+    commits_ms: list[int] = field(default_factory=list)
+
+    def sent_until(self, ms: int) -> tuple[int, int]:
+        """The offset after the records that had been sent then, and when the last of them was."""
+        return max(((end, sent_ms) for sent_ms, end in self.ends if sent_ms <= ms), default=(0, 0))
+
+    def bound_ms(self) -> int:
+        """In what time a position is committed, as far as the pauses between commits show; never, if they do not."""
+        pauses = [after - before for before, after in pairwise(self.commits_ms)]
+        return terms.GRACE_MS + PACES * max(pauses) if len(pauses) >= SHOWN else terms.NEVER
+
+
+@dataclass(slots=True)
+class _Pace:
+    """What a member has read and committed."""
+
+    launched: Launched | None = None
+    by_name: dict[str, _Read] = field(default_factory=dict)
+    since_ms: int = 0
+    """When something last kept the client from committing."""
+
+    def read(self, traced: TracedEvent[Event]) -> None:
+        event, now = traced.event, traced.certain
+        mine = frozenset[str]() if now is None else now.partitions
+        self.by_name = {name: found for name, found in self.by_name.items() if name in mine}
+        if isinstance(event, Launched):
+            self.launched = event
+        self.since_ms = hindered_ms(traced, self.since_ms)
+        if is_answer(traced, "Fetch"):
+            for name, end in (traced.event.ends or {}).items():
+                if name in mine:
+                    self.by_name.setdefault(name, _Read()).ends.append((event.ms, end))
+        elif is_request(traced, "OffsetCommit"):
+            for name, offset in traced.event.placed:
+                if (found := self.by_name.get(name)) is not None:
+                    found.commits_ms.append(event.ms)
+                    found.tried = max(found.tried, offset)
+                    found.committed = max(found.committed, offset if traced.answered == 0 else 0)
+
+
+@impact(
+    "A consumer does not commit what it has read: after a rebalance or a restart it is read again",
+    "double processing", "ownership", "lost-offsets",
+)  # fmt: skip
+@timed("client/commits-in-time", "grp-172", premise=(premises.RECORDS, premises.COMMITS))
+def commits_in_time(history: History) -> Iterator[Violation]:
+    """A program that commits again and again commits its whole position: a second and three of its pauses later."""
+    pace, behind = _Pace(), set[str]()
+    for traced in trace(history):
+        pace.read(traced)
+        if is_answer(traced, "SyncGroup", terms.HEARTBEAT):
+            behind.clear()
+        for name, found in pace.by_name.items():
+            since_ms = traced.ms - found.bound_ms()
+            end, sent_ms = found.sent_until(since_ms)
+            if found.committed < end and pace.since_ms < since_ms and name not in behind:
+                behind.add(name)
+                why = f"the client was sent {name} up to {end}, and commits {found.committed}"
+                yield breach(traced, why, f"offset {end}", f"offset {found.committed}", "behind", since_ms=sent_ms)
+
+
+@impact(
+    "A consumer closes, or gives partitions up, without a last commit: their next owner reads records again",
+    "double processing", "ownership", "lost-offsets",
+)  # fmt: skip
+@timed("client/commits-before-it-leaves", "grp-173", premise=premises.COMMITS_BY_ITSELF)
+def commits_before_it_leaves(history: History) -> Iterator[Violation]:
+    """A program that is to commit by itself has sent a commit of its positions when it leaves its group.
+
+    Records that it was sent in the last second, or while it worked, need not be among them.
+    """
+    pace = _Pace()
+    for traced in trace(history):
+        launched = pace.launched
+        if launched is not None and launched.commit in COMMITS_BY_ITSELF and _leaves(traced):
+            before_ms = traced.ms - terms.GRACE_MS - (launched.pause_ms or 0)
+            for name, found in pace.by_name.items() if pace.since_ms < before_ms else ():
+                end, sent_ms = found.sent_until(before_ms)
+                if found.tried < end:
+                    why = f"the client leaves; it was sent {name} up to {end}, and commits {found.tried}"
+                    owed = f"a commit of {end}"
+                    yield breach(traced, why, owed, f"offset {found.tried}", "left out", since_ms=sent_ms)
+        pace.read(traced)
+
+
+def _leaves(traced: TracedEvent[Event]) -> bool:
+    """Whether it gives all partitions up here: an eager member does so when it joins, too."""
+    if is_request(traced, terms.HEARTBEAT):
+        return generation_of(traced.event) < 0
+    return is_request(traced, "LeaveGroup") or (
+        is_request(traced, "JoinGroup") and not premises.EAGER.isdisjoint(traced.event.assignors)
+    )

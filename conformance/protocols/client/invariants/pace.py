@@ -1,0 +1,176 @@
+"""Laws of how often a member sends what: heartbeats, look-ups of its coordinator, and what failed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.verdict import Grade, Violation
+from kipcheck.conformance.protocols.client import events, premises, terms
+from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.trace import (
+    OVER,
+    TracedEvent,
+    has_failed,
+    is_answer,
+    is_request,
+    session_of,
+    trace,
+)
+from kipcheck.conformance.protocols.declare.invariant import impact
+
+PLACE = 52
+
+MOST_LOOK_UPS: Final = 2
+"""Of a stable member to which no request fails."""
+BEATS_SEEN: Final = 2
+"""Heartbeats in a row whose time is measured: one alone may be late for many reasons."""
+LONGEST_INTERVAL: Final = 1.9
+"""The longest average pause of a member that keeps its interval, in intervals. kafkajs, which sends heartbeats between
+two Fetch requests of 500 ms, has 1.67 where the interval is 300 ms."""
+
+
+@dataclass(slots=True)
+class _Rhythm:
+    """The heartbeats of a stable member that nothing disturbs, as its coordinator can count them."""
+
+    interval_ms: int | None = None
+    pause_ms: int = 0
+    answered_ms: list[int] = field(default_factory=list)
+    """When the assignment came, and the answer to each heartbeat since."""
+    waiting: dict[int, int] = field(default_factory=dict)
+    """Connection -> when the request was sent for whose answer the client waits there, but for Fetch."""
+    fetches: set[int] = field(default_factory=set)
+    """The connections on which records are awaited, behind which a heartbeat waits too."""
+
+    def read(self, traced: TracedEvent[events.Event]) -> None:
+        event = traced.event
+        if isinstance(event, events.Launched):
+            self.interval_ms, self.pause_ms = event.heartbeat_ms, event.pause_ms or 0
+            self.fetches.clear()
+        if is_request(traced, "Fetch"):
+            self.fetches.add(traced.connection)
+        elif is_request(traced):
+            self.waiting.setdefault(traced.connection, traced.ms)
+        begins = is_answer(traced, "SyncGroup") and not traced.error
+        if begins or traced.stopped or self._is_disturbed(traced):
+            self.answered_ms.clear()
+        if begins or (is_answer(traced, "Heartbeat") and not traced.error):
+            self.answered_ms.append(traced.ms)
+        if isinstance(event, events.Closed) or (is_answer(traced) and traced.event.api != "Fetch"):
+            self.waiting.pop(traced.connection, None)
+
+    def _is_disturbed(self, traced: TracedEvent[events.Event]) -> bool:
+        if is_answer(traced, *terms.OF_GROUPS, *terms.GROUP_REQUESTS) and traced.error:
+            return True
+        if is_request(traced, *terms.GROUP_REQUESTS) and traced.connection in self.fetches:
+            return True
+        if is_request(traced, "JoinGroup", "SyncGroup", "LeaveGroup", "FindCoordinator", terms.HEARTBEAT):
+            return True
+        is_late = any(traced.ms > sent_ms + terms.RACE_MS for sent_ms in self.waiting.values())
+        return is_late or isinstance(traced.event, (events.Closed, *OVER))
+
+    @property
+    def longest_ms(self) -> int | None:
+        """In what time the last heartbeats have to have come. None: nothing is due."""
+        if self.interval_ms is None or len(self.answered_ms) < BEATS_SEEN:
+            return None
+        return round(BEATS_SEEN * (LONGEST_INTERVAL * self.interval_ms + self.pause_ms))
+
+
+@impact(
+    "A consumer sends heartbeats less often than its user configured, and learns of rebalances late", "stuck group",
+    "gating", "stuck-group",
+)  # fmt: skip
+@timed("client/beats-at-its-interval", "grp-89", premise=lambda history: any(_due(history)))
+def beats_at_its_interval(history: History) -> Iterator[Violation]:
+    """While nothing disturbs it, two heartbeats of a stable member take at most 3.8 of its intervals.
+
+    They count from the answer to the one before them, and on a connection without Fetch: a broker reads what is sent
+    behind a Fetch when that is answered. A program that works between two polls may send them as late as that.
+    """
+    for traced, rhythm, longest_ms in _due(history):
+        since_ms = rhythm.answered_ms[-BEATS_SEEN]
+        if traced.ms - since_ms > longest_ms:
+            once = f"a stable member sent one heartbeat in {traced.ms - since_ms} ms"
+            why = f"{once}; its interval is {rhythm.interval_ms} ms"
+            yield breach(traced, why, f"two in {longest_ms} ms", "one", "heartbeats", since_ms=since_ms)
+            return
+
+
+def _due(history: History) -> Iterator[tuple[TracedEvent[events.Event], _Rhythm, int]]:
+    """The events at which a member with an interval has sent heartbeats, and in what time the last ones are due."""
+    rhythm = _Rhythm()
+    for traced in trace(history):
+        rhythm.read(traced)
+        longest_ms = rhythm.longest_ms
+        if longest_ms is not None and traced.certain is not None:
+            yield traced, rhythm, longest_ms
+
+
+@impact("A consumer looks its coordinator up again and again", "trivia", "resources", "needless-move")
+@law("client/keeps-its-coordinator", "grp-77", grade=Grade.SHOULD, premise=(premises.SYNCED, premises.AS_MEMBER))
+def keeps_its_coordinator(history: History) -> Iterator[Violation]:
+    """A stable member looks its coordinator up at most twice while its coordinator answers without an error.
+
+    A part of a client that commits may look it up for itself, as in sarama.
+    """
+    number, has_answered = 0, False
+    for traced in trace(history):
+        if has_failed(traced) or traced.certain is None or is_request(traced, "JoinGroup"):
+            number, has_answered = 0, False
+        elif is_answer(traced, *terms.GROUP_REQUESTS):
+            has_answered = True
+        elif is_request(traced, "FindCoordinator") and has_answered:
+            number, has_answered = number + 1, False
+            if number > MOST_LOOK_UPS:
+                why = f"a stable member to which no request failed looks its coordinator up {number} times"
+                yield breach(traced, why, f"at most {MOST_LOOK_UPS}", str(number), "FindCoordinator")
+                return
+
+
+@impact(
+    "A consumer waits for a coordinator that hangs, and its group reads nothing meanwhile", "trivia", "waiting",
+    "stuck-group",
+)  # fmt: skip
+@timed(
+    "client/gives-up-a-silent-coordinator", "grp-180", grade=Grade.SHOULD, premise=lambda history: any(_held(history))
+)
+def gives_up_a_silent_coordinator(history: History) -> Iterator[Violation]:
+    """A second after its session timeout a client waits no longer for a heartbeat: it looks its coordinator up again.
+
+    One that closes the connection has given it up too.
+    """
+    for traced, sent_ms, session_ms in _held(history):
+        waits_ms = traced.ms - sent_ms
+        if waits_ms > session_ms + terms.GRACE_MS:
+            why = (
+                f"{waits_ms} ms after its heartbeat the client waits for the answer, and sends no other request for it"
+            )
+            yield breach(traced, why, f"a look-up within {session_ms} ms", "none", "waits", since_ms=sent_ms)
+            return
+
+
+def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, int]]:
+    """The events at which a member has waited for the answer to a heartbeat for its session timeout, whether it looks
+    on or gives it up then, when it sent that, and its session timeout."""
+    sent: events.RequestSeen | None = None
+    session_ms = terms.SESSION_MS
+    for traced in trace(history):
+        event = traced.event
+        if sent is not None and traced.ms > sent.ms + session_ms and traced.certain is not None:
+            yield traced, sent.ms, session_ms
+        if is_request(traced, "Heartbeat"):
+            sent = sent or traced.event
+        elif is_request(traced, "JoinGroup"):
+            sent, session_ms = None, session_of(traced.event)
+        is_over = isinstance(event, OVER) or (
+            isinstance(event, events.Closed) and sent is not None and event.connection == sent.connection
+        )
+        if (
+            is_over
+            or is_request(traced, "FindCoordinator", "LeaveGroup")
+            or is_answer(traced, "Heartbeat")
+            or traced.stopped
+        ):
+            sent = None
