@@ -90,9 +90,9 @@ class Late:
 
 
 @operation(
-    "client-pieces", BROKER, "pieces {kind}",
+    "client-pieces", BROKER, "pieces {kind}[ at {at}]",
     examples="pieces JoinGroup",
-    sentence="answers the next {kind} in pieces of one byte",
+    sentence="answers the next {kind} in pieces of one byte[, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Pieces:
@@ -102,6 +102,7 @@ class Pieces:
     """
 
     kind: Annotated[Kind, about("the request")]
+    at: At = "now"
 
 
 @operation(
@@ -147,9 +148,9 @@ class Silent:
 
 
 @operation(
-    "client-together", BROKER, "together {kind}",
+    "client-together", BROKER, "together {kind}[ at {at}]",
     examples="together Heartbeat",
-    sentence="answers the next {kind} in one segment with the request after it",
+    sentence="answers the next {kind} in one segment with the request after it[, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Together:
@@ -160,12 +161,13 @@ class Together:
     """
 
     kind: Annotated[Kind, about("the request")]
+    at: At = "now"
 
 
 @operation(
-    "client-tags", BROKER, "tags {kind}",
+    "client-tags", BROKER, "tags {kind}[ at {at}]",
     examples="tags JoinGroup",
-    sentence="adds unknown tags to the answer to the next {kind}",
+    sentence="adds unknown tags to the answer to the next {kind}[, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Tags:
@@ -175,6 +177,7 @@ class Tags:
     """
 
     kind: Annotated[Kind, about("the request")]
+    at: At = "now"
 
 
 @operation(
@@ -197,6 +200,6 @@ class Throttle:
 
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags | Throttle
 """What happens to the answer to a request."""
-Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent | Throttle
+Timed: TypeAlias = Answer | Refuse | Disturbed
 """What changes answers now, or at the next start or stop of the program."""
-TIMED: Final = (Answer, Refuse, Late, Reset, Silent, Throttle)
+TIMED: Final = (Answer, Refuse, Late, Pieces, Reset, Silent, Together, Tags, Throttle)
