@@ -24,6 +24,10 @@ FATAL: Final = frozenset({
 """Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
 ENDING: Final = (FATAL - {KafkaError.TOPIC_AUTHORIZATION_FAILED}) | {KafkaError.GROUP_ID_NOT_FOUND}
 """The errors of a heartbeat of KIP-848 after which a client is no member any more. One for a topic may pass."""
+OF_COORDINATORS: Final = frozenset({
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
+})  # fmt: skip
+"""Errors of a coordinator that is not there; how often a client tries again is its own matter."""
 OF_GROUPS: Final = frozenset({
     "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",
 })  # fmt: skip

@@ -255,7 +255,9 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
     for traced in client_trace.trace(history):
         if client_trace.is_request(traced, *terms.OF_GROUPS) and traced.answered is None:
             unanswered.add(traced.event.connection)
-        elif isinstance(traced.event, Closed) and traced.event.connection in unanswered:
+        elif (isinstance(traced.event, Closed) and traced.event.connection in unanswered) or (
+            client_trace.is_answer(traced, *terms.OF_GROUPS) and traced.error in terms.OF_COORDINATORS
+        ):
             lost_ms = min(lost_ms, traced.ms)
         elif client_trace.is_answer(traced, "SyncGroup") or (
             client_trace.is_request(traced, "Fetch") and traced.earliest_ms > lost_ms + terms.RACE_MS

@@ -336,7 +336,8 @@ def test_a_history_that_begins_amid_a_membership_does_not_say_what_the_member_ha
 
 
 def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up() -> None:
-    """franz-go 1.22.2: it repeats no FindCoordinator, calls OnPartitionsLost, and claims nothing."""
+    """franz-go 1.22.2: it repeats no FindCoordinator, and no JoinGroup four times, calls OnPartitionsLost, and claims
+    nothing."""
     before = joined(10), given(20, "t-0")
     asked = "request", 100, {"api": "FindCoordinator", "version": 4, "connection": 7}
     answer = "answer", 110, {"api": "FindCoordinator", "error": 0, "connection": 7}
@@ -346,6 +347,9 @@ def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up()
         return [each.shape for each in claims_what_it_owns(history(*before, *events))]
 
     assert not broken(asked, closed, claims(800, 1))
+    for error, shapes in ((14, []), (15, []), (16, []), (27, [("owned", "too few")])):
+        refused: tuple[Any, ...] = ("answer", 110, {"api": "Heartbeat", "error": error})
+        assert broken(refused, claims(800, 1)) == shapes, error
     assert broken(asked, answer, closed, claims(800, 1)) == [("owned", "too few")], "nothing failed"
     assert broken(asked, claims(400, 1), closed) == [("owned", "too few")], "not yet"
     assert not broken(asked, closed, fetches(510, 3), claims(800, 1)), "a fetch of another thread"
