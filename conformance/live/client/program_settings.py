@@ -47,7 +47,8 @@ def changed(settings: Settings, event: ops.Setting) -> Settings:
         case ops.Begins(where):
             return replace(settings, offset_reset=where)
         case ops.Intervals(heartbeat_ms, session_ms):
-            return replace(settings, heartbeat_ms=heartbeat_ms, session_ms=session_ms)
+            rebalance_ms = max(settings.rebalance_ms, session_ms)  # librdkafka takes no shorter max.poll.interval.ms
+            return replace(settings, heartbeat_ms=heartbeat_ms, session_ms=session_ms, rebalance_ms=rebalance_ms)
         case ops.Older() | ops.Newer() | ops.Offer():
             return settings
 

@@ -58,6 +58,8 @@ VISITOR: Final = "other-visitor"
 """A member that joins and leaves at once, which makes a group rebalance."""
 LEFT: Final = (-1, -2)
 """Epochs of members that leave."""
+QUEUED: Final = 1000
+"""Requests on a connection whose node answers nothing for a while."""
 MOST_REVOCATIONS: Final = 3
 """Rebalances of one step because other members gave partitions up."""
 GROWTHS: Final = 4
@@ -377,10 +379,15 @@ class ScriptedBroker(Broker):
     # Requests
 
     def received(self, request: Received, connection: Connection) -> None:
-        loop = asyncio.get_running_loop()
-        if self.silent_until.get(request.reached, 0) > loop.time():
-            handled = partial(connection.front.guard, connection, lambda: self.received(request, connection))
-            loop.call_at(self.silent_until[request.reached], handled)
+        loop, until_s = asyncio.get_running_loop(), self.silent_until.get(request.reached, 0)
+        if until_s > loop.time():
+            connection.window = QUEUED  # what follows is seen when it comes, and is answered in its order
+
+            def handle() -> None:
+                connection.window = 1
+                self.received(request, connection)
+
+            loop.call_at(until_s, connection.front.guard, connection, handle)
             return
         disturbance = next((waiting for waiting in self.disturbances if waiting[0] == request.api), None)
         if disturbance is None:

@@ -64,6 +64,8 @@ CONNECTIONS: Final = (
      "A JoinGroup that is not authorized is sent again and again, without a pause."),
     ("JoinsTooOften", "Hurries", "paces-itself", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop",
      "A JoinGroup that is not authorized is sent 60 times without a pause."),
+    ("KeepsItsVersions", "KeepsItsVersions", "asks-what-is-offered", "down all 400 then 2.1.1; stop",
+     "The versions that a broker offered are used after it is another release."),
 )  # fmt: skip
 IDENTITY: Final = (
     ("NamesAnotherGeneration", "NamesAnother", "names-itself", "stop",
@@ -123,6 +125,11 @@ LEAVING: Final = (
     ("BeatsAfterItLeft", "BeatsOnceItLeft", "ends-with-its-leave", "stop", "A heartbeat follows LeaveGroup."),
     ("LeavesAtEachRebalance", "LeavesToJoin", "stays-in-rebalances", "rebalance; stop",
      "A member that is asked to rejoin leaves its group first."),
+    ("GivesUpItsHeartbeats", "GivesUpItsHeartbeats", "beats", "answer Heartbeat NOT_COORDINATOR times 4; stop",
+     "The fourth heartbeat that fails in a row is the last one."),
+    ("GivesUpItsFirstJoin", "GivesUpItsFirstJoin", "ends-when-stopped",
+     "answer FindCoordinator COORDINATOR_NOT_AVAILABLE times 2 at start; stop",
+     "The program ends when its coordinator is not available twice."),
 )  # fmt: skip
 PARTITIONS: Final = (
     ("FetchesOn", "ReadsOn", "reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",
