@@ -475,7 +475,6 @@ class Consumer:
                     return await self._ask(channel, api, body)
             except TimeoutError:
                 channel.close()
-                await self.find_coordinator()
             except (OSError, EOFError):
                 channel.close()
                 if self.stopping.is_set() and tried >= LAST_TRIES:

@@ -89,3 +89,6 @@ class KeepsItsVersions(Consumer):
     async def ask_versions(self, channel: Channel) -> None:
         if not self.offered:
             await super().ask_versions(channel)
+
+    def version(self, api: str) -> int:
+        return 13 if api == "Metadata" else super().version(api)

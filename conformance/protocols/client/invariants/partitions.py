@@ -121,6 +121,8 @@ class _Reading:
 
     waits: dict[int, list[RequestSeen]] = field(default_factory=dict)
     """By connection: the requests without an answer that ask for partitions."""
+    asked_ms: dict[tuple[int, str], int] = field(default_factory=dict)
+    """When requests of other kinds were sent that have no answer, by connection and kind."""
     seen_ms: dict[str, int] = field(default_factory=dict)
     """When the client was assigned a partition, or asked for it last."""
     hindered_ms: int = 0
@@ -155,12 +157,27 @@ class _Reading:
         if client_trace.is_answer(traced, "Metadata"):
             self.missing = traced.event.missing
         self.hindered_ms = hindered_ms(traced, self.hindered_ms)
+        self._wait_for_answers(traced)
+
+    def _wait_for_answers(self, traced: client_trace.TracedEvent[Event]) -> None:
+        """A client may read nothing while its broker answers nothing: sarama and kafkajs share a connection."""
+        event = traced.event
+        if client_trace.is_request(traced) and event not in self.waits.get(traced.event.connection, ()):
+            self.asked_ms.setdefault((traced.event.connection, traced.event.api), traced.ms)
+        elif client_trace.is_answer(traced):
+            asked_ms = self.asked_ms.pop((traced.event.connection, traced.event.api), traced.ms)
+            if traced.ms > asked_ms + terms.GRACE_MS and self.hindered_ms != terms.NEVER:
+                self.hindered_ms = traced.ms
+        elif isinstance(event, Closed):
+            self.asked_ms = {key: ms for key, ms in self.asked_ms.items() if key[0] != event.connection}
 
     def _asks(self, request: RequestSeen, ms: int) -> None:
         self.seen_ms |= dict.fromkeys(self.seen_ms.keys() & {*(request.partitions or self.seen_ms)}, ms)
 
     def unread(self, ms: int) -> Iterator[tuple[str, int]]:
         """The partitions that are not read, and since when."""
+        if any(ms > asked_ms + terms.GRACE_MS for asked_ms in self.asked_ms.values()):
+            return
         waiting = [each for requests in self.waits.values() for each in requests]
         for name, seen_ms in self.seen_ms.items() if self.has_read and self.is_judged and not self.missing else ():
             since_ms = max(seen_ms, self.hindered_ms)

@@ -34,7 +34,11 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     stops_when_fenced,
 )
 from kipcheck.conformance.protocols.client.invariants.pace import beats_at_its_interval, keeps_its_coordinator
-from kipcheck.conformance.protocols.client.invariants.partitions import claims_what_it_owns, reads_its_own
+from kipcheck.conformance.protocols.client.invariants.partitions import (
+    claims_what_it_owns,
+    reads_its_own,
+    reads_what_it_is_assigned,
+)
 from kipcheck.conformance.protocols.client.invariants.positions import (
     commits_what_it_read,
     reads_on,
@@ -616,6 +620,22 @@ def test_an_unread_assignment_says_nothing_of_what_the_client_reads() -> None:
 
     assert reads()
     assert not reads(unread=True)
+
+
+def test_a_broker_that_answers_nothing_keeps_a_client_from_reading() -> None:
+    """sarama 1.61.1 and kafkajs 2.2.4 send no Fetch behind a commit that is not answered."""
+    fetched = [("request", 120, {"api": "Fetch", "version": 4, "partitions": ["t-0"], "offsets": [0]}),
+               ("answer", 130, {"api": "Fetch", "error": 0, "records": 10})]  # fmt: skip
+    commit: tuple[Any, ...] = ("request", 140, {"api": "OffsetCommit", "version": 7, "member": "m", "generation": 1})
+    answer: tuple[Any, ...] = ("answer", 4200, {"api": "OffsetCommit", "error": 0})
+    member = joined(100), given(110, "t-0"), *fetched
+    settled: tuple[Any, ...] = ("settled", 4190, {"waited_ms": 0})
+
+    def broken(*events: tuple[Any, ...]) -> bool:
+        return any(reads_what_it_is_assigned(history(*member, *events, ("signalled", events[-1][1] + 10, {}))))
+
+    assert not broken(commit, answer) and not broken(commit, settled, answer)
+    assert broken(settled) and broken(commit, answer, ("settled", 7300, {"waited_ms": 0}))
 
 
 def test_a_member_that_is_fenced_by_its_last_commit_need_not_leave() -> None:
