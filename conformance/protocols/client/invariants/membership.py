@@ -25,6 +25,7 @@ from kipcheck.conformance.protocols.client.trace import (
     is_answer,
     is_request,
     longest_absence_ms,
+    repeated_disturbance,
     session_of,
     trace,
 )
@@ -478,6 +479,7 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
                     continue  # it may raise where no one can read a member's metadata, or there is nothing to read
                 how = f"exit code {code}"
                 group = ("missing topic",) if has_missing_topic(history, traced.step) else ()
+                group += repeated_disturbance(history, traced.step)
                 last = stderr.rstrip().rpartition("\n")[2]
                 yield breach(
                     traced, f"the program ended by itself, {how}: {last}", "it consumes", how, "ended", how, *group
