@@ -118,18 +118,25 @@ PACE: Final = (
      "Heartbeats are twice their interval apart."),
     ("LooksUpBeforeEachHeartbeat", "LooksUpEachTime", "keeps-its-coordinator", "pass 600; stop",
      "FindCoordinator precedes each heartbeat."),
+    ("JoinsTwice", "JoinsTwice", "joins-once", "stop", "Each JoinGroup is sent twice."),
+    ("CommitsWithoutHeartbeats", "CommitsOnly", "beats-at-its-interval", "pass 3200; stop",
+     "A member commits, and sends no heartbeat."),
+    ("RepeatsWithoutAPause", "JoinsAtOnce", "pauses-before-it-repeats",
+     "answer JoinGroup COORDINATOR_LOAD_IN_PROGRESS times 6; stop",
+     "A JoinGroup of a group that is loading is sent again at once."),
     ("WaitsForASilentCoordinator", "WaitsForEver", "gives-up-a-silent-coordinator", "silent Heartbeat 4500; stop",
      "A heartbeat that is not answered is awaited as long as its connection is open."),
 )  # fmt: skip
 LEAVING: Final = (
     ("BeatsAfterItLeft", "BeatsOnceItLeft", "ends-with-its-leave", "stop", "A heartbeat follows LeaveGroup."),
-    ("LeavesAtEachRebalance", "LeavesToJoin", "stays-in-rebalances", "rebalance; stop",
+    ("LeavesAtEachRebalance", "LeavesToJoin", "stays", "rebalance; stop",
      "A member that is asked to rejoin leaves its group first."),
     ("GivesUpItsHeartbeats", "GivesUpItsHeartbeats", "beats", "answer Heartbeat NOT_COORDINATOR times 4; stop",
      "The fourth heartbeat that fails in a row is the last one."),
     ("GivesUpItsFirstJoin", "GivesUpItsFirstJoin", "ends-when-stopped",
      "answer FindCoordinator COORDINATOR_NOT_AVAILABLE times 2 at start; stop",
      "The program ends when its coordinator is not available twice."),
+    ("LeavesThoughItPolls", "LeavesSoon", "stays", "pass 600; stop", "A member leaves soon after it joined, and ends."),
 )  # fmt: skip
 PARTITIONS: Final = (
     ("FetchesOn", "ReadsOn", "reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop",

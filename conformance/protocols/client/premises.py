@@ -74,7 +74,6 @@ RECORDS: Final = _answer("Fetch", which=lambda answer: answer.records)
 MEMBERSHIP_OVER: Final = _error(*terms.FENCING)
 OLD_GENERATION: Final = _error(KafkaError.ILLEGAL_GENERATION)
 FENCED_INSTANCE: Final = _error(KafkaError.FENCED_INSTANCE_ID)
-REBALANCES: Final = _error(KafkaError.REBALANCE_IN_PROGRESS, apis=("Heartbeat",))
 ENDING_BEAT: Final = _error(*terms.ENDING, apis=(terms.HEARTBEAT,))
 MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=terms.COORDINATED)
 # The script

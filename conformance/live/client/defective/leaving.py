@@ -19,3 +19,19 @@ class LeavesToJoin(Consumer):
             await self.leave()
             self.member = ""
         await super().recover(error)
+
+
+class LeavesSoon(Consumer):
+    rounds = 0
+
+    async def round(self) -> None:
+        self.rounds += 1
+        if self.rounds > 2:
+            await self.leave()
+            await self.stopping.wait()
+        await super().round()
+
+    async def leave(self) -> None:
+        if self.member:
+            await super().leave()
+        self.member = ""

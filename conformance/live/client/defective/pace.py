@@ -1,5 +1,9 @@
 """Defects of heartbeats, look-ups and retries in time: see ``client.invariants.pace``."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.client.consumer import Consumer
 
 
@@ -18,3 +22,23 @@ class LooksUpEachTime(Consumer):
 class WaitsForEver(Consumer):
     def patience_s(self, api: str) -> float | None:
         return None
+
+
+class JoinsAtOnce(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer = await super().ask(api, body)
+        while api == "JoinGroup" and answer["errorCode"] == Error.COORDINATOR_LOAD_IN_PROGRESS:
+            answer = await super().ask(api, body)
+        return answer
+
+
+class JoinsTwice(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer = await super().ask(api, body)
+        return await super().ask(api, body) if api == "JoinGroup" and not answer["errorCode"] else answer
+
+
+class CommitsOnly(Consumer):
+    async def round(self) -> None:
+        await self.commit()
+        await self.rest()

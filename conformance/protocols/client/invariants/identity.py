@@ -238,7 +238,11 @@ def keeps_its_settings(history: History) -> Iterator[Violation]:
 
 
 def _settings(event: Launched | RequestSeen, assignors: list[str]) -> dict[str, Any]:
-    return {"session_ms": event.session_ms, "rebalance_ms": event.rebalance_ms, "assignors": assignors}
+    """A program that is given the longest time between two polls, and no rebalance timeout, uses the one for both."""
+    rebalance_ms = event.rebalance_ms
+    if isinstance(event, Launched) and rebalance_ms is None:
+        rebalance_ms = event.max_poll_ms
+    return {"session_ms": event.session_ms, "rebalance_ms": rebalance_ms, "assignors": assignors}
 
 
 WORDS: Final = {"session_ms": "session timeout", "rebalance_ms": "rebalance timeout", "type": "protocol type"}

@@ -7,7 +7,7 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
-from kipcheck.conformance.protocols.client.trace import STARTS, has_failed, is_answer, is_request, trace
+from kipcheck.conformance.protocols.client.trace import OVER, STARTS, has_failed, is_answer, is_request, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 54
@@ -33,24 +33,29 @@ def ends_with_its_leave(history: History) -> Iterator[Violation]:
                 return
 
 
-@impact("Each rebalance costs a group a member", "stuck group", "gating", "needless-move")
-@law("client/stays-in-rebalances", "grp-69", premise=(premises.SYNCED, premises.REBALANCES))
-def stays_in_rebalances(history: History) -> Iterator[Violation]:
-    """A member whose heartbeat is answered REBALANCE_IN_PROGRESS joins again, and does not leave.
+@impact("A consumer that reads gives up its membership", "stuck group", "gating", "needless-move")
+@law("client/stays", "grp-69", premise=(premises.SYNCED, premises.AS_MEMBER))
+def stays(history: History) -> Iterator[Violation]:
+    """A member to which nothing fails does not leave, and joins again after REBALANCE_IN_PROGRESS.
 
-    One whose other requests fail meanwhile may leave, as kafka-go does, and so may one that is closed, that works
+    One whose other requests fail may leave, as kafka-go does, and so may one that is closed, that works too long
     between two polls, or that was stopped.
     """
-    is_asked = False
+    is_told, is_to_stay, closes = False, False, False
     for traced in trace(history):
         event = traced.event
+        if isinstance(event, OVER):
+            closes = isinstance(event, events.Signalled)
         if isinstance(event, events.Launched) and event.pause_ms:
             return
-        if is_answer(traced, "Heartbeat") and traced.error == KafkaError.REBALANCE_IN_PROGRESS:
-            is_asked = True
+        if is_answer(traced, "SyncGroup") and not traced.error:
+            is_told, is_to_stay = False, not closes
+        elif is_answer(traced, "Heartbeat") and traced.error == KafkaError.REBALANCE_IN_PROGRESS:
+            is_told = True
         elif is_answer(traced, "JoinGroup") or has_failed(traced) or traced.stopped:
-            is_asked = False
-        elif is_asked and is_request(traced, "LeaveGroup"):
-            why = "the client leaves its group, which rebalances"
-            yield breach(traced, why, "JoinGroup with its member id", "LeaveGroup", "LeaveGroup", "rebalance")
-            is_asked = False
+            is_to_stay = False
+        elif is_to_stay and is_request(traced, "LeaveGroup"):
+            why = "the client leaves its group, which rebalances" if is_told else "the client leaves without a reason"
+            kind = "rebalance" if is_told else "no reason"
+            yield breach(traced, why, "a member that stays", "LeaveGroup", "LeaveGroup", kind)
+            is_to_stay = False

@@ -98,10 +98,10 @@ def beats(history: History) -> Iterator[Violation]:
     LeaveGroup, or JoinGroup without a member id, takes itself for no member. One that sent JoinGroup is no stable
     member: its session does not end before the coordinator has answered, and ``client/comes-back`` judges its retries.
     What is sent behind a request that is never answered is never read, and a client may wait for the answer to one of
-    its group, so the time until it comes, or the connection is closed, shows no silence; nor does that of look-ups of
-    the coordinator that fail.
+    its group, so the time until it comes, or the connection is closed, shows no silence. One whose
+    look-up of its coordinator failed has none to send to, and ``client/comes-back`` judges when it tries again.
     """
-    last, session_ms, closes, joins_ms = -1, terms.SESSION_MS, False, -1
+    last, session_ms, closes, looks_up, joins_ms = -1, terms.SESSION_MS, False, False, -1
     unanswered: list[events.RequestSeen] = []
     stuck = _closed_unanswered(history)
     for traced in trace(history):
@@ -109,15 +109,15 @@ def beats(history: History) -> Iterator[Violation]:
         if isinstance(traced.event, events.Closed):
             unanswered = [request for request in unanswered if request.connection != traced.event.connection]
             last = traced.ms if (traced.ms, traced.event.connection) in stuck else last
-        if is_answer(traced, "FindCoordinator") and (traced.error or traced.in_doubt):
-            last = traced.ms
         if is_request(traced, "JoinGroup"):
             session_ms, joins_ms = session_of(traced.event), traced.ms
         if is_request(traced, terms.HEARTBEAT):
             return  # sessions of KIP-848 are a matter of the broker
         closes = (closes or isinstance(traced.event, events.Signalled)) and not isinstance(traced.event, STARTS)
         is_stable = now is not None and now.synced_ms is not None and now.synced_ms >= joins_ms
-        is_excused = closes or traced.shut_out or traced.stopped or isinstance(traced.event, STARTS)
+        if is_request(traced, "FindCoordinator") or is_answer(traced, "FindCoordinator"):
+            looks_up = bool(is_request(traced) or traced.error or traced.in_doubt)
+        is_excused = closes or looks_up or traced.shut_out or traced.stopped or isinstance(traced.event, STARTS)
         if now is None or not is_stable or is_excused:
             last = traced.ms
             unanswered.clear()

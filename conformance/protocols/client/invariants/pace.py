@@ -23,6 +23,9 @@ PLACE = 52
 
 MOST_LOOK_UPS: Final = 2
 """Of a stable member to which no request fails."""
+REPEATS: Final = 4
+"""Of a request that failed: fewer may be those of several parts of a client."""
+REPEATS_MS: Final = 30
 BEATS_SEEN: Final = 2
 """Heartbeats in a row whose time is measured: one alone may be late for many reasons."""
 LONGEST_INTERVAL: Final = 1.9
@@ -36,8 +39,11 @@ class _Rhythm:
 
     interval_ms: int | None = None
     pause_ms: int = 0
+    session_ms: int = terms.SESSION_MS
     answered_ms: list[int] = field(default_factory=list)
-    """When the assignment came, and the answer to each heartbeat since."""
+    """When the assignment came, and the answer to each heartbeat since; after a disturbance the answer to a commit."""
+    recovers: bool = False
+    """Whether it is that to a commit: a back-off may still delay the next heartbeat."""
     waiting: dict[int, int] = field(default_factory=dict)
     """Connection -> when the request was sent for whose answer the client waits there, but for Fetch."""
     fetches: set[int] = field(default_factory=set)
@@ -52,11 +58,18 @@ class _Rhythm:
             self.fetches.add(traced.connection)
         elif is_request(traced):
             self.waiting.setdefault(traced.connection, traced.ms)
-        begins = is_answer(traced, "SyncGroup") and not traced.error
-        if begins or traced.stopped or self._is_disturbed(traced):
+        if is_request(traced, "JoinGroup"):
+            self.session_ms = session_of(traced.event)
+        is_synced = is_answer(traced, "SyncGroup") and not traced.error
+        if is_synced or traced.stopped or self._is_disturbed(traced):
             self.answered_ms.clear()
-        if begins or (is_answer(traced, "Heartbeat") and not traced.error):
-            self.answered_ms.append(traced.ms)
+        if is_answer(traced, *terms.GROUP_REQUESTS) and not traced.error:
+            is_commit = traced.event.api == "OffsetCommit"
+            if self.recovers and not is_commit:
+                self.answered_ms.clear()
+            if not (self.answered_ms and is_commit):
+                self.recovers = is_commit
+                self.answered_ms.append(traced.ms)
         if isinstance(event, events.Closed) or (is_answer(traced) and traced.event.api != "Fetch"):
             self.waiting.pop(traced.connection, None)
 
@@ -71,11 +84,17 @@ class _Rhythm:
         return is_late or isinstance(traced.event, (events.Closed, *OVER))
 
     @property
+    def since_ms(self) -> int:
+        """When the time of the last heartbeats began."""
+        return self.answered_ms[max(len(self.answered_ms) - BEATS_SEEN, 0)]
+
+    @property
     def longest_ms(self) -> int | None:
-        """In what time the last heartbeats have to have come. None: nothing is due."""
-        if self.interval_ms is None or len(self.answered_ms) < BEATS_SEEN:
+        """In what time since then the last heartbeats have to have come. None: nothing is due."""
+        if self.interval_ms is None or not self.answered_ms:
             return None
-        return round(BEATS_SEEN * (LONGEST_INTERVAL * self.interval_ms + self.pause_ms))
+        longest_ms = round(BEATS_SEEN * (LONGEST_INTERVAL * self.interval_ms + self.pause_ms))
+        return max(longest_ms, self.session_ms) if self.recovers else longest_ms
 
 
 @impact(
@@ -86,15 +105,17 @@ class _Rhythm:
 def beats_at_its_interval(history: History) -> Iterator[Violation]:
     """While nothing disturbs it, two heartbeats of a stable member take at most 3.8 of its intervals.
 
-    They count from the answer to the one before them, and on a connection without Fetch: a broker reads what is sent
-    behind a Fetch when that is answered. A program that works between two polls may send them as late as that.
+    So does the first one after the assignment; after a request that failed it may take the session timeout. They count
+    from the answer to the one before them, and on a connection without Fetch: a broker reads what is sent behind a
+    Fetch when that is answered. A program that works between two polls may send them as late as that.
     """
     for traced, rhythm, longest_ms in _due(history):
-        since_ms = rhythm.answered_ms[-BEATS_SEEN]
-        if traced.ms - since_ms > longest_ms:
-            once = f"a stable member sent one heartbeat in {traced.ms - since_ms} ms"
-            why = f"{once}; its interval is {rhythm.interval_ms} ms"
-            yield breach(traced, why, f"two in {longest_ms} ms", "one", "heartbeats", since_ms=since_ms)
+        lasted_ms, beats = traced.ms - rhythm.since_ms, len(rhythm.answered_ms[1:])
+        if lasted_ms > longest_ms:
+            number = "one" if beats else "no"
+            why = f"a stable member sent {number} heartbeat in {lasted_ms} ms; its interval is {rhythm.interval_ms} ms"
+            bound, shape = f"{'two' if beats else 'one'} in {longest_ms} ms", "heartbeats" if beats else "no heartbeat"
+            yield breach(traced, why, bound, number, shape, since_ms=rhythm.since_ms)
             return
 
 
@@ -129,6 +150,23 @@ def keeps_its_coordinator(history: History) -> Iterator[Violation]:
                 return
 
 
+@impact("A consumer joins its group once more than it has to", "trivia", "resources", "needless-move")
+@law("client/joins-once", "grp-77", grade=Grade.SHOULD, premise=(premises.JOINED,))
+def joins_once(history: History) -> Iterator[Violation]:
+    """A client whose JoinGroup was answered sends SyncGroup, and no second JoinGroup, if nothing fails meanwhile."""
+    has_joined = False
+    for traced in trace(history):
+        if is_answer(traced, "JoinGroup") and not traced.error and not traced.in_doubt:
+            has_joined = True
+        elif is_request(traced, "SyncGroup", "LeaveGroup") or has_failed(traced):
+            has_joined = False
+        elif has_joined and is_request(traced, "JoinGroup"):
+            yield breach(
+                traced, "JoinGroup follows JoinGroup, which was answered", "SyncGroup", "JoinGroup", "JoinGroup"
+            )
+            return
+
+
 @impact(
     "A consumer waits for a coordinator that hangs, and its group reads nothing meanwhile", "trivia", "waiting",
     "stuck-group",
@@ -158,7 +196,7 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
     session_ms = terms.SESSION_MS
     for traced in trace(history):
         event = traced.event
-        if sent is not None and traced.ms > sent.ms + session_ms and traced.certain is not None:
+        if sent is not None and traced.ms >= sent.ms + session_ms - terms.RACE_MS and traced.certain is not None:
             yield traced, sent.ms, session_ms
         if is_request(traced, "Heartbeat"):
             sent = sent or traced.event
@@ -174,3 +212,35 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
             or traced.stopped
         ):
             sent = None
+
+
+@impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")
+@timed("client/pauses-before-it-repeats", "grp-96", grade=Grade.SHOULD, premise=lambda history: any(_repeats(history)))
+def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
+    """Four repeats in a row of a request that the broker cannot answer yet take more than 30 ms.
+
+    So they do with any back-off. A broker cannot answer yet while it loads, or does not lead. Parts of a client may
+    each repeat a request once at the same time.
+    """
+    for traced, failed_ms in _repeats(history):
+        lasted_ms = traced.ms - failed_ms
+        if lasted_ms <= REPEATS_MS:
+            api = traced.event.api
+            why = f"{api}, which the broker could not answer yet, is sent {REPEATS} times more within {lasted_ms} ms"
+            yield breach(traced, why, f"more than {REPEATS_MS} ms", f"{lasted_ms} ms", api, since_ms=failed_ms)
+            return
+
+
+def _repeats(history: History) -> Iterator[tuple[TracedEvent[events.RequestSeen], int]]:
+    """The last one of so many repeats in a row, and when the request failed before the first of them."""
+    failed_ms: dict[str, list[int]] = {}
+    for traced in trace(history):
+        if isinstance(traced.event, OVER):
+            failed_ms.clear()
+        elif is_answer(traced):
+            if traced.error in terms.NOT_YET:
+                failed_ms.setdefault(traced.event.api, []).append(traced.ms)
+            else:
+                failed_ms.pop(traced.event.api, None)
+        elif is_request(traced) and len(times := failed_ms.get(traced.event.api, [])) >= REPEATS:
+            yield traced, times[-REPEATS]

@@ -23,7 +23,7 @@ from kipcheck.conformance.protocols.client.invariants.leading import (
     assigns_to_everybody,
     leads_other_clients,
 )
-from kipcheck.conformance.protocols.client.invariants.leaving import ends_with_its_leave, stays_in_rebalances
+from kipcheck.conformance.protocols.client.invariants.leaving import ends_with_its_leave, stays
 from kipcheck.conformance.protocols.client.invariants.membership import (
     beats,
     comes_back,
@@ -33,7 +33,12 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     leaves,
     stops_when_fenced,
 )
-from kipcheck.conformance.protocols.client.invariants.pace import beats_at_its_interval, keeps_its_coordinator
+from kipcheck.conformance.protocols.client.invariants.pace import (
+    beats_at_its_interval,
+    joins_once,
+    keeps_its_coordinator,
+    pauses_before_it_repeats,
+)
 from kipcheck.conformance.protocols.client.invariants.partitions import (
     claims_what_it_owns,
     reads_its_own,
@@ -862,13 +867,13 @@ def test_a_member_whose_join_fails_in_a_rebalance_may_leave() -> None:
     """kafka-go 0.4.51 leaves after each failure but a rebalance, and joins as a new member."""
     told = "answer", 400, {"api": "Heartbeat", "error": 27, "to": ["m", 1]}
     leave = "request", 500, {"api": "LeaveGroup", "version": 0, "member": "m"}
-    assert [*stays_in_rebalances(history(*STABLE, told, leave))]
+    assert [*stays(history(*STABLE, told, leave))]
     reasons: list[tuple[Any, ...]] = [
         ("closed", 450, {"connection": 1}), refuses(450, "JoinGroup", 15, ["m", -1]), ("signalled", 450, {}),
         joined(450, 2),
     ]  # fmt: skip
     for reason in reasons:
-        assert not [*stays_in_rebalances(history(*STABLE, told, reason, leave))]
+        assert not [*stays(history(*STABLE, told, reason, leave))]
 
 
 def test_a_look_up_that_is_repeated_after_an_error_has_a_reason() -> None:
@@ -881,3 +886,61 @@ def test_a_look_up_that_is_repeated_after_an_error_has_a_reason() -> None:
     assert [each.observed for each in keeps_its_coordinator(often)] == ["3"]
     moved = refuses(520, "Heartbeat", 16, ["m", 1])
     assert not [*keeps_its_coordinator(in_order(*STABLE, *beating(130, 300, 500, 700), *look_ups, moved))]
+
+
+def test_repeats_at_the_same_time_of_several_parts_of_a_client_are_no_loop() -> None:
+    """aiokafka 0.14.0 asks three times at once for the committed offsets, and waits then."""
+
+    def repeats(*times: int, error: int = 14) -> list[tuple[Any, ...]]:
+        asked = {"api": "OffsetFetch", "version": 3, "connection": 2}
+        answer = {**asked, "error": error, "committed": {}}
+        return [each for ms in times for each in (("request", ms, asked), ("answer", ms, answer))]
+
+    at_once = 200, 201, 201, 202, 203, 204
+    assert [*pauses_before_it_repeats(history(*repeats(*at_once)))]
+    assert not [*pauses_before_it_repeats(history(*repeats(200, 201, 201, 503, 504, 504, 806)))]
+    assert not [*pauses_before_it_repeats(history(*repeats(*at_once, error=25)))], "it joins anew"
+    between = repeats(202, error=0)
+    assert not [*pauses_before_it_repeats(in_order(*repeats(200, 201, 201), *between, *repeats(203, 204)))]
+
+
+def test_a_client_that_looks_for_its_coordinator_has_none_to_send_heartbeats_to() -> None:
+    """franz-go 1.22.2: six look-ups failed, or lost their connection. kafka-go 0.4.51: one, and a back-off of 5 s."""
+    moved = refuses(400, "Heartbeat", 16, ["m", 1])
+    found = [*STABLE, beating(400, connection=2)[0], moved, *beating(5700, connection=2), ("signalled", 5800, {})]
+    assert [*beats(in_order(*found))]
+    asked = {"api": "FindCoordinator", "version": 4, "connection": 7}
+    look_up, closed = ("request", 500, asked), ("closed", 510, {"connection": 7})
+    for error, breaches in {15: 0, 0: 1}.items():
+        assert len([*beats(in_order(*found, look_up, ("answer", 510, {**asked, "error": error})))]) == breaches
+    assert not [*beats(in_order(*found, look_up, closed))]
+
+
+def test_a_member_that_is_closed_while_it_joins_may_leave_at_once() -> None:
+    """aiokafka 0.14.0 and franz-go 1.22.2: the answer to SyncGroup came after SIGTERM, and LeaveGroup next."""
+    leave = "request", 500, {"api": "LeaveGroup", "version": 3, "members": ["m"]}
+    assert [each.shape for each in stays(in_order(*STABLE, leave))] == [("LeaveGroup", "no reason")]
+    for signalled in 90, 450:
+        assert not [*stays(in_order(*STABLE, ("signalled", signalled, {}), leave))]
+    assert not [*stays(in_order(("launched", 0, {"pause_ms": 900}), *STABLE[1:], leave))]
+
+
+def test_a_client_joins_again_if_its_join_or_its_sync_may_be_lost() -> None:
+    assert [*joins_once(history(joined(100), rejoins(150)))]
+    between: list[tuple[Any, ...]] = [
+        synced(110, "t-0"), ("closed", 120, {"connection": 2}), refuses(120, "Heartbeat", 27, ["m", 1]),
+    ]  # fmt: skip
+    for event in between:
+        assert not [*joins_once(history(joined(100), event, rejoins(150)))]
+    assert not [*joins_once(history(joined(100), rejoins(150), ("closed", 102, {"connection": 1})))], "perhaps unread"
+
+
+def test_the_longest_time_between_two_polls_is_the_rebalance_timeout() -> None:
+    """It is what Kafka's consumer sends; a program may have a setting of its own for it."""
+    joins = "request", 90, {**rejoins(0)[2], "rebalance_ms": 4000, "member": ""}
+    for more, breaches in (
+        ({"max_poll_ms": 4000}, 0), ({"max_poll_ms": 6000}, 1), ({"max_poll_ms": 6000, "rebalance_ms": 4000}, 0),
+        ({}, 0),
+    ):  # fmt: skip
+        found = [each.shape for each in keeps_its_settings(history(("launched", 0, more), joins))]
+        assert found.count(("setting", "rebalance timeout")) == breaches
