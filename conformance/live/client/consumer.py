@@ -229,9 +229,9 @@ class Consumer:
             raise RuntimeError(f"error {error}")
         if error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
             self.forget(error)
+        await asyncio.sleep(PAUSE_S)
         if error in NO_COORDINATOR:
             return await self.find_coordinator()
-        await asyncio.sleep(PAUSE_S)
         if error != Error.COORDINATOR_LOAD_IN_PROGRESS:
             await self.join()
 

@@ -478,8 +478,8 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
                 ):
                     continue  # it may raise where no one can read a member's metadata, or there is nothing to read
                 how = f"exit code {code}"
-                group = ("missing topic",) if has_missing_topic(history, traced.step) else ()
-                group += repeated_disturbance(history, traced.step)
+                missing = ("missing topic",) if has_missing_topic(history, traced.step) else ()
+                group = *missing, *repeated_disturbance(history, traced.step)
                 last = stderr.rstrip().rpartition("\n")[2]
                 yield breach(
                     traced, f"the program ended by itself, {how}: {last}", "it consumes", how, "ended", how, *group
