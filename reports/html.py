@@ -8,7 +8,7 @@ from kipcheck.reports.campaigns import executor, kind, of_campaigns, stopped
 from kipcheck.reports.html_campaign import campaigns, news
 from kipcheck.reports.html_causes import causes
 from kipcheck.reports.html_components import components
-from kipcheck.reports.html_tables import coverage, differences, invariants, results
+from kipcheck.reports.html_tables import coverage, differences, invariants, played_cells, results
 from kipcheck.reports.markup import Safe, joined, link, tag
 from kipcheck.reports.page import page
 from kipcheck.reports.phrases import reason, to_do
@@ -136,6 +136,7 @@ def _sections(found: Summary) -> Iterator[tuple[str, str, int, Safe]]:
         ("checks", "Checks", len(found.table), results),
         ("differences", "Where targets differ", len(found.ledger.differences), differences),
         ("scripts", "Conversations", len(found.ledger.scripts), lambda found: section(found.ledger)),
+        ("cells", "What happened to requests", len(found.ledger.cells), played_cells),
         ("requirements", "Requirements", len(found.coverage), coverage),
         ("invariants", "Invariants", sum(map(len, found.totals.judged.values())), invariants),
         ("skipped", "Skipped", len(found.ledger.skips), _skips),

@@ -7,7 +7,7 @@ from kipcheck.reports import links
 from kipcheck.reports.campaigns import first
 from kipcheck.reports.diagram import sequence
 from kipcheck.reports.markup import Child, Safe, joined, tag
-from kipcheck.reports.phrases import expected, followed, operation, remarks, some, where
+from kipcheck.reports.phrases import expected, followed, operation, played_again, remarks, some, where
 from kipcheck.reports.summary import KNOWN, WORDS, Summary
 from kipcheck.reports.text import around
 
@@ -45,6 +45,8 @@ def details(found: Summary, failure: records.Failure, remedy: str, is_titled: bo
     yield tag("h4", "What it breaks"), tag("p", failure.sentence, class_="rule")
     yield tag("ul", (_clause(found, each) for each in failure.requirements), class_="clauses")
     yield tag("h4", "To reproduce it"), tag("pre", tag("code", failure.reproduce), class_="command")
+    if played_again(failure):
+        yield tag("h4", "To vary it"), tag("pre", tag("code", played_again(failure)), class_="command")
     yield tag("p", _where(failure), class_="hint")
     if failure.tags:
         yield tag("p", tag("span", (tag("span", each) for each in failure.tags), class_="tags"))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kipcheck.conformance.core.ledger import spans
+from kipcheck.reports import cell_table
 from kipcheck.reports.coverage import Judged
 from kipcheck.reports.markup import Child, Safe, joined, tag
 from kipcheck.reports.phrases import named, some
@@ -169,6 +170,19 @@ def _of_cases(each: Judged | None) -> Child:
     if each is None:
         return tag("span", "no cases", class_="small")
     return f"{each.judged:,} of {each.cases:,}" if each.judged else tag("span", "not judged", class_="small")
+
+
+def played_cells(found: Summary) -> Safe:
+    """How many different events each request met, of how many, in each phase and kind of group."""
+    parts: list[Safe] = []
+    for each in found.ledger.cells:
+        head, *rows = cell_table.table(each)
+        body = (tag("tr", (tag("td" if place else "th", cell) for place, cell in enumerate(row))) for row in rows)
+        parts += [
+            tag("p", cell_table.line(each), class_="hint"),
+            table(head, body, f"Events by request, {each.target}"),
+        ]
+    return joined(parts)
 
 
 def coverage(found: Summary) -> Safe:

@@ -31,8 +31,7 @@ ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;",
 def render(found: Summary) -> str:
     parts = [_head(found), _totals(found), *_causes(found), *_troubles(found), *_campaigns(found)]
     parts += [_table(found), *_known(found)]
-    if found.coverage_line:
-        parts.append(f"{plain(found.coverage_line)}\n")
+    parts += [f"{plain(line)}\n" for line in found.coverage_lines]
     blocks = [
         ((_cause(each.cause, place) if each.cause is not None and not number else "") + _block(failure), failure.id)
         for place, each in enumerate(found.causes, 1)

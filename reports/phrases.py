@@ -1,10 +1,12 @@
 """Texts that several forms share: steps, places, counts, and entries of lists of known deviations."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kipcheck.conformance.core.ledger import Cause, Failure, Flaky, Follower, KnownEntry, SequenceStep
+from kipcheck.conformance.core.values.untrusted_text import WATCHED
 
 SMALLER = "the search for the least case was cut, so a smaller one may fail too"
 """About a failure."""
@@ -18,6 +20,15 @@ def remarks(failure: Failure) -> str:
             "a race: it occurs in {} of {} plays beside copies of its case, and not alone".format(*failure.rate)
         )
     return "".join(f"; {part}" for part in parts)
+
+
+def played_again(failure: Failure) -> str:
+    """The command that plays the conversation of a failure, to be varied; empty: it is none."""
+    if not failure.script or failure.opened.startswith(WATCHED):
+        return ""
+    edition = f"apache@{failure.played}" if failure.played else failure.edition
+    words = ["--target", failure.opened, *(["--edition", edition] if edition != "apache" else [])]
+    return shlex.join(["kipcheck", "run", *words, "--message", failure.subject, "--script", failure.script])
 
 
 def some(number: int, what: str) -> str:

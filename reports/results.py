@@ -31,6 +31,7 @@ def render(found: Summary) -> str:
             "invariants": {
                 target: {id: each._asdict() for id, each in by.items()} for target, by in found.totals.judged.items()
             },
+            "cells": plain(found.ledger.cells),
             "skips": plain(found.ledger.skips),
             "inconclusive": plain(found.ledger.inconclusive),
             "held_back": plain(found.ledger.held_back),

@@ -10,6 +10,7 @@ from kipcheck.conformance.core import ledger as records
 from kipcheck.conformance.core.values.failure_group import severity
 from kipcheck.conformance.core.values.impacts import severity_rank
 from kipcheck.conformance.core.values.requirement import DRAFT, RELEASED, applies, side
+from kipcheck.reports import cell_table
 from kipcheck.reports.coverage import Editions, is_judged, is_own, judged_cases, parts_reached, unjudged
 from kipcheck.reports.phrases import some
 from kipcheck.reports.totals import Totals, by_kind, by_result, held_back
@@ -422,6 +423,14 @@ class Summary:
     @property
     def reached(self) -> tuple[Reached, ...]:
         return tuple(each for each in self.coverage if each.judged)
+
+    @property
+    def coverage_lines(self) -> list[str]:
+        """Of the checks that choose their cases from tables, a line for each target; of the others, requirements."""
+        tabled = {(each.target, each.check) for each in self.ledger.cells}
+        others = any((place.target, place.check) not in tabled for place in self.ledger.cases)
+        requirements = self.coverage_line if others or not tabled else ""
+        return [*map(cell_table.line, self.ledger.cells), *([requirements] if requirements else [])]
 
     @property
     def coverage_line(self) -> str:

@@ -142,7 +142,7 @@ def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     yield "differences between targets", list(_differences(found))
     yield "skipped checks", list(_skips(found))
     yield "seldom judged invariants", list(seldom_judged(found.totals.judged))
-    yield "coverage", [found.coverage_line] if found.coverage_line else []
+    yield "coverage", found.coverage_lines
 
 
 def _totals(found: Summary) -> Iterator[str]:

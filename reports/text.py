@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kipcheck.conformance.core import ledger as records
 from kipcheck.conformance.core.values.untrusted_text import clean, harmless, one_line
-from kipcheck.reports import phrases
+from kipcheck.reports import cell_table, phrases
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
 from kipcheck.reports.scripts import played
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
@@ -59,8 +59,8 @@ def render(found: Summary) -> str:
     for trouble in found.ledger.troubles:
         lines += _trouble(trouble)
     lines += [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
-    if found.coverage_line:
-        lines.append(found.coverage_line)
+    lines += _played(found)
+    lines += found.coverage_lines
     lines += _campaigns(found)
     lines += _totals(found)
     page = found.ledger.path.with_name("report.html")
@@ -113,6 +113,8 @@ def _block(failure: records.Failure, written: set[str]) -> Iterator[str]:
         yield from _wrapped("fix", failure.fix)
     if failure.tags:
         yield from _wrapped("tags", ", ".join(failure.tags))
+    if phrases.played_again(failure):
+        yield f"  {'vary':<9} {phrases.played_again(failure)}"
     yield f"  {'again':<9} {failure.reproduce}"
 
 
@@ -239,6 +241,13 @@ def _table(found: Summary) -> Iterator[str]:
             yield target
             head = (" check", *(f" {each}" for each in RESULTS))
             yield from (f" {line}" for line in _aligned([head, *rows], range(1, len(head))))
+
+
+def _played(found: Summary) -> Iterator[str]:
+    """How many different events each request met, of how many, in each phase and kind of group."""
+    for each in found.ledger.cells:
+        yield f"{each.target}: what happened to requests in {each.check}"
+        yield from (f"  {line}" for line in _aligned(cell_table.table(each), range(1, 9)))
 
 
 def _totals(found: Summary) -> Iterator[str]:

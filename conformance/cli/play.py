@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from kipcheck.conformance.explore.games import InteractiveSession
     from kipcheck.conformance.protocols.declare.play import Playable, Scope, Verb
 
+CLIENT = "client"
+"""The machine of live clients."""
 ABOUT = "send events to a model, line by line, and print its actions and its state"
 EPILOG = """\
 echo "up 0 1-3; update 2" | kipcheck play features --edition kip-584
@@ -43,6 +45,8 @@ def _play(options: argparse.Namespace) -> int:
     from kipcheck.conformance.explore.games import open_session
     from kipcheck.conformance.protocols.playables import playable
 
+    if options.model == CLIENT:
+        return _list_client(options)
     try:
         model, edition_used = playable(options.model), edition(options.edition)
         model.require_edition(edition_used)
@@ -78,9 +82,23 @@ def _play_lines(game: "InteractiveSession", lines: Iterable[str]) -> int:
 
 def _list(model: "Playable", scope: "Scope | None", as_json: bool) -> int:
     conversing = model.conversation is not None and (scope is None or not model.moves)
-    verbs = model.verbs if conversing else model.moves
+    return _print(model.name, model.verbs if conversing else model.moves, as_json)
+
+
+def _list_client(options: argparse.Namespace) -> int:
+    """The steps of the scripts of live clients, which have no model: a program plays them."""
+    from kipcheck.conformance.protocols import registry
+    from kipcheck.conformance.protocols.declare.play import verbs
+
+    if not options.events:
+        why = f"{CLIENT} has no model: a program plays it, kipcheck run --target client:... --script STEPS"
+        return complain(f"{why}; --events lists the steps", USAGE)
+    return _print(CLIENT, verbs(registry.operations()[CLIENT]), options.json)
+
+
+def _print(model: str, verbs: "Sequence[Verb]", as_json: bool) -> int:
     if as_json:
-        return print_json({"model": model.name, "events": list(map(_plain, verbs))})
+        return print_json({"model": model, "events": list(map(_plain, verbs))})
     for verb in verbs:
         print(f"{verb.name}  ({' or '.join(verb.actors)})  {verb.meaning}")
         for each in verb.fields:

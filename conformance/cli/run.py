@@ -72,8 +72,8 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         action="append",
         metavar="STEPS|FILE",
         help="play this conversation in place of those that are drawn, in the shorthand of the target's machine, such "
-        "as 'late OffsetFetch 1500; restart; stop' for client: targets; or the scripts in a file, one in each line; "
-        "may be repeated",
+        "as 'late OffsetFetch 1500; restart; stop' for client: targets, whose steps kipcheck play client --events "
+        "lists; or the scripts in a file, one in each line; may be repeated",
     )
     gate.add_argument("--seed", type=int, default=0, metavar="N")
     gate.add_argument(

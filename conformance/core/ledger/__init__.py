@@ -59,6 +59,7 @@ from kipcheck.conformance.core.ledger.lines import (
     LedgerLine,
     MergedFrom,
     Place,
+    PlayedCells,
     PlayedScript,
     Round,
     RunOptions,
@@ -82,7 +83,8 @@ __all__ = [
     "FiledFailure",
     "FirstFound", "Flaky", "Follower", "Footer", "Grade", "Header", "HeldBack", "Inconclusive", "Json", "KnownEntry",
     "LeastCases", "Ledger", "LedgerLine", "Malformed",
-    "MergedFrom", "Place", "PlayedScript", "Record", "Round", "RunOptions", "SequenceExhibit", "SequenceStep", "Skip",
+    "MergedFrom", "Place", "PlayedCells", "PlayedScript", "Record", "Round", "RunOptions", "SequenceExhibit",
+    "SequenceStep", "Skip",
     "Stale",
     "TableExhibit", "TableRow", "Tally", "Target", "Trouble", "Unknown", "Verdict", "Writer", "check_failure",
     "count", "exhibits_of", "lines", "missing", "numbers", "places_of", "plain", "read", "spans", "type_of",
@@ -198,6 +200,8 @@ class Ledger:
     """The exchanges of each watch."""
     scripts = LinesOf(PlayedScript)
     """Conversations of which the run was to report all exchanges."""
+    cells = LinesOf(PlayedCells)
+    """What the cases of each check played, where they are chosen from a table."""
     rounds = LinesOf(Round)
     """Of all campaigns."""
 

@@ -237,6 +237,8 @@ class Failure(Record):
     """True if the search for the smallest case ended early, so that a smaller one may fail too."""
     rate: tuple[Number, Number] | None = None
     """Of a race: in how many plays beside copies of its case it occurs, and of how many; alone it did not."""
+    script: str | None = None
+    """The steps of the smallest case in shorthand, as ``run --script`` takes them; absent: they have none."""
 
     @property
     def decides(self) -> bool:

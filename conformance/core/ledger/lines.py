@@ -14,6 +14,7 @@ FORMAT: Final = 2
 Counts: TypeAlias = Mapping[str, Mapping[str, Results]]
 """Target -> check -> result -> cases."""
 Nested: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
+Pairs: TypeAlias = Annotated[Mapping[str, Number], described("Reason -> pairs that no case played.")]
 Index: TypeAlias = Annotated[int, schema(minimum=1)]
 PartOf: TypeAlias = Annotated[tuple[Index, Index], described("I and N of --part I/N.")]
 Seconds: TypeAlias = Annotated[float, schema(minimum=0)]
@@ -343,6 +344,25 @@ class CheckDone(Record):
     """Subject -> edition -> invariants judged there; absent: those with verdicts."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedCells(Record):
+    """What the cases of a check played with a target, where they are chosen from a table."""
+
+    TYPE: ClassVar[str] = "cells"
+
+    target: str
+    check: str
+    dimensions: tuple[str, ...]
+    """Of the table. A pair is two values of different dimensions that some cell has."""
+    played: Number
+    """Pairs that a case played."""
+    pairs: Number
+    """All pairs."""
+    missing: Pairs
+    rows: Mapping[str, Mapping[str, tuple[Number, Number]]]
+    """The first dimensions together -> value of the last one -> different events that were played there, and all."""
+
+
 # ---- causes
 
 
@@ -580,10 +600,10 @@ class Unknown(Record):
 
 LedgerLine: TypeAlias = (
     Header | Target | Begin | Verdict | PlayedScript | Tally | HeldBack | Expected | CheckDone | Failure | Cause
-    | Difference | Skip | Inconclusive | Exchanges | Trouble | Stale | Flaky | Round | Footer | Unknown
+    | Difference | Skip | Inconclusive | Exchanges | PlayedCells | Trouble | Stale | Flaky | Round | Footer | Unknown
 )  # fmt: skip
 TYPES: Final[tuple[type[Record], ...]] = (
     Header, Target, Begin, Verdict, PlayedScript, Tally, HeldBack, Expected, CheckDone, Failure, Cause, Difference,
-    Skip, Inconclusive, Exchanges, Trouble, Stale, Flaky, Round, Footer,
+    Skip, Inconclusive, Exchanges, PlayedCells, Trouble, Stale, Flaky, Round, Footer,
 )  # fmt: skip
 """In the order of the schema."""

@@ -27,6 +27,7 @@ from kipcheck.conformance.core.ledger.lines import (
     Inconclusive,
     MergedFrom,
     PartOf,
+    PlayedCells,
     Round,
     Skip,
     Stale,
@@ -80,6 +81,7 @@ def with_lines(results: Json) -> Json:
         "held_back": HeldBack,
         "troubles": Trouble,
         "stale": Stale,
+        "cells": PlayedCells,
     }
     for key, kind in {**listed, "flaky": Flaky}.items():
         properties[key] = {"type": "array", "items": _record(kind)}

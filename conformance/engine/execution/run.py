@@ -14,6 +14,7 @@ from kipcheck.conformance.core.ledger import (
     NAME,
     Begin,
     CheckDone,
+    PlayedCells,
     Skip,
     Target as TargetLine,
     Trouble,
@@ -290,8 +291,10 @@ class _Run:
         self.writer.write(Begin(target=info.name, check=check.id, units=len(mine)))
         self.progress.begin(check.id)
         judged = JudgedByEdition()
+        cells: dict[Any, str] = {}
         for number, result in enumerate(islice(stream, len(mine)), 1):
             judged.add(result)
+            cells |= {cell: cells.get(cell, why) and why for cell, why in result.cells.items()}
             self._add(info.name, check, result)
             for cause, finding in self.failures.early.add(result.findings):
                 self.progress.found(cause, finding.unit)
@@ -303,6 +306,9 @@ class _Run:
         )  # fmt: skip
         by_edition = judged.lines()
         self.writer.write(done.update(judged=by_edition) if by_edition else done)
+        if check.family.cells is not None and cells and not self.options.scripts:
+            table = check.family.cells.table(cells, info.claims.limits)
+            self.writer.write(PlayedCells(target=info.name, check=check.id, **table._asdict()))
         self.writer.flush()
         self.progress.end(counts.total(), counts["FAIL"])
         if not counts:

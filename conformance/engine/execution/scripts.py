@@ -93,13 +93,19 @@ def read(check: str, edition: str, machine: str, text: str) -> Script:
     return Script(case, len(texts))
 
 
-def text_of(machine: str, case: Case) -> str:
-    """The steps of a case in shorthand; their verbs where the machine has none, or where it has no word for a step."""
-    operations, verbs = _operations(machine), "; ".join(step.verb for step in case.steps)
+def shorthand(machine: str, steps: Sequence[Step]) -> str:
+    """The steps as the machine reads them again; empty: it has no shorthand, or no word for a step."""
+    operations = _operations(machine)
     try:
-        return verbs if operations is None else operations.shorthand(case.steps)
+        text = "" if operations is None else operations.shorthand(steps)
+        return text if operations is not None and operations.parse_shorthand(text) == tuple(steps) else ""
     except (LookupError, TypeError, ValueError):
-        return verbs
+        return ""
+
+
+def text_of(machine: str, steps: Sequence[Step]) -> str:
+    """The steps in shorthand, or their verbs."""
+    return shorthand(machine, steps) or "; ".join(step.verb for step in steps)
 
 
 def suits(check: Check[Any], subject: Any, text: str) -> bool:

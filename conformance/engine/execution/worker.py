@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.values.case import Case, Role
-from kipcheck.conformance.core.values.history import History, Observation, Replied, Unsupported
+from kipcheck.conformance.core.values.history import History, Observation, Op, Replied, Unsupported
 from kipcheck.conformance.core.values.verdict import Grade, Result, Verdict, Violation, worst
 from kipcheck.conformance.engine.execution import scripts
 from kipcheck.conformance.engine.execution.converse import converse, converse_once
@@ -111,6 +111,8 @@ class UnitResult:
     """The invariants that a case could violate: it was judged, and the target granted what the invariant is about."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Case id -> why a script was not begun."""
+    cells: dict[Any, str] = field(default_factory=dict)
+    """The cells of its cases, where they are chosen from a table: the reason why none played it; empty: one did."""
     gave_up: bool = False
     """Whether the target cannot be used any more."""
     traces: list[Trace] = field(default_factory=list)
@@ -329,9 +331,11 @@ def judged(
         result.cases.append((sample.case.id, word, by))
         if unit.traced == "all" or (unit.traced and word in BROKEN):
             result.traces.append(_trace(unit, history, verdicts))
-        if why := _not_played(history) if unit.scripts else _not_begun(history):
+        if why := _not_played(unit.subject, history) if unit.scripts else _not_begun(history):
             result.skipped[sample.case.id] = why
         result.reached.update(_reached(check, history, verdicts))
+        for cell, why in check.family.cells.played(history) if check.family.cells is not None else ():
+            result.cells[cell] = result.cells.get(cell, why) and why
         for verdict in verdicts:
             if verdict.result is Result.FAIL:
                 about = result.unit, history, sample.value, sample.number, sample.kind
@@ -348,7 +352,7 @@ def judged(
 
 def _trace(unit: Unit, history: History, verdicts: Sequence[Verdict]) -> Trace:
     broken = {each.invariant: each.violations[0].why for each in verdicts if each.result is Result.FAIL}
-    text = scripts.text_of(unit.subject, history.case)
+    text = scripts.text_of(unit.subject, history.case.steps)
     return Trace(history.case.id, text, broken, exchanges_of(history))
 
 
@@ -366,19 +370,21 @@ def _not_begun(history: History) -> str:
     """Why a script of a live client was not begun; empty: it was. Its first steps may be settings of the program."""
     begun = next(dropwhile(_is_idle, (op.observation for op in history.ops)), None)
     is_begun = history.case.role is not Role.CLIENT or not isinstance(begun, Unsupported) or not begun.limit
-    return "" if is_begun else next(iter(_unmet(history)), ("", ""))[1].partition(": ")[0]
+    return "" if is_begun else next((unmet.reason.partition(": ")[0] for _, unmet in _unmet(history)), "")
 
 
-def _not_played(history: History) -> str:
+def _not_played(machine: str, history: History) -> str:
     """Which step of a user's script the target cannot take, and why; empty: it took all."""
-    return next((f"{step} cannot be played: {why}" for step, why in _unmet(history)), "")
+    for op, unmet in _unmet(history):
+        return f"step {op.index + 1}, {scripts.text_of(machine, [op.step])!r}, cannot be played: {unmet.reason}"
+    return ""
 
 
-def _unmet(history: History) -> Iterator[tuple[str, str]]:
+def _unmet(history: History) -> Iterator[tuple[Op, Unsupported]]:
     """The steps that the target cannot take, each with the reason."""
     for op in history.ops:
         if isinstance(op.observation, Unsupported) and op.observation.reason:
-            yield f"step {op.index + 1}, {op.step.verb},", op.observation.reason
+            yield op, op.observation
 
 
 def _is_idle(observation: Observation) -> bool:

@@ -18,6 +18,7 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Died
 from kipcheck.conformance.core.values.plain import short_digest
 from kipcheck.conformance.core.values.requirement import requirements
+from kipcheck.conformance.engine.execution.scripts import shorthand
 from kipcheck.conformance.engine.findings.failures import DistinctFailure, file
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.check import Family
@@ -81,6 +82,7 @@ def described(info: TargetInfo, members: Sequence["Finding"], family: Family[Any
         followed_by=_followers(members),
         cut_early=shown.cut or None,
         rate=shown.rate,
+        script=shorthand(shown.unit.subject, shown.case.steps) or None,
     )
     return DistinctFailure(line, FiledFailure.holding(line, shown.case.plain, _stderr(shown)))
 

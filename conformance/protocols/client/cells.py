@@ -13,6 +13,7 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import History, Op, Replied, Unsupported
 from kipcheck.conformance.protocols.client import events, model, ops
 from kipcheck.conformance.protocols.client.trace import parsed
+from kipcheck.conformance.protocols.declare.check import Table
 
 Phase: TypeAlias = Literal["first join", "leading", "following", "stable", "closing"]
 """Of the client: it joins for the first time, is in a rebalance that it leads or not, is a stable member, or ends."""
@@ -51,6 +52,7 @@ NOW_ONLY: Final = frozenset({"in pieces", "together", "tags"})
 """Those that only come where the script lets the client send the request."""
 REPEATED: Final = frozenset({"late", "silent", "reset", "cut off"})
 """Those that come several times in a row, too."""
+DIMENSIONS: Final = ("request", "event", "phase", "repetition", "group")
 COOPERATIVE: Final[tuple[ops.Assignor, ...]] = ("cooperative-sticky",)
 Changed: TypeAlias = ops.Answer | ops.Refuse | ops.Disturbed
 CHANGED: Final = (ops.Answer, ops.Refuse, ops.Late, ops.Pieces, ops.Reset, ops.Silent, ops.Together, ops.Tags)
@@ -84,17 +86,6 @@ class Cell(NamedTuple):
 
 Pair: TypeAlias = tuple[tuple[int, str], tuple[int, str]]
 """Two values, each with its place in a cell."""
-
-
-class Table(NamedTuple):
-    """Which pairs a run played, and which not."""
-
-    played: int
-    pairs: int
-    missing: Mapping[str, int]
-    """Reason -> pairs."""
-    rows: Mapping[str, Mapping[str, tuple[int, int]]]
-    """Request and phase -> group -> how many different things happened to the request there, and how many can."""
 
 
 class Placed(NamedTuple):
@@ -289,7 +280,7 @@ def table(found: Mapping[Cell, str], limits: Mapping[str, str]) -> Table:
     rows: dict[str, dict[str, tuple[int, int]]] = {}
     for (row, group), (every, some) in counted.items():
         rows.setdefault(row, {})[group] = len(some), len(every)
-    return Table(len(done & pairs()), len(pairs()), missing, rows)
+    return Table(DIMENSIONS, len(done & pairs()), len(pairs()), missing, rows)
 
 
 def _lacks(pair: Pair, limits: Mapping[str, str]) -> str:

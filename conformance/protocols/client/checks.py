@@ -6,13 +6,13 @@ from typing import Final
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import edition
-from kipcheck.conformance.protocols.client import invariants, plan
+from kipcheck.conformance.protocols.client import cells, invariants, plan
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.playable import finished, unplayable
 from kipcheck.conformance.protocols.client.strategies import SCRIPTS, script
 from kipcheck.conformance.protocols.client.wording import exchanges, exhibits
-from kipcheck.conformance.protocols.declare.check import Check, Family
+from kipcheck.conformance.protocols.declare.check import Cells, Check, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, machine_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 
@@ -24,11 +24,10 @@ FIRST: Final = (
     "static; pass 1400; rebalance; restart; rebalance",
     "protocol consumer; assign 0,1; rebalance; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200",
     "others 1 follow; pass 500; assign 1,2; rebalance; pass 500; assign 0,3; rebalance; pass 1500",
-    "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
-    "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",
-    "static; fence; pass 1200",
-    "pause 2000; pass 500; late JoinGroup 1500; pass 4000",
-    "commit late; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1500",
+    "begin latest; pass 500; rebalance; pass 500",
+    "begin latest; committed 0; pass 500; rebalance; pass 500",
+    "others 1 follow; assign 0,1; pass 500; assign 2,3; refuse OffsetFetch TOPIC_AUTHORIZATION_FAILED",
+    "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
     "move; pass 1400; silent Heartbeat 4500",
     "protocol consumer; pass 200; reset ConsumerGroupHeartbeat; assign 1,2; rebalance; pass 600",
     "protocol consumer; refuse ConsumerGroupHeartbeat GROUP_AUTHORIZATION_FAILED",
@@ -36,9 +35,11 @@ FIRST: Final = (
     "protocol consumer; max-poll 3000; pause 6000; pass 7500",
     "assignors range,roundrobin; member takes roundrobin; rebalance",
     "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL",
-    "begin latest; pass 500; rebalance; pass 500",
-    "begin latest; committed 0; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 500",
-    "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
+    "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
+    "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",
+    "static; fence; pass 1200",
+    "pause 2000; pass 500; late JoinGroup 1500; pass 4000",
+    "commit late; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1500",
 )
 """The scripts that come before those that are planned: where the order of several steps matters."""
 
@@ -72,6 +73,7 @@ CLIENT: Final[Family[Subject]] = replace(
     finished=finished,
     unplayable=unplayable,
     exchanges=exchanges,
+    cells=Cells(cells.played, cells.table),
 )
 
 CHECKS: tuple[Check[Subject], ...] = (

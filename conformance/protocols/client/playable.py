@@ -19,37 +19,48 @@ def finished(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 def unplayable(case: Case) -> Iterator[Impossible]:
     """Each step that cannot be played, with the reason and what to write in its place."""
+    taken = [ops.OPERATIONS.event_of(step) for step in case.steps]
     state, ended = model.Scripts().initial(), False
-    for at, step in enumerate(case.steps):
-        event = ops.OPERATIONS.event_of(step)
-        why = "stop ended the program: restart, in place of stop, starts it again" if ended else _why_not(state, event)
+    for at, event in enumerate(taken):
+        starts_again = any(isinstance(later, ops.Restart) for later in taken[at:])
+        why = "stop ended the program: restart, in place of stop, starts it again" if ended else ""
+        why = why or _never(event) or _not_here(state, event, starts_again)
         if why:
             yield Impossible(at, RULE, why)
         ended = ended or isinstance(event, ops.Stop)
         state = model.Scripts().step(state, event).state
 
 
-def _why_not(state: model.State, event: ops.Event) -> str:
-    """Why the event cannot happen after others; empty: it can."""
-    kind = getattr(event, "kind", None)
-    if not model.is_possible(event):
-        return _never(event)
+def _not_here(state: model.State, event: ops.Event, starts_again: bool) -> str:
+    """Why the event has no effect where it stands; empty: it may have one.
+
+    ``starts_again``: whether the program is started again after it.
+    """
+    kind, phase = getattr(event, "kind", ""), getattr(event, "at", "now")
     if isinstance(event, ops.Fence) and not state.static:
         return "a member without an instance id cannot be fenced: write static in front"
     if kind in model.CONSUMER_ONLY and not state.consumer:
         return f"a member of a classic group sends no {kind}: write protocol consumer in front"
     if kind in model.CLASSIC_ONLY and state.consumer:
         return f"a member with protocol consumer sends no {kind}: use ConsumerGroupHeartbeat"
+    if phase == "stop" and kind not in model.AT_THE_END:
+        return f"a program that is stopped sends no {kind}: use {', '.join(sorted(model.AT_THE_END))}"
+    if state.started and not starts_again and (isinstance(event, ops.SETTINGS) or phase == "start"):
+        return "it takes effect when the program starts: write it in front, or restart behind it"
     return ""
 
 
 def _never(event: ops.Event) -> str:
-    """Why no broker, network, user or other member does that."""
+    """Why no broker, network, user or other member does that; empty: one does."""
+    if model.is_possible(event):
+        return ""
     match event:
         case ops.Answer(kind, error) if error not in model.ERRORS[kind]:
             return _no_broker(kind, error, model.ERRORS[kind], f"refuse {kind} has others that do not pass")
         case ops.Refuse(kind, error) if error not in model.REFUSALS[kind]:
             return _no_broker(kind, error, model.REFUSALS[kind], f"answer {kind} has others that pass")
+        case ops.Refuse(at="next"):
+            return "a refusal lasts from a time on: use at start or at stop, or neither"
         case ops.Others():
             return f"a group has 0 to {model.MOST_OTHERS} other members"
         case ops.Assign():
@@ -58,8 +69,18 @@ def _never(event: ops.Event) -> str:
             return f"a topic, which has {model.PARTITIONS} partitions, grows to at most {model.MOST_PARTITIONS}"
         case ops.Subscribe():
             return "the program subscribes to 1 or 2 topics"
+        case ops.Offer():
+            return f"versions are from 0 to {model.MOST_VERSION}, the lowest first"
+        case ops.Intervals():
+            return f"a session is longer than its heartbeat interval, and at most {model.MOST_SESSION_MS} ms"
+        case ops.MaxPoll():
+            return f"a time between polls is {model.LEAST_POLL_MS} to {model.MOST_MS} ms"
     if getattr(event, "ms", 0) not in range(model.MOST_MS + 1):
         return f"a time is 0 to {model.MOST_MS} ms"
+    if getattr(event, "times", 1) not in range(1, model.MOST_TIMES + 1):
+        return f"1 to {model.MOST_TIMES} answers are changed"
+    if getattr(event, "at", "now") == "start":
+        return f"a program that starts sends no {getattr(event, 'kind', '')}"
     return "no broker, network, user or other member does that"
 
 

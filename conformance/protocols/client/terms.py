@@ -19,17 +19,18 @@ FATAL: Final = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION, KafkaError.INVALID_REQUEST,
     KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID,
-    KafkaError.UNSUPPORTED_ASSIGNOR, KafkaError.INVALID_REGULAR_EXPRESSION,
+    KafkaError.UNSUPPORTED_ASSIGNOR, KafkaError.INVALID_REGULAR_EXPRESSION, KafkaError.GROUP_ID_NOT_FOUND,
 })  # fmt: skip
-"""Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
+"""Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, a group that
+is gone, and so on. One that joins again after the last is right, too."""
+ENDING: Final = FATAL - {KafkaError.TOPIC_AUTHORIZATION_FAILED}
+"""The errors of a heartbeat of KIP-848 after which a client is no member any more. One for a topic may pass."""
 NOT_YET: Final = frozenset({
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
     KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_OR_FOLLOWER,
     KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.KAFKA_STORAGE_ERROR, KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
 })  # fmt: skip
 """Errors that end when the broker has loaded, or the news has spread: what is repeated at once fails again."""
-ENDING: Final = (FATAL - {KafkaError.TOPIC_AUTHORIZATION_FAILED}) | {KafkaError.GROUP_ID_NOT_FOUND}
-"""The errors of a heartbeat of KIP-848 after which a client is no member any more. One for a topic may pass."""
 OF_COORDINATORS: Final = frozenset({
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
 })  # fmt: skip

@@ -10,6 +10,7 @@ from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import events as client_events
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.silences import Silence, silences_of
+from kipcheck.conformance.protocols.client.terms import HEARTBEAT
 from kipcheck.conformance.protocols.client.trace import generation_of, parsed
 from kipcheck.conformance.protocols.codec.checks.family import rows_of
 from kipcheck.conformance.protocols.declare.check import Exhibit
@@ -247,12 +248,18 @@ def said(event: client_events.Event, names: Names) -> str:
 def requested(event: client_events.RequestSeen, names: Names) -> Iterator[str]:
     if event.member is not None:
         yield names.of(event.member)
-    if generation_of(event) >= 0:
+    if event.api == HEARTBEAT:
+        yield f"epoch {event.generation}"
+    elif generation_of(event) >= 0:
         yield f"generation {event.generation}"
     if event.instance is not None:
         yield f"instance {event.instance}"
     if event.api == "JoinGroup":
         yield f"assignors {' '.join(event.assignors)}"
+    if event.topics is not None or event.regex:
+        yield f"subscribes to {event.regex or ' '.join(event.topics or ()) or 'no topics'}"
+    if event.owned is not None:
+        yield f"owns {listed(event.owned)}"
     if event.assignments:
         yield "; ".join(f"{names.of(member)} gets {given_to(given)}" for member, given in event.assignments)
     if event.partitions is not None:
@@ -265,10 +272,11 @@ def answered(event: client_events.AnswerSeen, names: Names) -> str:
     if event.api == "JoinGroup":
         role = "leads" if event.leads else "follows"
         return f"{names.of(event.member or '')}, generation {event.generation}, {role}"
-    found = event.committed or event.offsets or event.ends
-    if found:
-        return positions(found.items())
-    return "ok" if event.partitions is None else listed(event.partitions)
+    placed = event.committed or event.offsets or event.ends
+    if placed:
+        return positions(placed.items())
+    given = "ok" if event.partitions is None else listed(event.partitions)
+    return f"epoch {event.generation}, {given}" if event.api == HEARTBEAT else given
 
 
 def positions(placed: Iterable[tuple[str, int]]) -> str:

@@ -79,6 +79,27 @@ S = TypeVar("S", bound=Subject)
 S_ = TypeVar("S_", bound=Subject)
 
 
+class Table(NamedTuple):
+    """How much of a table of cells the cases of a check played, as the line of a ledger has it."""
+
+    dimensions: tuple[str, ...]
+    played: int
+    """Pairs of values."""
+    pairs: int
+    missing: Mapping[str, int]
+    """Reason -> pairs."""
+    rows: Mapping[str, Mapping[str, tuple[int, int]]]
+
+
+class Cells(NamedTuple):
+    """The table of cells from which the cases of a family are chosen."""
+
+    played: Callable[[History], Iterator[tuple[Any, str]]]
+    """The cells of a case, each with the reason why it was not played; empty: it was."""
+    table: Callable[[Mapping[Any, str], Mapping[str, str]], Table]
+    """The whole, of cells with reasons, and the limits of the target."""
+
+
 def as_it_is(value: Value) -> Value:
     return value
 
@@ -176,6 +197,8 @@ class Family(Generic[S]):
     """Operations on all that is claimed, whose answers the doctor compares."""
     state_probe: Callable[[Claims], StateProbe | None] = no_state_probe
     """None: nothing that is claimed has a state."""
+    cells: Cells | None = None
+    """None: its cases are not chosen from a table."""
     examples: tuple[tuple[str, Callable[[S], Value]], ...] = ()
     """Systematic values by name, in the order in which they are tried before random ones."""
 

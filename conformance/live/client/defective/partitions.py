@@ -40,6 +40,24 @@ class ReadsTheFirstTopic(Consumer):
         super().own(partitions if self.is_modern else tuple(each for each in partitions if each[0] == self.topics[0]))
 
 
+class AsksOnce(Consumer):
+    """It sends one OffsetFetch for each partition that it is assigned, whatever the answer is."""
+
+    asked: frozenset[Partition] = frozenset()
+
+    def own(self, partitions: tuple[Partition, ...]) -> None:
+        super().own(partitions)
+        self.asked = frozenset()
+
+    async def look_up_positions(self) -> None:
+        owned, self.owned = self.owned, tuple(each for each in self.owned if each not in self.asked)
+        self.asked = frozenset(owned)
+        try:
+            await super().look_up_positions()
+        finally:
+            self.owned = owned
+
+
 class CommitsOn(Consumer):
     ever: Mapping[Partition, int] = {}
 

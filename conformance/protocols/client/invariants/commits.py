@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
@@ -27,9 +26,9 @@ PLACE = 75
 COMMITS_BY_ITSELF: Final = ("auto", "sync")
 """How a program commits whose every position is committed, also before it gives a partition up."""
 SHOWN: Final = 5
-"""So many commits of a partition show at what pace a program commits."""
+"""So many pauses show at what pace a program commits a partition."""
 PACES: Final = 3
-"""So many of the longest of these pauses a commit may take."""
+"""So many of the longest of the pauses between them a commit may take."""
 
 
 @dataclass(slots=True)
@@ -138,7 +137,18 @@ class _Read:
     committed: int = 0
     tried: int = 0
     """The highest offset of its commits, whatever their answers were."""
-    commits_ms: list[int] = field(default_factory=list)
+    commits: int = 0
+    commit_ms: int = 0
+    """When it was committed last."""
+    pause_ms: int = 0
+    """The longest pause between two commits."""
+
+    def commit(self, ms: int, offset: int, is_accepted: bool) -> None:
+        if self.commits:
+            self.pause_ms = max(self.pause_ms, ms - self.commit_ms)
+        self.commits, self.commit_ms, self.tried = self.commits + 1, ms, max(self.tried, offset)
+        if is_accepted:
+            self.committed = max(self.committed, offset)
 
     def sent_until(self, ms: int) -> tuple[int, int]:
         """The offset after the records that had been sent then, and when the last of them was."""
@@ -146,8 +156,7 @@ class _Read:
 
     def bound_ms(self) -> int:
         """In what time a position is committed, as far as the pauses between commits show; never, if they do not."""
-        pauses = [after - before for before, after in pairwise(self.commits_ms)]
-        return terms.GRACE_MS + PACES * max(pauses) if len(pauses) >= SHOWN else terms.NEVER
+        return terms.GRACE_MS + PACES * self.pause_ms if self.commits > SHOWN else terms.NEVER
 
 
 @dataclass(slots=True)
@@ -173,9 +182,7 @@ class _Pace:
         elif is_request(traced, "OffsetCommit"):
             for name, offset in traced.event.placed:
                 if (found := self.by_name.get(name)) is not None:
-                    found.commits_ms.append(event.ms)
-                    found.tried = max(found.tried, offset)
-                    found.committed = max(found.committed, offset if traced.answered == 0 else 0)
+                    found.commit(event.ms, offset, traced.answered == 0)
 
 
 @impact(
@@ -188,8 +195,7 @@ def commits_in_time(history: History) -> Iterator[Violation]:
     pace, behind = _Pace(), set[str]()
     for traced in trace(history):
         pace.read(traced)
-        if is_answer(traced, "SyncGroup", terms.HEARTBEAT):
-            behind.clear()
+        behind &= pace.by_name.keys()
         for name, found in pace.by_name.items():
             since_ms = traced.ms - found.bound_ms()
             end, sent_ms = found.sent_until(since_ms)

@@ -13,7 +13,6 @@ from kipcheck.conformance.protocols.client.events import (
     AnswerSeen,
     Closed,
     Ended,
-    Event,
     Frozen,
     Launched,
     RequestSeen,
@@ -197,13 +196,15 @@ def _matched(pattern: str, names: Iterable[str]) -> frozenset[str]:
 )  # fmt: skip
 @timed("client/leaves-when-it-does-not-poll", "grp-201", premise=(premises.TOO_SLOW, premises.RECORDS))
 def leaves_when_it_does_not_poll(history: History) -> Iterator[Violation]:
-    """A member whose program works longer than its longest time between two polls sends no heartbeat after that time
-    and a second, until it polls again; one of KIP-848's groups, and a dynamic one of others, leaves."""
+    """A member whose program works a second longer than its longest time between two polls has left its group by then,
+    in groups of KIP-848, and sends no heartbeat in others, until it polls again."""
     slow: Launched | None = None
     working: tuple[int, tuple[str, int]] | None = None
+    is_modern = False
     for traced in trace(history):
+        is_modern = is_modern or is_request(traced, terms.HEARTBEAT)
         if isinstance(traced.event, Launched):
-            slow = traced.event if premises.TOO_SLOW(traced.event) else None
+            slow, is_modern = (traced.event if premises.TOO_SLOW(traced.event) else None), False
         elif isinstance(traced.event, (*OVER, Frozen)):
             slow, working = None, None
         elif slow is not None and working is None:
@@ -214,16 +215,11 @@ def leaves_when_it_does_not_poll(history: History) -> Iterator[Violation]:
             longest_ms, until_ms = slow.max_poll_ms or 0, since_ms + (slow.pause_ms or 0)
             if traced.ms > until_ms or traced.now is None or traced.now.carried != carried:
                 slow, working = None, None
-            elif _beats(traced) and traced.ms > since_ms + longest_ms + terms.GRACE_MS:
-                late_ms = traced.ms - since_ms
-                why = f"a heartbeat {late_ms} ms after the last poll, whose longest pause is {longest_ms} ms"
-                bound = f"no heartbeat after {longest_ms} ms without a poll"
-                yield breach(traced, why, bound, "a heartbeat", "no poll", since_ms=since_ms)
+            elif traced.ms > since_ms + longest_ms + terms.GRACE_MS and (is_modern or is_request(traced, "Heartbeat")):
+                stays = "is a member" if is_modern else "sends a heartbeat"
+                why = f"{traced.ms - since_ms} ms after its last poll the client {stays}, and may wait {longest_ms} ms"
+                yield breach(traced, why, "that it left", stays, "no poll", since_ms=since_ms)
                 return
-
-
-def _beats(traced: TracedEvent[Event]) -> bool:
-    return is_request(traced, "Heartbeat", terms.HEARTBEAT) and generation_of(traced.event) > JOINS
 
 
 @impact(

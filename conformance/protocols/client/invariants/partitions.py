@@ -51,8 +51,15 @@ def reads_its_own(history: History) -> Iterator[Violation]:
 @impact("A consumer overwrites the offsets of other members", "wrong data", "ownership", "double-processing")
 @timed("client/commits-its-own", "grp-61", "grp-88", premise=(premises.ASSIGNED, premises.COMMITS_AS_MEMBER))
 def commits_its_own(history: History) -> Iterator[Violation]:
-    """A client commits only partitions that it was assigned in the generation of its OffsetCommit."""
+    """A client commits only partitions that it was assigned in the generation of its OffsetCommit.
+
+    A cooperative member commits what it has to revoke in the generation that takes it away; an eager one has revoked
+    all before it joined.
+    """
+    is_eager = False
     for traced in client_trace.trace(history):
+        if client_trace.is_request(traced, "JoinGroup"):
+            is_eager = not premises.EAGER.isdisjoint(traced.event.assignors)
         if not client_trace.is_request(traced, "OffsetCommit") or not traced.event.member:
             continue
         given = traced.event.member, client_trace.generation_of(traced.event)
@@ -60,11 +67,13 @@ def commits_its_own(history: History) -> Iterator[Violation]:
             membership for membership in traced.memberships
             if membership.carried == given and (membership.synced_ms is not None or membership.is_current(traced.ms))
         )  # fmt: skip
-        allowed |= _all(
-            membership
-            for membership in traced.memberships
-            if membership.until_ms is not None and membership.is_current(traced.ms)
-        )
+        now = traced.now
+        if not (is_eager and now is not None and traced.earliest_ms > (now.synced_ms or terms.NEVER) + terms.RACE_MS):
+            allowed |= _all(
+                membership
+                for membership in traced.memberships
+                if membership.until_ms is not None and membership.is_current(traced.ms)
+            )
         strange = {*(traced.event.partitions or ())} - allowed
         known = any(membership.carried == given for membership in traced.memberships)
         if strange and known and _is_known(traced):
@@ -127,8 +136,8 @@ class _Reading:
     """When the client was assigned a partition, or asked for it last."""
     hindered_ms: int = 0
     """When something last kept the client from reading."""
-    missing: bool = False
-    """Whether the last Metadata lacked a topic."""
+    missing: set[str] = field(default_factory=set)
+    """The topics that do not exist, as far as the client was sent."""
     is_judged: bool = True
     """Whether its program takes records as soon as they come."""
     has_read: bool = False
@@ -155,7 +164,9 @@ class _Reading:
         if client_trace.is_answer(traced, "Fetch") and traced.event.records:
             self.has_read = True
         if client_trace.is_answer(traced, "Metadata"):
-            self.missing = traced.event.missing
+            there = traced.event.sizes or {}
+            self.missing |= {_topic(name) for name in mine} if traced.event.missing else set()
+            self.missing -= there.keys()
         self.hindered_ms = hindered_ms(traced, self.hindered_ms)
         self._wait_for_answers(traced)
 
@@ -172,17 +183,24 @@ class _Reading:
             self.asked_ms = {key: ms for key, ms in self.asked_ms.items() if key[0] != event.connection}
 
     def _asks(self, request: RequestSeen, ms: int) -> None:
-        self.seen_ms |= dict.fromkeys(self.seen_ms.keys() & {*(request.partitions or self.seen_ms)}, ms)
+        self.seen_ms |= {name: ms for name in self.seen_ms if _is_asked_for(name, request)}
 
     def unread(self, ms: int) -> Iterator[tuple[str, int]]:
         """The partitions that are not read, and since when."""
         if any(ms > asked_ms + terms.GRACE_MS for asked_ms in self.asked_ms.values()):
             return
         waiting = [each for requests in self.waits.values() for each in requests]
-        for name, seen_ms in self.seen_ms.items() if self.has_read and self.is_judged and not self.missing else ():
+        for name, seen_ms in self.seen_ms.items() if self.has_read and self.is_judged else ():
             since_ms = max(seen_ms, self.hindered_ms)
-            if ms > since_ms + UNREAD_MS and not any(name in (each.partitions or (name,)) for each in waiting):
+            if _topic(name) in self.missing:
+                continue
+            if ms > since_ms + UNREAD_MS and not any(_is_asked_for(name, each) for each in waiting):
                 yield name, since_ms
+
+
+def _is_asked_for(name: str, request: RequestSeen) -> bool:
+    """An OffsetFetch without partitions is for all."""
+    return name in (request.partitions or ()) or (request.api == "OffsetFetch" and not request.partitions)
 
 
 @impact(
@@ -200,6 +218,10 @@ def reads_what_it_is_assigned(history: History) -> Iterator[Violation]:
             found |= unread.keys()
             why = f"the member has {listed(unread)}, and does not read it for {UNREAD_MS / 1000:.0f} s"
             yield breach(traced, why, "Fetch", "none", "not read", since_ms=min(unread.values()))
+
+
+def _topic(name: str) -> str:
+    return name.rpartition("-")[0]
 
 
 def _all(memberships: Iterator[client_trace.Membership]) -> frozenset[str]:
@@ -296,7 +318,7 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
 
 
 def _claims(traced: client_trace.TracedEvent[RequestSeen], found: Subscribed, claimed: set[str]) -> Iterator[Violation]:
-    right = [{each for each in owned if each.rpartition("-")[0] in found.topics} for owned in _owned(traced)]
+    right = [{each for each in owned if _topic(each) in found.topics} for owned in _owned(traced)]
     if claimed not in right:
         more = claimed - set().union(*right)
         shape = "after its membership ended" if traced.now is None else "too many" if more else "too few"

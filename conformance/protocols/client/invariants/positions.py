@@ -133,6 +133,8 @@ class _Positions:
             return
         if isinstance(traced.event, TopicDeleted):
             self.new = {name: found for name, found in self.new.items() if not traced.event.has(name)}
+            self.known = {name: known for name, known in self.known.items() if not traced.event.has(name)}
+            self.asked = {name for name in self.asked if not traced.event.has(name)}
         elif isinstance(traced.event, Trimmed):
             self.starts |= traced.event.starts
         now = traced.now

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Final
@@ -34,6 +35,12 @@ def refused(capsys: pytest.CaptureFixture[str], target: str, script: str, *more:
         ("late Fetch 99999", "step 1, 'late Fetch 99999', cannot be played: a time is 0 to 10000 ms"),
         ("answer ConsumerGroupHeartbeat NOT_COORDINATOR", "write protocol consumer in front"),
         ("protocol consumer; reset JoinGroup", "sends no JoinGroup: use ConsumerGroupHeartbeat"),
+        ("pass 1; static", "step 2, 'static', cannot be played: it takes effect when the program starts: write it in "),
+        ("answer Heartbeat NOT_COORDINATOR times 99", "1 to 20 answers are changed"),
+        ("late OffsetFetch 400 at stop", "a program that is stopped sends no OffsetFetch: use ConsumerGroupHeartbea"),
+        ("refuse Heartbeat GROUP_AUTHORIZATION_FAILED at next", "a refusal lasts from a time on"),
+        ("offer Metadata 4-2", "versions are from 0 to 100, the lowest first"),
+        ("intervals 4000 of 3000", "a session is longer than its heartbeat interval"),
         (" ; ", "the script has no steps"),
         ("none.txt", "none.txt cannot be read: no such file in "),
     ],
@@ -95,8 +102,8 @@ def test_a_program_is_played_and_what_it_lacks_is_named(tmp_path: Path, capsys: 
     assert "Conversations" in page and "another member joins or leaves" in page and "--script rebalance" in page
     assert run(["report", str(tmp_path), "--details"]) == 0
     assert "  script    rebalance; stop\n" in capsys.readouterr().out
-    assert run([*asked, "rebalance; restart; static"]) == 7
-    assert "step 3, client-static, cannot be played: the command lacks {instance}" in capsys.readouterr().out
+    assert run([*asked, "others 2 follow; static"]) == 7
+    assert "step 2, 'static', cannot be played: the command lacks {instance}" in capsys.readouterr().out
 
 
 def test_a_conversation_of_several_checks_is_played_and_shown_once(
@@ -128,6 +135,20 @@ def test_a_replay_prints_the_exchanges(tmp_path: Path, capsys: pytest.CaptureFix
     assert run([*asked, "--out", str(tmp_path)]) == 1
     failure = next((tmp_path / "failures").glob("*.json"))
     capsys.readouterr()
+    assert run(["show", failure.stem, "--out", str(tmp_path)]) == 0
+    (vary,) = re.findall(r"^  vary      kipcheck (.*)$", capsys.readouterr().out, re.MULTILINE)
+    assert run([*shlex.split(vary), "--out", str(tmp_path / "again")]) == 1
+    assert (tmp_path / "again" / "failures" / failure.name).exists(), "the same failure, by the command that it prints"
+    capsys.readouterr()
     assert run(["replay", str(failure), "--trace"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("  events") and "-> coordinator: " in shown and "fails again: " in shown.splitlines()[-1]
+
+
+def test_the_steps_of_scripts_for_clients_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["play", "client", "--events"]) == 0
+    assert "in shorthand: late SyncGroup 400" in capsys.readouterr().out
+    assert run(["play", "client", "--events", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "client"
+    assert run(["play", "client"]) == 2
+    assert "kipcheck run --target client:... --script STEPS; --events lists the steps" in capsys.readouterr().err

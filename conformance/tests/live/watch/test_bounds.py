@@ -89,6 +89,27 @@ def test_rebalances_without_end_are_kept_short_and_judged() -> None:
     assert laws(watcher) == ["client/joins-with-its-id"]
 
 
+def test_heartbeats_of_kip_848_without_end_are_kept_short_and_judged() -> None:
+    watcher = Watcher(APACHE, lambda line: None)
+    member = Member(watcher)
+    named = {"groupId": "g", "memberId": "m", "memberEpoch": 1}
+    lists: dict[str, Any] = {"topicPartitions": []}
+    whole = {**named, "rebalanceTimeoutMs": 6000, "subscribedTopicNames": ["t"], **lists}
+    beaten = {"errorCode": 0, "memberId": "m", "memberEpoch": 1, "heartbeatIntervalMs": 5000, "assignment": None}
+    member.ask("ConsumerGroupHeartbeat", 1, {**whole, "memberEpoch": 0}, {**beaten, "assignment": lists})
+    for _ in range(2000):
+        member.ask("ConsumerGroupHeartbeat", 1, {**named, "rebalanceTimeoutMs": -1, "topicPartitions": None}, beaten)
+    (track,) = {id(each): each for each in watcher._tracks.values()}.values()
+    assert len(track.events) < 20
+    for _ in range(500):
+        member.ask("ConsumerGroupHeartbeat", 1, whole, {**beaten, "assignment": lists}, 1.0)
+    assert track.shortened and len(track.events) < 2 * MOST_EVENTS
+    strange = {"memberEpoch": 3}
+    member.ask("ConsumerGroupHeartbeat", 1, {**named, **strange, "topicPartitions": None}, {**beaten, **strange})
+    watcher.end(member.at_s)
+    assert laws(watcher) == ["client/names-its-epoch"]
+
+
 def objects(root: object) -> int:
     """The objects that are reachable, without code."""
     seen: dict[int, object] = {}

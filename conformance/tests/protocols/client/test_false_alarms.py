@@ -6,6 +6,11 @@ from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client.consequences import after_a_fault
+from kipcheck.conformance.protocols.client.invariants.commits import (
+    commits_before_it_leaves,
+    commits_in_time,
+    commits_its_position,
+)
 from kipcheck.conformance.protocols.client.invariants.connections import (
     asks_what_is_offered,
     does_not_spin,
@@ -46,8 +51,10 @@ from kipcheck.conformance.protocols.client.invariants.partitions import (
 )
 from kipcheck.conformance.protocols.client.invariants.positions import (
     commits_what_it_read,
+    reads_in_order,
     reads_on,
     starts_at_the_committed_offset,
+    waits_for_offsets,
 )
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import observed
@@ -944,3 +951,90 @@ def test_the_longest_time_between_two_polls_is_the_rebalance_timeout() -> None:
     ):  # fmt: skip
         found = [each.shape for each in keeps_its_settings(history(("launched", 0, more), joins))]
         assert found.count(("setting", "rebalance timeout")) == breaches
+
+
+def sends(ms: int, api: str, *partitions: str, **more: Any) -> tuple[Any, ...]:
+    return "request", ms, {"api": api, "version": 5, "partitions": [*partitions], **more}
+
+
+def is_sent(ms: int, api: str, **more: Any) -> tuple[Any, ...]:
+    return "answer", ms, {"api": api, "error": 0, **more}
+
+
+ENDED: tuple[Any, ...] = ("ended", 3100, {"code": 0, "stderr": ""})
+MEMBER = joined(100), synced(105, "t-0"), given(110, "t-0")
+
+
+def test_a_member_that_keeps_a_partition_may_read_on_while_it_asks_for_its_offset() -> None:
+    """Go clients ask for the offsets of all partitions after each rebalance, and keep their positions of some."""
+    asks = sends(120, "OffsetFetch", "t-0"), is_sent(130, "OffsetFetch", committed={"t-0": 7})
+    read = *MEMBER, *asks, fetches(140, 7), is_sent(150, "Fetch", records=70, ends={"t-0": 12})
+    again = *read, joined(200, 2), synced(205, "t-0", generation=2), given(210, "t-0", generation=2)
+    asks_again = sends(220, "OffsetFetch", "t-0")
+    assert not [*waits_for_offsets(history(*again, asks_again, fetches(400, 12)))]
+    assert not [*waits_for_offsets(history(*again, asks_again, fetches(400, 9)))]
+    assert [*waits_for_offsets(history(*again, asks_again, fetches(400, 0)))]
+    new = joined(100), synced(105, "t-0"), given(110, "t-0"), sends(120, "OffsetFetch", "t-0")
+    assert [each.shape for each in waits_for_offsets(history(*new, fetches(400, 0)))] == [("not answered yet",)]
+    refused = is_sent(130, "OffsetFetch", committed={})
+    assert [each.shape for each in waits_for_offsets(history(*new, refused, fetches(400, 0)))] == [("refused",)]
+    assert not [*waits_for_offsets(history(*new, refused, fetches(200, 0)))]  # another thread had sent it
+
+
+def test_records_that_were_not_handed_over_are_fetched_again() -> None:
+    """librdkafka 2.16.1 purges what it has fetched of a partition in a rebalance, and fetches it again from there."""
+    asks = sends(120, "OffsetFetch", "t-0"), is_sent(130, "OffsetFetch", committed={"t-0": -1})
+    looked_up = is_sent(135, "ListOffsets", offsets={"t-0": 4})
+    read = *MEMBER, *asks, looked_up, fetches(140, 4), is_sent(150, "Fetch", records=70, ends={"t-0": 12})
+    for offset, shapes in {4: [], 9: [], 12: [], 13: [("skipped",)], 3: [("unknown",)], 0: []}.items():
+        assert [each.shape for each in reads_in_order(history(*read, fetches(400, offset)))] == shapes, offset
+    latest = "launched", 90, {"offset_reset": "latest"}
+    assert [*reads_in_order(history(latest, *MEMBER, *asks, fetches(140, 0)))]
+    ends = is_sent(160, "OffsetForLeaderEpoch", offsets={"t-0": 3})
+    assert not [*reads_in_order(history(*read, ends, fetches(400, 3)))]
+
+
+def test_a_client_whose_process_is_stopped_or_that_waits_for_records_reads() -> None:
+    """aiokafka 0.14.0: its process got SIGSTOP; and no Fetch follows one that a broker answers late."""
+    read = *MEMBER, fetches(140, 0), is_sent(150, "Fetch", records=70, ends={"t-0": 10})
+    beats_on: tuple[tuple[Any, ...], ...] = beat(3500, "m", 1), ("signalled", 3600, {})
+    assert [*reads_what_it_is_assigned(history(*read, *beats_on))]
+    reasons: list[tuple[Any, ...]] = [
+        fetches(200, 10),
+        sends(200, "ListOffsets", "t-0"),
+        ("closed", 1000, {"why": ""}),
+        ("frozen", 200, {}),
+        is_sent(1000, "Metadata", sizes={}, missing=True),
+    ]
+    for reason in reasons:
+        assert not [*reads_what_it_is_assigned(history(*read, reason, *beats_on))], reason
+    slow = "launched", 90, {"pause_ms": 500}
+    assert not [*reads_what_it_is_assigned(history(slow, *read, *beats_on))]
+
+
+def test_a_program_that_commits_late_says_itself_what_it_commits() -> None:
+    """Its user names the offsets, which may be those of before a rebalance."""
+    accepted = commits(140, 7), is_sent(141, "OffsetCommit", to=["m", 1])
+    asks = sends(120, "OffsetFetch", "t-0"), is_sent(130, "OffsetFetch", committed={"t-0": 7})
+    for how, breaches in {"late": 0, "auto": 1}.items():
+        launched = "launched", 90, {"commit": how}
+        events = launched, *MEMBER, *asks, fetches(135, 7), *accepted, commits(400, 5)
+        assert len([*commits_its_position(history(*events))]) == breaches
+    back = is_sent(300, "OffsetFetch", committed={"t-0": 5})
+    assert not [*commits_its_position(history(*MEMBER, *asks, fetches(135, 7), *accepted, back, commits(401, 5)))]
+
+
+def test_a_process_that_was_stopped_need_not_have_committed() -> None:
+    """aiokafka 0.14.0: its process got SIGSTOP 20 ms after a record was sent to it."""
+    paced = [(commits(ms, 10), is_sent(ms, "OffsetCommit", to=["m", 1])) for ms in range(200, 900, 100)]
+    read = is_sent(150, "Fetch", ends={"t-0": 10})
+    events = *MEMBER, read, *(each for pair in paced for each in pair), is_sent(880, "Fetch", ends={"t-0": 11})
+    assert [*commits_in_time(history(*events, beat(3000, "m", 1)))]
+    assert not [
+        *commits_in_time(history(*events, ("frozen", 900, {}), beat(3000, "m", 1), ("thawed", 3001, {}), ENDED))
+    ]
+    launched = "launched", 90, {"commit": "auto"}
+    end = "request", 2500, {"api": "LeaveGroup", "version": 1, "member": "m"}
+    assert [*commits_before_it_leaves(history(launched, *events, end))]
+    assert not [*commits_before_it_leaves(history(launched, *events, ("thawed", 2400, {}), end))]
+    assert not [*commits_before_it_leaves(history(("launched", 90, {"commit": "async"}), *events, end))]
