@@ -307,11 +307,14 @@ def commits_with_its_epoch(history: History) -> Iterator[Violation]:
     soon as an earlier epoch was answered STALE_MEMBER_EPOCH."""
     epoch, since_ms, raised = JOINS, 0, False
     stale: dict[int, int] = {}
+    doubtful = JOINS
     for traced in trace(history):
         if isinstance(traced.event, STARTS):
             epoch, since_ms, raised = JOINS, 0, False
             stale.clear()
-        elif is_answer(traced, terms.HEARTBEAT) and not (traced.error or traced.in_doubt):
+        elif is_answer(traced, terms.HEARTBEAT) and not traced.error and traced.in_doubt:
+            doubtful = generation_of(traced.event)
+        elif is_answer(traced, terms.HEARTBEAT) and not traced.error:
             if generation_of(traced.event) != epoch:
                 raised, epoch, since_ms = epoch > JOINS, generation_of(traced.event), traced.ms
         elif is_answer(traced, "OffsetCommit") and traced.error == KafkaError.STALE_MEMBER_EPOCH:
@@ -320,7 +323,11 @@ def commits_with_its_epoch(history: History) -> Iterator[Violation]:
         elif is_request(traced, "OffsetCommit") and traced.event.member and raised and epoch > JOINS:
             carried = generation_of(traced.event)
             refused_ms = max(stale.get(carried, terms.NEVER), since_ms) + terms.RACE_MS
-            if carried != epoch and carried > JOINS and traced.earliest_ms > min(since_ms + terms.GRACE_MS, refused_ms):
+            if (
+                carried not in (epoch, doubtful)
+                and carried > JOINS
+                and traced.earliest_ms > min(since_ms + terms.GRACE_MS, refused_ms)
+            ):
                 why = f"OffsetCommit has epoch {carried}, {traced.ms - since_ms} ms after the member was sent {epoch}"
                 kind = ("STALE_MEMBER_EPOCH",) if carried in stale else ()
                 yield breach(traced, why, str(epoch), str(carried), "epoch", *kind, since_ms=since_ms)
