@@ -97,10 +97,10 @@ class Consumer:
     """So long it works after a fetch. Its heartbeats go on."""
     max_poll_ms = 0
     """If it works longer, it leaves the group, and joins again afterwards; 0: no limit."""
-    offset_reset = "earliest"
-    """Where it begins without a committed offset; or ``latest``."""
     heartbeat_s = HEARTBEAT_S
     """Between two heartbeats."""
+    offset_reset = "earliest"
+    """Where it begins without a committed offset; or ``latest``."""
     pattern = ""
     """Of its topics; empty: it is given their names."""
 
@@ -235,9 +235,9 @@ class Consumer:
             raise RuntimeError(f"error {error}")
         if error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
             self.forget(error)
+        await asyncio.sleep(PAUSE_S)
         if error in NO_COORDINATOR:
             return await self.find_coordinator()
-        await asyncio.sleep(PAUSE_S)
         if error != Error.COORDINATOR_LOAD_IN_PROGRESS:
             await self.join()
 
@@ -518,7 +518,6 @@ class Consumer:
                     return await self._ask(channel, api, body)
             except TimeoutError:
                 channel.close()
-                await self.find_coordinator()
             except (OSError, EOFError):
                 channel.close()
                 if self.stopping.is_set() and tried >= LAST_TRIES:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol, cast, final
 
 from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.live.server.connection import Connection
+from kipcheck.conformance.protocols.client import ops
 from kipcheck.conformance.protocols.client.terms import BY_SCRIPT
 from kipcheck.conformance.wire.framing import encode_response, frame
 from kipcheck.conformance.wire.schema import Layout, spec
@@ -137,6 +138,25 @@ class ThrottledAnswer:
     def _unmute(self, connection: Connection) -> None:
         connection.window = 1
         connection.advance()
+
+
+def of(event: ops.Disturbed) -> Disturbance:
+    """The disturbance that a step names."""
+    match event:
+        case ops.Late(ms=ms):
+            return LateAnswer(ms)
+        case ops.Silent(ms=ms):
+            return NoAnswer(ms)
+        case ops.Reset(when=when):
+            return ResetConnection(when)
+        case ops.Pieces():
+            return InPieces()
+        case ops.Together():
+            return InOneSegment()
+        case ops.Tags():
+            return WithTags()
+        case ops.Throttle(ms=ms):
+            return ThrottledAnswer(ms)
 
 
 def _with_tags(body: Any, layout: Layout) -> Any:

@@ -1,7 +1,7 @@
 """Why a program never became a member of its group: what was seen of it on the wire, its output, and what to change."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kipcheck.conformance.core.values.edition import APACHE
@@ -47,6 +47,15 @@ def unserved(events: Sequence[Event]) -> str:
     serve; empty: there was none."""
     closed = [why for why in _closed(events) if why.endswith(UNSERVED)]
     return closed[-1] if closed else ""
+
+
+def sent_what_is_gone(events: Sequence[Event], versions: Mapping[int, range]) -> bool:
+    """Whether the last request that was not served has a version below the served ones, which no older broker excuses.
+
+    ``versions``: those that are served, by API key.
+    """
+    found = [*map(int, re.findall(r"\d+", unserved(events)))]
+    return bool(found) and found[1] < versions.get(found[0], range(0)).start
 
 
 def advice(events: Sequence[Event]) -> str:

@@ -1,7 +1,6 @@
 """Plays one script: starts a client against a scripted broker, takes each step, and returns what passed meanwhile."""
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +10,7 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.client import disturbances
-from kipcheck.conformance.live.client.failed_start import describe, unserved
+from kipcheck.conformance.live.client.failed_start import describe, sent_what_is_gone, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.other_members import TOPIC
 from kipcheck.conformance.live.client.program_settings import FIRST, SESSION_MS, changed, launched, wanted
@@ -65,24 +64,6 @@ BEFORE: Final = (ops.Others, ops.Assign, ops.Grow, ops.Committed, *log_ops.EVENT
 
 class Unsuited(Exception):
     """The client may lack what the script needs of it: an assignor, a protocol, an older release of the broker."""
-
-
-def disturbance(event: ops.Disturbed) -> disturbances.Disturbance:
-    match event:
-        case ops.Late(ms=ms):
-            return disturbances.LateAnswer(ms)
-        case ops.Silent(ms=ms):
-            return disturbances.NoAnswer(ms)
-        case ops.Reset(when=when):
-            return disturbances.ResetConnection(when)
-        case ops.Pieces():
-            return disturbances.InPieces()
-        case ops.Together():
-            return disturbances.InOneSegment()
-        case ops.Tags():
-            return disturbances.WithTags()
-        case ops.Throttle(ms=ms):
-            return disturbances.ThrottledAnswer(ms)
 
 
 class Play:
@@ -294,7 +275,7 @@ class Play:
             case ops.Refuse(kind, refusal):
                 self.broker.refuse(kind, refusal)
             case _:
-                self.broker.disturb(event.kind, disturbance(event), getattr(event, "times", 1))
+                self.broker.disturb(event.kind, disturbances.of(event), getattr(event, "times", 1))
 
     def _change_due(self, phase: ops.Phase) -> list[ops.Timed]:
         """The same for the steps of a phase, which begins. Returns them."""
@@ -391,7 +372,7 @@ class Play:
 
     def _not_joined(self, again: bool) -> None:
         needed = self._wanted()
-        if self._sent_what_is_gone():
+        if sent_what_is_gone(self.recorder.events, self.broker.versions):
             return  # a law is broken; the script ends here
         if needed and not (again and needed == self._suited):
             raise Unsuited(f"the client does not join with {needed}: {self._never_joined()}")
@@ -402,11 +383,6 @@ class Play:
         self._over = False
         if not self._has_ended():
             self.recorder.add(events.Unsettled(self._now_ms(), round(CONNECT_S * 1000)))
-
-    def _sent_what_is_gone(self) -> bool:
-        """Whether it sent a version below those that the broker serves, which no older broker excuses."""
-        found = [*map(int, re.findall(r"\d+", unserved(self.recorder.events)))]
-        return bool(found) and found[1] < self.broker.versions.get(found[0], range(0)).start
 
     def _never_joined(self) -> str:
         assert self.program is not None

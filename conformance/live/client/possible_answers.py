@@ -32,7 +32,8 @@ def can_get(request: Received, error: Error, is_modern: bool) -> bool:
     if error == "UNKNOWN_MEMBER_ID" and request.api == "JoinGroup":
         return bool(request.body["memberId"])
     if request.api == "ConsumerGroupHeartbeat" and error in OF_MEMBERS:
-        return bool(request.body["memberEpoch"])
+        epoch: int = request.body["memberEpoch"]
+        return epoch > 0 or (epoch < 0 and error != "FENCED_MEMBER_EPOCH")  # which no member that leaves gets
     if (request.api, error) in OF_KIP_848:
         return is_modern and any(each.get("memberId") for each in request.body.get("groups", (request.body,)))
     if error in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"):

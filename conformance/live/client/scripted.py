@@ -7,7 +7,7 @@ and the target assignment. Which node coordinates, and what happens to an answer
 
 import asyncio
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, get_args
@@ -29,6 +29,7 @@ from kipcheck.conformance.live.client.other_members import (
 )
 from kipcheck.conformance.live.client.possible_answers import can_get, within
 from kipcheck.conformance.live.client.scripted_log import ScriptedLog
+from kipcheck.conformance.live.client.scripted_machines import ScriptedConsumerGroup, ScriptedCoordinator
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.answered_errors import with_error
 from kipcheck.conformance.live.server.broker import Broker
@@ -44,12 +45,9 @@ from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
 from kipcheck.conformance.protocols.consumer_group import model as consumer_group
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat
-from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
-from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
-from kipcheck.conformance.protocols.group.model.rounds import Out
-from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
+from kipcheck.conformance.protocols.group.model.state import Member as GroupMember
 from kipcheck.conformance.wire.framing import requests
 
 SECOND: Final = "u"
@@ -60,6 +58,8 @@ VISITOR: Final = "other-visitor"
 """A member that joins and leaves at once, which makes a group rebalance."""
 LEFT: Final = (-1, -2)
 """Epochs of members that leave."""
+QUEUED: Final = 1000
+"""Requests on a connection whose node answers nothing for a while."""
 MOST_REVOCATIONS: Final = 3
 """Rebalances of one step because other members gave partitions up."""
 GROWTHS: Final = 4
@@ -76,63 +76,6 @@ SIGNS: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupH
 """The requests whose answers make a stable member."""
 BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 """The requests that a client sends in a rebalance."""
-
-
-class ScriptedCoordinator(Coordinator):
-    """The coordinator of a release, but for what a script decides.
-
-    It chooses the leader: Kafka takes the first in the order of a hash map, and then the former one.
-    """
-
-    def __init__(self, machine: Coordinator, is_to_lead: Callable[[str], bool]) -> None:
-        super().__init__(machine.rules, machine.config)
-        self.is_to_lead = is_to_lead
-
-    def unsupported(self, request: messages.Request) -> messages.Error | None:
-        """The listener has refused versions that are not served, and the edition of all releases serves them all."""
-        return None
-
-    def protocol_missing(self, sync: messages.Sync) -> bool:
-        return False
-
-    def names_the_protocol(self, state: State, sync: messages.Sync) -> bool:
-        """A law judges what a client names; it is not shut out of its group, where nothing else could be observed."""
-        return True
-
-    def newcomer(self, join: messages.Join, id: str) -> GroupMember:
-        """No session ends by itself, also on a busy machine: a script says when a member is removed."""
-        return super().newcomer(join, id)._replace(session_ms=SESSION_MS)
-
-    def timeouts(self, member: GroupMember, join: messages.Join) -> tuple[int, int]:
-        return SESSION_MS, super().timeouts(member, join)[1]
-
-    def on_rebalance_timeout(self, state: State, out: Out) -> State:
-        """Nor does a rebalance go on without the client."""
-        return super().on_rebalance_timeout(state, out) if state.initial else state
-
-    def keeps_leader(self, state: State, leader: GroupMember) -> bool:
-        return super().keeps_leader(state, leader) and self.is_to_lead(leader.id)
-
-    def choose_leader(self, state: State, candidates: tuple[GroupMember, ...]) -> GroupMember:
-        return next((member for member in candidates if self.is_to_lead(member.id)), candidates[0])
-
-
-class ScriptedConsumerGroup(LiveMachine):
-    """The machine of consumer groups, in which a script chooses the target assignment of the client."""
-
-    target: Callable[[], Partitions]
-
-    def invalid(self, beat: Beat, epoch: int, owned: tuple[tuple[str, int], ...] | None) -> str | None:
-        """A law judges heartbeats that brokers refuse; the client is not shut out for them."""
-        return None
-
-    def left_ms(self, member: consumer_group.Member) -> int:
-        """No member is fenced by itself."""
-        return SESSION_MS
-
-    def shares(self, state: consumer_group.State) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
-        target = tuple(sorted(self.target()))
-        return ((member.id, () if is_other(member.id) else target) for member in state.members)
 
 
 class ScriptedBroker(Broker):
@@ -436,10 +379,15 @@ class ScriptedBroker(Broker):
     # Requests
 
     def received(self, request: Received, connection: Connection) -> None:
-        loop = asyncio.get_running_loop()
-        if self.silent_until.get(request.reached, 0) > loop.time():
-            handled = partial(connection.front.guard, connection, lambda: self.received(request, connection))
-            loop.call_at(self.silent_until[request.reached], handled)
+        loop, until_s = asyncio.get_running_loop(), self.silent_until.get(request.reached, 0)
+        if until_s > loop.time():
+            connection.window = QUEUED  # what follows is seen when it comes, and is answered in its order
+
+            def handle() -> None:
+                connection.window = 1
+                self.received(request, connection)
+
+            loop.call_at(until_s, connection.front.guard, connection, handle)
             return
         disturbance = next((waiting for waiting in self.disturbances if waiting[0] == request.api), None)
         if disturbance is None:

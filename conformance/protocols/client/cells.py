@@ -215,7 +215,7 @@ def cell_of(event: Changed, phase: Phase, group: Group) -> Cell:
         case ops.Reset(kind, when):
             happens = next(name for name, each in RESETS.items() if each == when)
         case _:
-            kind, happens = event.kind, next(name for name, made in DISTURBANCES.items() if type(event) is made)
+            kind, happens = event.kind, next((name for name, made in DISTURBANCES.items() if type(event) is made), "")
     return Cell(kind, happens, phase, "several times" if getattr(event, "times", 1) > 1 else "once", group)
 
 

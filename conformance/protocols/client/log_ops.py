@@ -5,8 +5,8 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from kipcheck.conformance.core.operations.declaration import operation
 from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
+from kipcheck.conformance.protocols.client.answer_ops import BROKER
 
-BROKER: Final = "broker"
 OTHERS: Final = "others"
 USER: Final = "user"
 Subscribable: TypeAlias = Literal["t", "u"]

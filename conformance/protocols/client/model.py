@@ -231,14 +231,14 @@ def is_possible(event: ops.Event) -> bool:
             return PARTITIONS <= partitions <= MOST_PARTITIONS
         case ops.Subscribe(number):
             return number in (1, 2)
-        case ops.Committed(offset):
-            return 0 <= offset <= RECORDS
         case ops.Down(nodes, release=release) if release != "same" and nodes != "all":
             return False  # the versions of connections to the other node would change too
         case log_ops.Trim(records):
             return records >= 0
         case log_ops.Elect(partitions, ms):
             return ms <= MOST_MS and all(0 <= number < MOST_PARTITIONS for number in partitions)
+        case ops.Committed(offset):
+            return 0 <= offset <= RECORDS
         case ops.Offer(kind, low, high):
             return 0 <= low <= high <= MOST_VERSION
         case ops.Intervals(heartbeat_ms, session_ms):

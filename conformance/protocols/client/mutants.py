@@ -64,6 +64,8 @@ CONNECTIONS: Final = (
      "A JoinGroup that is not authorized is sent again and again, without a pause."),
     ("JoinsTooOften", "Hurries", "paces-itself", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop",
      "A JoinGroup that is not authorized is sent 60 times without a pause."),
+    ("KeepsItsVersions", "KeepsItsVersions", "asks-what-is-offered", "down all 400 then 3.9.2; rebalance; stop",
+     "The versions that a broker offered are used after it is another release."),
 )  # fmt: skip
 IDENTITY: Final = (
     ("NamesAnotherGeneration", "NamesAnother", "names-itself", "stop",
@@ -129,6 +131,11 @@ LEAVING: Final = (
     ("BeatsAfterItLeft", "BeatsOnceItLeft", "ends-with-its-leave", "stop", "A heartbeat follows LeaveGroup."),
     ("LeavesAtEachRebalance", "LeavesToJoin", "stays", "rebalance; stop",
      "A member that is asked to rejoin leaves its group first."),
+    ("GivesUpItsHeartbeats", "GivesUpItsHeartbeats", "beats", "answer Heartbeat NOT_COORDINATOR times 4; stop",
+     "The fourth heartbeat that fails in a row is the last one."),
+    ("GivesUpItsFirstJoin", "GivesUpItsFirstJoin", "ends-when-stopped",
+     "answer FindCoordinator COORDINATOR_NOT_AVAILABLE times 2 at start; stop",
+     "The program ends when its coordinator is not available twice."),
     ("LeavesThoughItPolls", "LeavesSoon", "stays", "pass 600; stop", "A member leaves soon after it joined, and ends."),
 )  # fmt: skip
 PARTITIONS: Final = (

@@ -10,45 +10,41 @@ from kipcheck.conformance.core.operations.declaration import Operations, operati
 from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.client import log_ops
-from kipcheck.conformance.protocols.client.log_ops import BROKER, OTHERS, USER
+from kipcheck.conformance.protocols.client.answer_ops import (
+    BROKER,
+    TIMED,
+    Answer,
+    Disturbed,
+    Error,
+    Kind,
+    Late,
+    Phase,
+    Pieces,
+    Refusal,
+    Refuse,
+    Reset,
+    Silent,
+    Tags,
+    Throttle,
+    Timed,
+    Together,
+)
+from kipcheck.conformance.protocols.client.log_ops import OTHERS, USER
 
+__all__ = [
+    "OPERATIONS", "TIMED", "Answer", "Disturbed", "Error", "Kind", "Late", "Phase", "Pieces", "Refusal", "Refuse",
+    "Reset", "Silent", "Tags", "Throttle", "Timed", "Together",
+]  # fmt: skip
 CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""
-Kind: TypeAlias = Literal[
-    "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "FindCoordinator", "Metadata", "OffsetFetch", "ListOffsets",
-    "Fetch", "LeaveGroup", "ConsumerGroupHeartbeat",
-]  # fmt: skip
-"""The requests whose answers a script changes."""
-Error: TypeAlias = Literal[
-    "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION",
-    "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE",
-    "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH",
-    "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT", "OFFSET_OUT_OF_RANGE", "FENCED_MEMBER_EPOCH",
-    "GROUP_ID_NOT_FOUND", "STALE_MEMBER_EPOCH",
-    "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
-]  # fmt: skip
-Refusal: TypeAlias = Literal[
-    "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID",
-    "INVALID_SESSION_TIMEOUT", "GROUP_MAX_SIZE_REACHED", "UNSUPPORTED_VERSION", "INVALID_REQUEST",
-    "UNSUPPORTED_ASSIGNOR", "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID",
-]  # fmt: skip
-"""Errors that a client cannot recover from."""
 Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
 Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
 Becomes: TypeAlias = Literal["same", "4.4.0", "4.0.0", "3.9.2", "2.8.2", "2.1.1"]
-Phase: TypeAlias = Literal["now", "start", "stop", "next"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
 MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
 """What no reader of subscriptions can read."""
 Assignor: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
-Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
-At: TypeAlias = Annotated[
-    Phase, about("when; now: the broker does what lets the client send such a request, and waits for it; start: at the "
-                 "next start of the program; stop: when it is stopped; next: when the client sends one by itself, "
-                 "while the script goes on"),
-    typical("start", "stop", "next"), optional,
-]  # fmt: skip
 
 
 @operation(
@@ -128,165 +124,6 @@ class Rebalance:
 
     The step ends when the client is a stable member again.
     """
-
-
-@operation(
-    "client-answer", BROKER, "answer {kind} {error}[ times {times}][ at {at}]",
-    examples="answer Heartbeat UNKNOWN_MEMBER_ID; answer Heartbeat NOT_COORDINATOR times 6",
-    sentence="answers the next {kind} with {error}[, {times} times][, at the {at}]",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The next request of a kind is answered with an error.
-
-    The step ends when the client is a stable member again.
-    """
-
-    kind: Annotated[Kind, about("the request")]
-    error: Annotated[Error, about("the error")]
-    times: Times = 1
-    at: At = "now"
-
-
-@operation(
-    "client-refuse", BROKER, "refuse {kind} {error}[ at {at}]",
-    examples="refuse JoinGroup GROUP_AUTHORIZATION_FAILED",
-    sentence="answers each {kind} with {error} from now on[, at the {at}]",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """All further requests of a kind are answered with an error that the client cannot recover from. It may end.
-
-    The step ends a second and a half after the first of these answers.
-    """
-
-    kind: Annotated[Kind, about("the requests")]
-    error: Annotated[Refusal, about("the error")]
-    at: At = "now"
-
-
-@operation(
-    "client-late", BROKER, "late {kind} {ms}[ times {times}][ at {at}]",
-    examples="late SyncGroup 400",
-    sentence="answers the next {kind} after {ms} ms[, {times} times][, at the {at}]",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Late:
-    """The next request of a kind is answered later.
-
-    The step ends when the client is a stable member again.
-    """
-
-    kind: Annotated[Kind, about("the request")]
-    ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
-    times: Times = 1
-    at: At = "now"
-
-
-@operation(
-    "client-pieces", BROKER, "pieces {kind}",
-    examples="pieces JoinGroup",
-    sentence="answers the next {kind} in pieces of one byte",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """The answer to the next request of a kind comes in pieces of one byte, the part after 256 bytes at once.
-
-    The step ends when the client is a stable member again.
-    """
-
-    kind: Annotated[Kind, about("the request")]
-
-
-@operation(
-    "client-reset", BROKER, "reset {kind}[ {when}][ times {times}][ at {at}]",
-    examples="reset Heartbeat; reset JoinGroup amid",
-    sentence="resets the connection at the next {kind}[, {when} its answer][, {times} times][, at the {at}]",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """The connection is reset before, amid or after the answer to the next request of a kind.
-
-    The step ends when the client is a stable member again.
-    """
-
-    kind: Annotated[Kind, about("the request")]
-    when: Annotated[
-        Literal["before", "amid", "after"],
-        about("when; before: there is no answer"),
-        typical("amid", "after"),
-        optional,
-    ] = "before"
-    times: Times = 1
-    at: At = "now"
-
-
-@operation(
-    "client-silent", BROKER, "silent {kind} {ms}[ times {times}][ at {at}]",
-    examples="silent Heartbeat 400",
-    sentence="never answers the next {kind}, and closes the connection after {ms} ms[, {times} times][, at the {at}]",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Silent:
-    """The next request of a kind is never answered.
-
-    The connection is closed later, if the client does not close it before. The step ends when the client is a stable
-    member again.
-    """
-
-    kind: Annotated[Kind, about("the request")]
-    ms: Annotated[int, about("milliseconds until the connection is closed"), typical(400, 1500)]
-    times: Times = 1
-    at: At = "now"
-
-
-@operation(
-    "client-together", BROKER, "together {kind}",
-    examples="together Heartbeat",
-    sentence="answers the next {kind} in one segment with the request after it",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Together:
-    """The answer to the next request of a kind comes in one segment with that to the following request.
-
-    If the client sends none meanwhile, it comes alone after 300 ms. The step ends when the client is a stable member
-    again.
-    """
-
-    kind: Annotated[Kind, about("the request")]
-
-
-@operation(
-    "client-tags", BROKER, "tags {kind}",
-    examples="tags JoinGroup",
-    sentence="adds unknown tags to the answer to the next {kind}",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Tags:
-    """The answer to the next request of a kind has tagged fields that no release has, if its version is flexible.
-
-    The step ends when the client is a stable member again.
-    """
-
-    kind: Annotated[Kind, about("the request")]
-
-
-@operation(
-    "client-throttle", BROKER, "throttle {kind} {ms}[ times {times}][ at {at}]",
-    examples="throttle Fetch 400",
-    sentence="throttles the client for {ms} ms with the answer to the next {kind}[, {times} times][, at the {at}]",
-)  # fmt: skip
-@dataclass(frozen=True, slots=True)
-class Throttle:
-    """The answer to the next request of a kind has a throttle time, in which the broker reads nothing more.
-
-    A version without that field is answered alike (KIP-219). The step ends when the client is a stable member again.
-    """
-
-    kind: Annotated[Kind, about("the request")]
-    ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
-    times: Times = 1
-    at: At = "now"
 
 
 @operation("client-move", BROKER, "move", sentence="the coordinator moves to the other node")
@@ -554,10 +391,6 @@ Setting: TypeAlias = (
     | Begins
 )
 """What concerns the next start of the program."""
-Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags | Throttle
-"""What happens to the answer to a request."""
-Timed: TypeAlias = Answer | Refuse | Late | Reset | Silent | Throttle
-"""What changes answers now, or at the next start or stop of the program."""
 Event: TypeAlias = (
     Others
     | Member
@@ -579,7 +412,6 @@ Event: TypeAlias = (
     | Refuse
     | Stop
 )
-TIMED: Final = (Answer, Refuse, Late, Reset, Silent, Throttle)
 SETTINGS: Final = (
     Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals, Commits, Works, MaxPoll, Pattern,
     Begins,

@@ -31,6 +31,10 @@ NOT_YET: Final = frozenset({
     KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.KAFKA_STORAGE_ERROR, KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
 })  # fmt: skip
 """Errors that end when the broker has loaded, or the news has spread: what is repeated at once fails again."""
+OF_COORDINATORS: Final = frozenset({
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
+})  # fmt: skip
+"""Errors of a coordinator that is not there; how often a client tries again is its own matter."""
 OF_GROUPS: Final = frozenset({
     "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",
 })  # fmt: skip

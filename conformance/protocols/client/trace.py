@@ -417,3 +417,14 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
             case log_ops.Delete() | log_ops.Trim() | log_ops.Elect() | log_ops.Lags():
                 return (each.verb.removeprefix("client-"),)
     return ()
+
+
+def repeated_disturbance(history: History, step: int) -> tuple[str, ...]:
+    """The same, if that step takes nodes down or changes several answers in a row; else none."""
+    for at in range(step, -1, -1):
+        event = OPERATIONS.event_of(history.case.steps[at])
+        if isinstance(event, ops.Down) or getattr(event, "times", 1) > 1:
+            return disturbance(history, at)
+        if hasattr(event, "kind"):
+            break
+    return ()

@@ -31,7 +31,7 @@ KAFKA_AND_JAVA = """
     handleTopicMetadataRequest legacyFetchOffsetsBefore partitionFor readUTF validateOffsetCommit
     validateOnlineDowngradeWithReplacedMember metadata.max.age.ms log_format.h version_edit.h
     directory.id spark.python.daemon.module
-    internal.leave.group.on.close members.metadata
+    OffsetMetadataManager validateOffsetFetch internal.leave.group.on.close members.metadata
 """
 CLIENTS_PROGRAMS_AND_EXAMPLES = """
     KIPCHECK_BOOTSTRAP KafkaNetClient NotCoordinatorError isEnabledFor nohup sha256sum sum.golang.org

@@ -81,3 +81,14 @@ class NeverAsksVersions(Consumer):
     async def leave(self) -> None:
         await self.coordinator.write(UNSERVED)
         await self.coordinator.reader.read(1)
+
+
+class KeepsItsVersions(Consumer):
+    """It asks for versions once, as if its brokers were never of another release."""
+
+    async def ask_versions(self, channel: Channel) -> None:
+        if not self.offered:
+            await super().ask_versions(channel)
+
+    def version(self, api: str) -> int:
+        return 13 if api == "Metadata" else super().version(api)

@@ -103,3 +103,32 @@ class CrashesAtItsEnd(Consumer):
     async def run(self) -> int:
         await super().run()
         return -signal.SIGSEGV
+
+
+class GivesUpItsHeartbeats(Consumer):
+    """Its heartbeats end for good after the fourth one in a row that fails."""
+
+    failed = 0
+
+    async def recover(self, error: int) -> None:
+        self.failed += 1
+        if self.failed == 4:
+            await self.stopping.wait()
+        await super().recover(error)
+
+    async def rest(self) -> None:
+        self.failed = 0
+        await super().rest()
+
+
+class GivesUpItsFirstJoin(Consumer):
+    """It repeats the look-up of its coordinator once."""
+
+    failed = 0
+
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer = await super().ask(api, body)
+        self.failed += api == "FindCoordinator" and answer["errorCode"] != Error.NONE
+        if self.failed == 2:
+            raise RuntimeError("no coordinator")
+        return answer

@@ -25,6 +25,7 @@ from kipcheck.conformance.protocols.client.trace import (
     is_answer,
     is_request,
     longest_absence_ms,
+    repeated_disturbance,
     session_of,
     trace,
 )
@@ -115,7 +116,7 @@ def beats(history: History) -> Iterator[Violation]:
         closes = (closes or isinstance(traced.event, events.Signalled)) and not isinstance(traced.event, STARTS)
         is_stable = now is not None and now.synced_ms is not None and now.synced_ms >= joins_ms
         if is_request(traced, "FindCoordinator") or is_answer(traced, "FindCoordinator"):
-            looks_up = bool(is_request(traced) or traced.error)
+            looks_up = bool(is_request(traced) or traced.error or traced.in_doubt)
         is_excused = closes or looks_up or traced.shut_out or traced.stopped or isinstance(traced.event, STARTS)
         if now is None or not is_stable or is_excused:
             last = traced.ms
@@ -477,7 +478,8 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
                 ):
                     continue  # it may raise where no one can read a member's metadata, or there is nothing to read
                 how = f"exit code {code}"
-                group = ("missing topic",) if has_missing_topic(history, traced.step) else ()
+                missing = ("missing topic",) if has_missing_topic(history, traced.step) else ()
+                group = *missing, *repeated_disturbance(history, traced.step)
                 last = stderr.rstrip().rpartition("\n")[2]
                 yield breach(
                     traced, f"the program ended by itself, {how}: {last}", "it consumes", how, "ended", how, *group

@@ -131,6 +131,8 @@ class _Reading:
 
     waits: dict[int, list[RequestSeen]] = field(default_factory=dict)
     """By connection: the requests without an answer that ask for partitions."""
+    asked_ms: dict[tuple[int, str], int] = field(default_factory=dict)
+    """When requests of other kinds were sent that have no answer, by connection and kind."""
     seen_ms: dict[str, int] = field(default_factory=dict)
     """When the client was assigned a partition, or asked for it last."""
     hindered_ms: int = 0
@@ -174,12 +176,27 @@ class _Reading:
             self.missing |= {_topic(name) for name in mine} if traced.event.missing else set()
             self.missing -= there.keys()
         self.hindered_ms = hindered_ms(traced, self.hindered_ms)
+        self._wait_for_answers(traced)
+
+    def _wait_for_answers(self, traced: client_trace.TracedEvent[Event]) -> None:
+        """A client may read nothing while its broker answers nothing: sarama and kafkajs share a connection."""
+        event = traced.event
+        if client_trace.is_request(traced) and event not in self.waits.get(traced.event.connection, ()):
+            self.asked_ms.setdefault((traced.event.connection, traced.event.api), traced.ms)
+        elif client_trace.is_answer(traced):
+            asked_ms = self.asked_ms.pop((traced.event.connection, traced.event.api), traced.ms)
+            if traced.ms > asked_ms + terms.GRACE_MS and self.hindered_ms != terms.NEVER:
+                self.hindered_ms = traced.ms
+        elif isinstance(event, Closed):
+            self.asked_ms = {key: ms for key, ms in self.asked_ms.items() if key[0] != event.connection}
 
     def _asks(self, request: RequestSeen, ms: int) -> None:
         self.seen_ms |= {name: ms for name in self.seen_ms if _is_asked_for(name, request)}
 
     def unread(self, ms: int) -> Iterator[tuple[str, int]]:
         """The partitions that are not read, and since when."""
+        if any(ms > asked_ms + terms.GRACE_MS for asked_ms in self.asked_ms.values()):
+            return
         waiting = [each for requests in self.waits.values() for each in requests]
         for name, seen_ms in self.seen_ms.items() if self.has_read and self.is_judged else ():
             since_ms = max(seen_ms, self.hindered_ms)
@@ -285,7 +302,9 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
     for traced in client_trace.trace(history):
         if client_trace.is_request(traced, *terms.OF_GROUPS) and traced.answered is None:
             unanswered.add(traced.event.connection)
-        elif isinstance(traced.event, Closed) and traced.event.connection in unanswered:
+        elif (isinstance(traced.event, Closed) and traced.event.connection in unanswered) or (
+            client_trace.is_answer(traced, *terms.OF_GROUPS) and traced.error in terms.OF_COORDINATORS
+        ):
             lost_ms = min(lost_ms, traced.ms)
         elif client_trace.is_answer(traced, "Heartbeat") and traced.error not in (*terms.FENCING, *NO_FAILURES):
             failed += 1

@@ -9,7 +9,14 @@ from kipcheck.conformance.core.values.history import History, Op, Unsupported
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.known.lists import load
 from kipcheck.conformance.live.client.target import LiveClient
-from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, ERRORS, REFUSALS, STATIC_ONLY
+from kipcheck.conformance.protocols.client.model import (
+    CLASSIC_ONLY,
+    CONSUMER_ONLY,
+    ERRORS,
+    OF_KIP_848,
+    REFUSALS,
+    STATIC_ONLY,
+)
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Unavailable
@@ -28,13 +35,14 @@ LAWS = [each for each in all_invariants(Role.CLIENT) if each.role is Role.CLIENT
 def scripts() -> Iterator[str]:
     """A member that has committed is sent the error; where its offsets are looked up, it gets other partitions."""
     for kind in ERRORS:
-        before = ["protocol consumer"] if kind in CONSUMER_ONLY else []
+        modern = ["protocol consumer"] if kind in CONSUMER_ONLY else []
         moves = ["others 1 follow", "pass 300", "assign 1,2"] if kind == "OffsetFetch" else ["pass 300"]
         for error in ERRORS[kind]:
+            before = ["protocol consumer"] if (kind, error) in OF_KIP_848 else modern
             yield "; ".join([*before, *moves, f"answer {kind} {error}", "pass 200", "stop"])
         for refusal in REFUSALS[kind]:
             static = ["static"] if (kind, refusal) in STATIC_ONLY else []
-            yield "; ".join([*static, *before, *moves, f"refuse {kind} {refusal}", "stop"])
+            yield "; ".join([*static, *modern, *moves, f"refuse {kind} {refusal}", "stop"])
 
 
 def test_every_error_is_sent_at_every_request() -> None:

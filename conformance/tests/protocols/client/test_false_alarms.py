@@ -364,7 +364,8 @@ def test_a_history_that_begins_amid_a_membership_does_not_say_what_the_member_ha
 
 
 def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up() -> None:
-    """franz-go 1.22.2: it repeats no FindCoordinator, calls OnPartitionsLost, and claims nothing."""
+    """franz-go 1.22.2: it repeats no FindCoordinator, and no JoinGroup four times, calls OnPartitionsLost, and claims
+    nothing."""
     before = joined(10), given(20, "t-0")
     asked = "request", 100, {"api": "FindCoordinator", "version": 4, "connection": 7}
     answer = "answer", 110, {"api": "FindCoordinator", "error": 0, "connection": 7}
@@ -374,6 +375,9 @@ def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up()
         return [each.shape for each in claims_what_it_owns(history(*before, *events))]
 
     assert not broken(asked, closed, claims(800, 1))
+    for error, shapes in ((14, []), (15, []), (16, []), (27, [("owned", "too few")])):
+        refused: tuple[Any, ...] = ("answer", 110, {"api": "Heartbeat", "error": error})
+        assert broken(refused, claims(800, 1)) == shapes, error
     assert broken(asked, answer, closed, claims(800, 1)) == [("owned", "too few")], "nothing failed"
     assert broken(asked, claims(400, 1), closed) == [("owned", "too few")], "not yet"
     assert not broken(asked, closed, fetches(510, 3), claims(800, 1)), "a fetch of another thread"
@@ -640,6 +644,22 @@ def test_an_unread_assignment_says_nothing_of_what_the_client_reads() -> None:
 
     assert reads()
     assert not reads(unread=True)
+
+
+def test_a_broker_that_answers_nothing_keeps_a_client_from_reading() -> None:
+    """sarama 1.61.1 and kafkajs 2.2.4 send no Fetch behind a commit that is not answered."""
+    fetched = [("request", 120, {"api": "Fetch", "version": 4, "partitions": ["t-0"], "offsets": [0]}),
+               ("answer", 130, {"api": "Fetch", "error": 0, "records": 10})]  # fmt: skip
+    commit: tuple[Any, ...] = ("request", 140, {"api": "OffsetCommit", "version": 7, "member": "m", "generation": 1})
+    answer: tuple[Any, ...] = ("answer", 4200, {"api": "OffsetCommit", "error": 0})
+    member = joined(100), given(110, "t-0"), *fetched
+    settled: tuple[Any, ...] = ("settled", 4190, {"waited_ms": 0})
+
+    def broken(*events: tuple[Any, ...]) -> bool:
+        return any(reads_what_it_is_assigned(history(*member, *events, ("signalled", events[-1][1] + 10, {}))))
+
+    assert not broken(commit, answer) and not broken(commit, settled, answer)
+    assert broken(settled) and broken(commit, answer, ("settled", 7300, {"waited_ms": 0}))
 
 
 def test_a_member_that_is_fenced_by_its_last_commit_need_not_leave() -> None:

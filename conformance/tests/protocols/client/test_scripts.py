@@ -45,7 +45,7 @@ def drawn(number: int) -> list[str]:
 
 def test_every_step_is_drawn_possible_and_read_back() -> None:
     verbs = set()
-    for text in drawn(1200):
+    for text in drawn(3000):
         steps = OPERATIONS.parse_shorthand(text)
         assert OPERATIONS.shorthand(steps) == text
         ends = next((at for at, each in enumerate(steps) if each.verb == "client-fence"), len(steps))
