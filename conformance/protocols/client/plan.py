@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.protocols.client import model, ops
+from kipcheck.conformance.protocols.client import log_ops, model, ops
 from kipcheck.conformance.protocols.client.cells import (
     COOPERATIVE,
     DISTURBANCES,
@@ -52,8 +52,7 @@ SETTINGS: Final = tuple(
 )
 """The settings of which most scripts have one. The others say what kind of group it has, and so on."""
 AT_ONCE: Final = (
-    *ops.SETTINGS, ops.Others, ops.Assign, ops.Pass, ops.Committed, ops.Create, ops.Delete, ops.Records, ops.Trim,
-    ops.Elect, ops.Lags,
+    *ops.SETTINGS, *log_ops.EVENTS, ops.Others, ops.Assign, ops.Pass, ops.Committed,
 )  # fmt: skip
 """Steps that wait for nothing."""
 EVENTS: Final = tuple(
@@ -244,10 +243,10 @@ class _Draft:
                 continue
             self.plan.used[verb, self.group] += 1
             self._add(event)
-            if isinstance(event, ops.Member | ops.Grow | ops.Create | ops.Delete):
+            if isinstance(event, ops.Member | ops.Grow | log_ops.Create | log_ops.Delete):
                 self._add(ops.Rebalance())
-            if isinstance(event, ops.Lags):
-                self._add(ops.Elect())  # after which a client asks for metadata
+            if isinstance(event, log_ops.Lags):
+                self._add(log_ops.Elect())  # after which a client asks for metadata
             return
 
     def _use(self, made: type[ops.Event]) -> float:
@@ -260,7 +259,7 @@ class _Draft:
         match event:
             case ops.Member(topics, damage=damage):
                 return is_late or not (damage in ops.MALFORMED or MISSING in topics)
-            case ops.Delete(topic):
+            case log_ops.Delete(topic):
                 has_it = any(isinstance(each, ops.Subscribe) for each in self.events)
                 return is_late and topic == "u" and has_it and self.script.state.started
             case ops.Older() | ops.Offer():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kipcheck.conformance.core.values.case import Case, Step
-from kipcheck.conformance.protocols.client import model, ops
+from kipcheck.conformance.protocols.client import log_ops, model, ops
 from kipcheck.conformance.protocols.declare.check import Impossible
 
 STOP: Final = ops.OPERATIONS.step_of(ops.Stop())
@@ -77,9 +77,9 @@ def _never(event: ops.Event) -> str:
             return f"a session is longer than its heartbeat interval, and at most {model.MOST_SESSION_MS} ms"
         case ops.Committed():
             return f"offsets are from 0 to {model.RECORDS}, the end of the log"
-        case ops.Trim():
+        case log_ops.Trim():
             return "0 or more records are deleted"
-        case ops.Elect(_, ms) if ms <= model.MOST_MS:
+        case log_ops.Elect(_, ms) if ms <= model.MOST_MS:
             return f"partitions are numbered from 0 to {model.MOST_PARTITIONS - 1}"
         case ops.MaxPoll():
             return f"a time between polls is {model.LEAST_POLL_MS} to {model.MOST_MS} ms"

@@ -11,7 +11,8 @@ from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import Event, Launched
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.invariants.partitions import hindered_ms
-from kipcheck.conformance.protocols.client.ops import OPERATIONS, Records
+from kipcheck.conformance.protocols.client.log_ops import Records
+from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.trace import (
     STARTS,
     Membership,

@@ -849,7 +849,8 @@ def test_heartbeats_that_something_else_holds_up_keep_their_interval() -> None:
 def test_a_client_that_waits_for_the_answer_to_a_heartbeat_is_not_silent() -> None:
     """aiokafka 0.14.0 and kafka-python 3.0.12 send no further heartbeat while one waits for its answer."""
     asked, answer = beating(400)
-    late, ends = (answer[0], 4900, answer[2]), ("signalled", 5400, {})
+    late: tuple[Any, ...] = (answer[0], 4900, answer[2])
+    ends: tuple[Any, ...] = ("signalled", 5400, {})
     assert not [*beats(in_order(*STABLE, asked, late, *beating(5200), ("opened", 4000, {}), ends))]
     assert [*beats(in_order(*STABLE, asked, late, ("opened", 8000, {})))], "it was answered"
     closed = "closed", 4900, {"connection": 1, "why": "by the script"}
@@ -867,7 +868,7 @@ def test_a_process_that_is_stopped_owes_nothing() -> None:
     assert [*beats(in_order(*STABLE, *beaten))]
     over = refuses(1000, "Heartbeat", 25, ["m", 1])
     goes_on = [*STABLE, over, ("request", 2500, {**beat(0, "m", 1)[2], "connection": 2})]
-    broken = ("frozen", 900, {}), ("thawed", 2450, {})
+    broken: list[tuple[Any, ...]] = [("frozen", 900, {}), ("thawed", 2450, {})]
     assert [*stops_when_fenced(in_order(*goes_on))] and not [*stops_when_fenced(in_order(*goes_on, *broken))]
     joins = "request", 2500, {**rejoins(0)[2], "connection": 2}
     assert [*joins_with_its_id(in_order(*STABLE, over, joins))]
