@@ -33,7 +33,7 @@ LEADERS_SINCE: Final = 16
 OF_SESSIONS: Final = (Error.FETCH_SESSION_ID_NOT_FOUND, Error.INVALID_FETCH_SESSION_EPOCH)
 MOVED: Final = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 READ_COMMITTED: Final = 1
-"""The isolation level of a client that is sent no open transaction, and told which ones were aborted."""
+"""The isolation level of a client that is sent no open transaction, and is sent which ones were aborted."""
 LARGEST_CONVERTED: Final = 64 << 10
 """The same for a version that gets its records in an older format: converting them holds up all other clients."""
 

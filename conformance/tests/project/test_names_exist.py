@@ -31,6 +31,8 @@ KAFKA_AND_JAVA = """
     handleTopicMetadataRequest legacyFetchOffsetsBefore partitionFor readUTF validateOffsetCommit
     validateOnlineDowngradeWithReplacedMember metadata.max.age.ms log_format.h version_edit.h
     directory.id spark.python.daemon.module
+    MetadataCache LeaderEpochFileCache FetchSessionHandler FetchManager FetchContext FetchSession endOffsetFor
+    getLocalLog getPartitionMetadata max.incremental.fetch.session.cache.slots
     OffsetMetadataManager validateOffsetFetch internal.leave.group.on.close members.metadata
 """
 CLIENTS_PROGRAMS_AND_EXAMPLES = """

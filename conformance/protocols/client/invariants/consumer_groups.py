@@ -159,8 +159,10 @@ def _lost_an_answer(history: History) -> bool:
 )  # fmt: skip
 @law("client/subscribes-by-its-pattern", "grp-200", premise=(premises.HAS_PATTERN, premises.BEATS_ANEW))
 def subscribes_by_its_pattern(history: History) -> Iterator[Violation]:
-    """Heartbeats have a regular expression that matches the topics that the pattern of the user matches, or name these
-    topics, a second after the client was sent that they exist."""
+    """Heartbeats subscribe to the topics that the user's pattern matches, by a regular expression or by their names.
+
+    They do so a second after the client was sent that such a topic exists.
+    """
     pattern, names, regex = "", frozenset[str](), ""
     described: dict[str, int] = {}
     for traced in trace(history):
@@ -196,8 +198,10 @@ def _matched(pattern: str, names: Iterable[str]) -> frozenset[str]:
 )  # fmt: skip
 @timed("client/leaves-when-it-does-not-poll", "grp-201", premise=(premises.TOO_SLOW, premises.RECORDS))
 def leaves_when_it_does_not_poll(history: History) -> Iterator[Violation]:
-    """A member whose program works a second longer than its longest time between two polls has left its group by then,
-    in groups of KIP-848, and sends no heartbeat in others, until it polls again."""
+    """A member whose program exceeds its longest time between two polls leaves its group, or sends no heartbeat.
+
+    It has a second more for that. In groups of KIP-848 it leaves; in others it sends none until it polls again.
+    """
     slow: Launched | None = None
     working: tuple[int, tuple[str, int]] | None = None
     is_modern = False
@@ -303,8 +307,11 @@ def revokes_before_it_acknowledges(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 @timed("client/commits-with-its-epoch", "grp-199", premise=(premises.HAS_EPOCH, premises.COMMITS_AS_MEMBER))
 def commits_with_its_epoch(history: History) -> Iterator[Violation]:
-    """An OffsetCommit of a member carries the epoch of the last heartbeat: a second after that one was answered, or as
-    soon as an earlier epoch was answered STALE_MEMBER_EPOCH."""
+    """The OffsetCommit of a member carries the epoch of its last heartbeat.
+
+    An earlier one is broken a second after that heartbeat was answered, or as soon as it was answered
+    STALE_MEMBER_EPOCH.
+    """
     epoch, since_ms, raised = JOINS, 0, False
     stale: dict[int, int] = {}
     doubted: set[int] = set()
