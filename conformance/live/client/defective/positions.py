@@ -67,7 +67,7 @@ class TakesZeroForNone(Consumer):
         new = {each for each in self.owned if each not in self.positions}
         await super().look_up_positions()
         for each in new:
-            self.positions[each] = self.positions[each] or await self.first_offset(each)
+            self.positions[each] = self.positions.get(each) or await self.first_offset(each)
 
 
 class SkipsARecord(Consumer):

@@ -105,6 +105,7 @@ def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
 @impact(
     "The coordinator refuses a member that joins, or never sends it its assignment again", "stuck group", "epochs",
     "stuck-group", links=("KIP-848",),
+    accepted="A heartbeat that joins lacks a field; its coordinator answered it without an error",
 )  # fmt: skip
 @law("client/joins-in-full", "grp-195", premise=(premises.BEATS_ANEW,))
 def joins_in_full(history: History) -> Iterator[Violation]:

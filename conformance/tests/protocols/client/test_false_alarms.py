@@ -673,7 +673,7 @@ def test_a_coordinator_that_cannot_be_looked_up_is_sent_nothing() -> None:
     """aiokafka 0.14.0: its look-ups were cut off six times in a row, for 3.3 s."""
     beaten: tuple[Any, ...] = ("answer", 151, {"api": "Heartbeat", "error": 0, "to": ["m", 1]})
     member = [joined(100), synced(110, "t-0"), GIVEN, beat(150, "m", 1), beaten]
-    silent = [("request", 3400, {"api": "Fetch", "version": 11}), ("signalled", 3500, {})]
+    silent = [("request", 4000, {"api": "Fetch", "version": 11}), ("signalled", 4100, {})]
     lookup: tuple[Any, ...] = ("request", 900, {"api": "FindCoordinator", "version": 1})
     closed: tuple[Any, ...] = ("closed", 910, {"why": "by the script"})
     cut_off = [("answer", 910, {"api": "FindCoordinator", "error": 0}), closed]
