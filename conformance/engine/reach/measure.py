@@ -16,6 +16,7 @@ from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.execution.worker import Unit, Worker, invariants_of
 from kipcheck.conformance.engine.reach.counter import Counter
 from kipcheck.conformance.engine.strength.mutation_test import PORTION, subject_of, target_of_mutant
+from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.in_process import Consumers, consumer
 from kipcheck.conformance.live.client.target import LiveClient
@@ -32,7 +33,7 @@ __all__ = ["CHECKS", "all_invariants", "by_mutants", "of_check"]
 
 APACHE: Final = "apache"
 SEED: Final = 0
-TAKEN: Final = frozenset({"instance", "assignors", "session_ms", "rebalance_ms", "protocol"})
+TAKEN: Final = frozenset(OPTIONAL) - {"client_id"}
 """The settings of scripts that the consumer in this process takes."""
 
 Cases: TypeAlias = dict[str, dict[str, int]]

@@ -474,6 +474,7 @@ class Consumer:
             elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND):
                 self.join_anew()
             elif error in NO_COORDINATOR:
+                await asyncio.sleep(PAUSE_S)
                 await self.find_coordinator()
             elif error in RETRIED:
                 await asyncio.sleep(PAUSE_S)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError, error_name
 from kipcheck.conformance.core.values.verdict import Violation
@@ -251,14 +250,9 @@ class _Positions:
         known.offsets.add(offset)
 
 
-@cached_on_history
-def _found(history: History) -> tuple[Found, ...]:
-    positions = _Positions()
-    return tuple(found for traced in trace(history) for found in positions.read(traced))
-
-
 def _of_law(history: History, law: str) -> Iterator[Violation]:
-    return (violation for id, violation in _found(history) if id == law)
+    positions = _Positions()
+    return (violation for traced in trace(history) for id, violation in positions.read(traced) if id == law)
 
 
 @impact(
@@ -322,10 +316,8 @@ def commits_what_it_read(history: History) -> Iterator[Violation]:
 
 def after_other_offsets(history: History, violation: Violation) -> Leading | None:
     """The first breach of where it begins to read, up to then: what a client reads wrongly it reads on from there."""
-    before = ((law, found) for law, found in _found(history) if law == WAITS)
-    return next(
-        (Leading(law, found.shape) for law, found in before if (found.at_ms or 0) <= (violation.at_ms or 0)), None
-    )
+    before = (found for found in _of_law(history, WAITS) if (found.at_ms or 0) <= (violation.at_ms or 0))
+    return next((Leading(WAITS, found.shape) for found in before), None)
 
 
 @impact(
