@@ -48,6 +48,8 @@ WAYS: Final = {
 """Consumers without a mutant of their own: script, and the law that they break in another way than the mutants do."""
 UNPLAYED: Final = {"'30 s after SIGTERM the program still runs'"}
 """Takes too long: ``test_a_program_that_ignores_sigterm_is_killed_and_a_finding``."""
+TOGETHER, FEW = 30, 4
+"""Consumers that are played at once."""
 TRIES: Final = 5
 """A script is played again if this machine was too slow for its times."""
 
@@ -72,6 +74,10 @@ async def played(name: str, text: str, law: str = "") -> History:
         if not law or law in broken(history) or not was_late(history):
             break
     return history
+
+
+def batched(names: list[str], size: int) -> list[list[str]]:
+    return [names[at : at + size] for at in range(0, len(names), size)]
 
 
 def all_played(scripts: Iterable[tuple[str, ...]]) -> list[History]:
@@ -103,11 +109,13 @@ def histories() -> dict[str, History]:
     about |= {name: (name, *each) for name, each in WAYS.items()}
     busy = {name for name, each in about.items() if each[2] == "client/does-not-spin"}
     found: dict[str, History] = {}
-    for names in ([*busy], [name for name in CLIENTS if name not in busy], [*WAYS]):
+    others = [name for name in about if name not in busy]
+    for names in ([*busy], *batched(others, TOGETHER)):
         found |= zip(names, all_played(about[name] for name in names), strict=True)
-    # What so many consumers at once made late is played alone.
-    for name in (each for each in about if about[each][2] not in broken(found[each])):
-        (found[name],) = all_played([about[name]])
+    # What so many consumers at once made late is played beside few.
+    late = [name for name in about if about[name][2] not in broken(found[name])]
+    for names in batched(late, FEW):
+        found |= zip(names, all_played(about[name] for name in names), strict=True)
     return found
 
 
