@@ -375,17 +375,23 @@ def beats_in_time(history: History) -> Iterator[Violation]:
 def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends a heartbeat with epoch -1, a static one -2.
 
-    One whose requests the broker refuses need not.
+    One whose requests the broker refuses need not, nor one that lost its connection to the coordinator less than a
+    second before, or while it is closed: ``client/leaves`` says the same of other groups.
     """
     last, member, static = LEAVES, False, False
+    connection, lost_ms = -1, -terms.GRACE_MS
     for traced in trace(history):
         if is_request(traced, "JoinGroup"):
             return
+        if is_request(traced, terms.HEARTBEAT, "OffsetCommit"):
+            connection, lost_ms = traced.event.connection, -terms.GRACE_MS
+        elif isinstance(traced.event, Closed) and traced.event.connection == connection:
+            lost_ms, member = traced.ms, member and not traced.event.why
         if is_request(traced, terms.HEARTBEAT):
             last = generation_of(traced.event)
             static = traced.event.instance is not None if last == JOINS else static
         elif isinstance(traced.event, Signalled):
-            member = traced.certain is not None
+            member = traced.certain is not None and traced.ms >= lost_ms + terms.GRACE_MS
         elif isinstance(traced.event, Ended) and member and not traced.shut_out:
             wanted = LEAVES_FOR_A_WHILE if static else LEAVES
             if last != wanted:

@@ -6,6 +6,7 @@ from kipcheck.conformance.protocols.client.invariants.consumer_groups import (
     commits_with_its_epoch,
     joins_in_full,
     leaves_when_it_does_not_poll,
+    leaves_with_its_epoch,
     names_its_epoch,
     owns_what_it_is_assigned,
     repeats_in_full,
@@ -174,3 +175,15 @@ def test_a_program_that_works_for_too_long_is_judged_while_it_works() -> None:
     assert not [*leaves_when_it_does_not_poll(history(works, *JOINED, reads, *anew, beat(4300, 2)))]
     quick = launched(max_poll_ms=3000, pause_ms=3500)
     assert not [*leaves_when_it_does_not_poll(history(quick, *JOINED, reads, beat(4300)))]
+
+
+def test_a_member_that_lost_its_coordinator_as_it_was_closed_need_not_leave() -> None:
+    """librdkafka 2.16.1 and Java 4.4.0: the script reset the connection after the last commit."""
+    closes: list[tuple[Any, ...]] = [*JOINED, ("signalled", 2000, {}), sends(2010, "OffsetCommit", "t-0")]
+    ends = "ended", 2100, {"code": 0}
+    reset = "closed", 2020, {"why": "by the script"}
+    assert not [*leaves_with_its_epoch(history(*closes, reset, ends))]
+    assert not [*leaves_with_its_epoch(history(*JOINED, ("closed", 1500, {}), ("signalled", 2000, {}), ends))]
+    (found,) = leaves_with_its_epoch(history(*closes, ("closed", 2020, {}), ends))
+    assert found.shape == ("no leave",)
+    assert [*leaves_with_its_epoch(history(*closes, ("closed", 2020, {"why": "by the script", "connection": 2}), ends))]
