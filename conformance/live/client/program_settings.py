@@ -47,8 +47,10 @@ def changed(settings: Settings, event: ops.Setting) -> Settings:
         case ops.Begins(where):
             return replace(settings, offset_reset=where)
         case ops.Intervals(heartbeat_ms, session_ms):
-            rebalance_ms = max(settings.rebalance_ms, session_ms)  # librdkafka refuses a shorter one
-            return replace(settings, heartbeat_ms=heartbeat_ms, session_ms=session_ms, rebalance_ms=rebalance_ms)
+            # librdkafka refuses a shorter one; of other clients max.poll.interval.ms is the rebalance timeout
+            rebalance_ms, max_poll_ms = max(settings.rebalance_ms, session_ms), max(settings.max_poll_ms, session_ms)
+            times = replace(settings, rebalance_ms=rebalance_ms, max_poll_ms=max_poll_ms)
+            return replace(times, heartbeat_ms=heartbeat_ms, session_ms=session_ms)
         case ops.Older() | ops.Newer() | ops.Offer():
             return settings
 

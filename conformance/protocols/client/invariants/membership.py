@@ -408,15 +408,17 @@ def leaves(history: History) -> Iterator[Violation]:
 
     One that lost its connection to the coordinator less than a second before may end without, and so may one whose
     LeaveGroup may have waited behind a request when the broker closed the connection, or that the broker refuses. One
-    that was silent for its session timeout is no member any more: ``client/beats`` judges the silence.
+    that was silent for its session timeout is no member any more: ``client/beats`` judges the silence. A program to
+    which its client raised an error may end with it.
     """
-    static, left, member = False, False, False
+    static, left, member, raised = False, False, False, False
     connection, lost_ms = -1, -terms.GRACE_MS
     session_ms, in_touch_ms = terms.SESSION_MS, 0
     for traced in trace(history):
         if is_request(traced, *terms.GROUP_REQUESTS, "JoinGroup"):
             connection, lost_ms = traced.event.connection, -terms.GRACE_MS
             session_ms = session_of(traced.event, session_ms)
+        raised = not isinstance(traced.event, events.Launched) and (raised or traced.error in terms.FATAL)
         if is_request(traced, *terms.GROUP_REQUESTS, "JoinGroup") or is_answer(
             traced, *terms.GROUP_REQUESTS, "JoinGroup"
         ):
@@ -442,8 +444,8 @@ def leaves(history: History) -> Iterator[Violation]:
         elif is_request(traced, terms.HEARTBEAT):
             return  # client/leaves-with-its-epoch
         elif isinstance(traced.event, events.Ended) and member and not left and not static and not traced.shut_out:
-            if traced.certain is None:
-                continue  # an answer that it was sent at its end says that it is no member any more
+            if traced.certain is None or (raised and traced.event.code > 0):
+                continue  # an answer that it was sent at its end says that it is no member any more, or was raised
             unhandled = traced.event.code == -signal.SIGTERM  # whatever the script did before
             why = f"the {'program does not handle SIGTERM: it' if unhandled else 'client'} ended without LeaveGroup"
             cause = () if unhandled else disturbance(history, traced.step, unsent="LeaveGroup")

@@ -669,6 +669,23 @@ def test_a_member_that_is_fenced_by_its_last_commit_need_not_leave() -> None:
         assert len([*leaves(history(*member, refuses(1150, "OffsetCommit", error, ["m", 1]), *END[1:]))]) == breaches
 
 
+def test_a_program_that_ends_with_an_error_that_was_raised_to_it_need_not_leave() -> None:
+    """aiokafka 0.14.0: its commit was answered TOPIC_AUTHORIZATION_FAILED, which getmany raises."""
+    member = [joined(100), synced(110, "t-0"), GIVEN, beat(150, "m", 1), ("signalled", 1100, {})]
+    refused = refuses(1150, "OffsetCommit", 29, ["m", 1])
+    for code, breaches in {1: 0, 0: 1}.items():
+        assert len([*leaves(history(*member, refused, ("ended", 1200, {"code": code, "stderr": ""})))]) == breaches
+
+
+def test_records_wait_for_the_next_poll_of_a_program_that_works() -> None:
+    paced = [(commits(ms, 10), is_sent(ms, "OffsetCommit", to=["m", 1])) for ms in range(200, 900, 100)]
+    read = is_sent(150, "Fetch", ends={"t-0": 10})
+    events = *MEMBER, read, *(each for pair in paced for each in pair), is_sent(880, "Fetch", ends={"t-0": 11})
+    for pause_ms, breaches in {None: 1, 2000: 0}.items():
+        launched: tuple[Any, ...] = ("launched", 90, {} if pause_ms is None else {"pause_ms": pause_ms})
+        assert len([*commits_in_time(history(launched, *events, beat(3000, "m", 1), ENDED))]) == breaches
+
+
 def test_a_coordinator_that_cannot_be_looked_up_is_sent_nothing() -> None:
     """aiokafka 0.14.0: its look-ups were cut off six times in a row, for 3.3 s."""
     beaten: tuple[Any, ...] = ("answer", 151, {"api": "Heartbeat", "error": 0, "to": ["m", 1]})
