@@ -39,6 +39,8 @@ COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
 TRIES: Final = 60
+MOST_LOST: Final = 7
+"""Of these those that lost a connection, as for what it sends; the others could not connect."""
 LAST_TRIES: Final = 5
 """Of a consumer that closes."""
 LONGEST_PAUSE_S: Final = 0.4
@@ -510,6 +512,7 @@ class Consumer:
 
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer; over a new connection if the one that there was is lost. Errors: ConnectionError."""
+        lost = 0
         for tried in range(TRIES):
             channel = self.coordinator if api in COORDINATED else self.home
             try:
@@ -520,8 +523,9 @@ class Consumer:
             except TimeoutError:
                 channel.close()
             except (OSError, EOFError):
+                lost += channel.writer is not None
                 channel.close()
-                if self.stopping.is_set() and tried >= LAST_TRIES:
+                if lost > MOST_LOST or (self.stopping.is_set() and tried >= LAST_TRIES):
                     break
                 await asyncio.sleep(min(PAUSE_S * 2**tried, LONGEST_PAUSE_S))
             if channel is not self.home:
