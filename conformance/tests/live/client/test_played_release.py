@@ -156,7 +156,8 @@ def run_with(made: LiveClient, out: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     """The ledger of a run of a few scripts."""
     for module in ("run", "replay"):
         monkeypatch.setattr(f"kipcheck.conformance.engine.execution.{module}.target_of", lambda name: made)
-    options = Options(targets=("client:old",), checks=("client/groups",), cases=3, out=out, workers=1)
+    scripts = ("rebalance; stop",)
+    options = Options(targets=("client:old",), checks=("client/groups",), scripts=scripts, out=out, workers=1)
     outcome = run(options)
     assert outcome.ledger is not None, outcome.why
     return outcome.ledger
