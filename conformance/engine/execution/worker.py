@@ -368,8 +368,10 @@ def _following(verdicts: Sequence[Verdict], invariant: str, shape: Shape) -> tup
 
 def _not_begun(history: History) -> str:
     """Why a script of a live client was not begun; empty: it was. Its first steps may be settings of the program."""
+    if history.case.role is not Role.CLIENT:
+        return ""
     begun = next(dropwhile(_is_idle, (op.observation for op in history.ops)), None)
-    is_begun = history.case.role is not Role.CLIENT or not isinstance(begun, Unsupported) or not begun.limit
+    is_begun = not isinstance(begun, Unsupported) or not begun.limit
     return "" if is_begun else next((unmet.reason.partition(": ")[0] for _, unmet in _unmet(history)), "")
 
 

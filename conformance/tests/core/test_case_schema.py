@@ -48,9 +48,6 @@ ONE_OF_EACH = {check.family.role: name for check in CHECKS.values() for name, mu
 ONE_OF_EACH[Role.CLIENT] = "beats-with-one-byte-more"  # which any script shows: a live client takes seconds for each
 
 
-LIVE_CASES = 4
-
-
 def filed(name: str, out: Path) -> list[dict[str, Any]]:
     """The failures of a run with a miniature."""
     mutant = MUTANTS[name]
@@ -59,8 +56,8 @@ def filed(name: str, out: Path) -> list[dict[str, Any]]:
         return InProcess(mutant.made())
 
     chosen = (mutant.check,), (mutant.subject,)
-    cases = LIVE_CASES if CHECKS[mutant.check].role is Role.CLIENT else None
-    options = Options((f"miniature/{name}",), subject_of(mutant).edition, *chosen, cases=cases, workers=1, out=out)
+    scripts = ("stop",) if CHECKS[mutant.check].role is Role.CLIENT else ()
+    options = Options((f"miniature/{name}",), subject_of(mutant).edition, *chosen, scripts=scripts, workers=1, out=out)
     assert run.execute(options, find).ledger is not None
     return [json.loads(path.read_text("utf-8")) for path in sorted((out / "failures").glob("*.json"))]
 

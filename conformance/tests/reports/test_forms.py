@@ -86,6 +86,22 @@ def test_every_line_of_a_run_is_as_the_schema_of_the_ledger_has_it(real: Path, m
         ("expected", {**place, "results": {"FAIL": 3}}),
         ("inconclusive", {"target": "*", "check": "*", "why": "none of 8 cases passed"}),
         ("exchanges", {"judged": {"JoinGroup": 2}, "left": {"no law reads it": {"Fetch": 3}}}),
+        (
+            "script",
+            {"target": "somebody", "subject": "client", "case": "1" * 16, "script": "stop", "broken": {}, "steps": []},
+        ),
+        (
+            "cells",
+            {
+                "target": "somebody",
+                "check": "client/groups",
+                "dimensions": ["kind", "phase"],
+                "played": 1,
+                "pairs": 2,
+                "missing": {"in no script of this run": 1},
+                "rows": {"Fetch": {"stable": [1, 2]}},
+            },
+        ),
     )
     assert wrong_lines(real / "ledger.jsonl") == []
     assert wrong_lines(made / "ledger.jsonl") == []

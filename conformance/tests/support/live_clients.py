@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.live.client.built_in import Settings, command
+from kipcheck.conformance.live.recording.fetch_sessions import ObservedSessions
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.recording.traffic import Finding, Observer
 from kipcheck.conformance.live.server.topics import Topics
@@ -37,6 +38,7 @@ class Watch(Observer):
     generations: list[tuple[str, int]] = field(default_factory=list)
     """Client and generation of each successful JoinGroup."""
     findings: list[Finding] = field(default_factory=list)
+    sessions: ObservedSessions = field(default_factory=ObservedSessions)
     lines: list[str] = field(default_factory=list)
 
     def closed(self, at_s: float, connection: int, why: str) -> None:
@@ -47,6 +49,7 @@ class Watch(Observer):
         self.findings.append(finding)
 
     def received(self, request: Received) -> None:
+        request = self.sessions.whole(request)
         who, body = request.client_id or "", request.body
         apis = self.apis.setdefault(who, {})
         apis[request.api] = max(apis.get(request.api, -1), request.version)
@@ -69,6 +72,7 @@ class Watch(Observer):
                 self.left.add(who)
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
+        self.sessions.answered(request, body)
         who = request.client_id or ""
         if request.api not in ("Fetch", "Metadata", "ApiVersions"):
             self.lines.append(f"{at_s:.3f} {who} < {request.api} {str(body)[:300]}")

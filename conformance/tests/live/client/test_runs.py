@@ -17,7 +17,8 @@ ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.defective_co
 @pytest.mark.integration
 def test_a_run_has_exit_codes_junit_and_known_deviations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, known = tmp_path / "out", tmp_path / "known.toml"
-    asked = ["run", "--check", "client/groups", "--cases", "2", "--target", ODD, "--name", "mine", "--out", str(out)]
+    about = ["--check", "client/groups", "--target", ODD, "--name", "mine"]
+    asked = ["run", *about, "--script", "stop", "--out", str(out)]
     assert run(asked) == 1
     (failure,) = out.glob("failures/*.json")
     assert "mine" in failure.read_text("utf-8")
@@ -74,7 +75,8 @@ def test_a_failure_that_does_not_come_again_is_unstable_unless_it_is_known(
     known.write_text(SELDOM, "utf-8")
     target = f"client:{sys.executable} {program} {marker} {{bootstrap}} {{group}} {{topics}}"
     exact = ["--edition", f"apache@{NEWEST}"]  # no start shows which versions the program sends
-    asked = ["run", "--check", "client/groups", "--cases", "1", "--target", target, "--name", "mine", *exact]
+    about = ["--check", "client/groups", "--target", target, "--name", "mine", *exact]
+    asked = ["run", *about, "--script", "stop", "--least", "10s"]
     assert run([*asked, "--out", str(tmp_path / "out")]) == 4
     shown = capsys.readouterr().out
     assert "client/leaves: " in shown and "run alone the case does not fail" in shown
