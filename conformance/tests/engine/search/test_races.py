@@ -10,12 +10,14 @@ from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.core.values.release import NEWEST
 
 RARE = """
-import pathlib, runpy, sys
+import fcntl, pathlib, runpy, sys
 
 counter, failing = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1).split(",")
 with counter.open("a+") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
     file.write(".")
-started = counter.stat().st_size
+    file.flush()
+    started = counter.stat().st_size
 leaves = str(started) not in failing
 sys.argv[1:1] = [] if leaves else ["Vanishes"]
 module = "consumer" if leaves else "defective_consumers"
