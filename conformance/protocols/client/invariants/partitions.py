@@ -303,7 +303,8 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
         if client_trace.is_request(traced, *terms.OF_GROUPS) and traced.answered is None:
             unanswered.add(traced.event.connection)
         elif (isinstance(traced.event, Closed) and traced.event.connection in unanswered) or (
-            client_trace.is_answer(traced, *terms.OF_GROUPS) and traced.error in terms.OF_COORDINATORS
+            client_trace.is_answer(traced, *terms.OF_GROUPS)
+            and (traced.error in terms.OF_COORDINATORS or traced.in_doubt)
         ):
             lost_ms = min(lost_ms, traced.ms)
         elif client_trace.is_answer(traced, "Heartbeat") and traced.error not in (*terms.FENCING, *NO_FAILURES):

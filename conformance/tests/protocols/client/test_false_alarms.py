@@ -379,6 +379,8 @@ def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up()
         refused: tuple[Any, ...] = ("answer", 110, {"api": "Heartbeat", "error": error})
         assert broken(refused, claims(800, 1)) == shapes, error
     assert broken(asked, answer, closed, claims(800, 1)) == [("owned", "too few")], "nothing failed"
+    cut_off = claims(100, 1, "t-0"), (*joined(110, 2)[:2], {**joined(110, 2)[2], "connection": 7})
+    assert not broken(*cut_off, ("closed", 111, {"connection": 7, "why": "by the script"}), claims(800, 1))
     assert broken(asked, claims(400, 1), closed) == [("owned", "too few")], "not yet"
     assert not broken(asked, closed, fetches(510, 3), claims(800, 1)), "a fetch of another thread"
     assert broken(asked, closed, fetches(700, 3), claims(800, 1)) == [("owned", "too few")], "it reads on"
