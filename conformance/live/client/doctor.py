@@ -1,6 +1,7 @@
 """Whether a program can be tested: it starts, connects, joins, fetches, and leaves when it is stopped."""
 
 import asyncio
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -129,7 +130,8 @@ def _end(events: Sequence[Event]) -> str:
     for event in events:
         if isinstance(event, Ended):
             after = "" if stopped_ms is None else f", {(event.ms - stopped_ms) / 1000:.2f} s after SIGTERM"
-            return f"exit code {event.code}{after}"
+            killed = ", for which it has no handler" if event.code == -signal.SIGTERM else ""
+            return f"exit code {event.code}{after}{killed}"
     return "it did not end"
 
 

@@ -1,5 +1,6 @@
 """The doctor of live clients: each probe fails for a program that is wrong in that way."""
 
+import signal
 import sys
 
 import pytest
@@ -79,6 +80,17 @@ def test_a_program_is_started_with_and_without_an_instance_id() -> None:
     assert found.state == "wrong" and "ended with code 7" in found.found and found.fix
     others = examine(LiveClient("client:it", Consumers(Consumer), "0", frozenset()), "apache")
     assert "instance" not in {each.id for each in others}
+
+
+class HasNoHandler(Consumer):
+    async def run(self) -> int:
+        await super().run()
+        return -signal.SIGTERM
+
+
+def test_a_program_that_sigterm_ends_is_named_so() -> None:
+    found = examine(LiveClient("client:it", Consumers(HasNoHandler), "0", frozenset()), "apache")
+    assert next(each.found for each in found if each.id == "ends").endswith("SIGTERM, for which it has no handler")
 
 
 class JoinsInVersionZero(Consumer):
