@@ -41,7 +41,7 @@ FIRST: Final = (
     "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
     "assignors sticky; max-poll 3000; pause 500; pass 500; others 1 lead; rebalance; pass 300; rebalance; pass 300; "
     "grow 8; elect; pass 3500",
-    "commit revoked; pause 500; others 1 follow; assign 0,1; pass 2000; assign 2,3; rebalance; pass 1200",
+    "commit revoked; pause 500; others 1 follow; assign 0,1; pass 2500; assign 2,3; rebalance; pass 1200",
     "commit revoked; max-poll 10000; pause 3500; pass 500; rebalance; pass 500",
     "max-poll 3000; pause 6000; pass 7500",
 )
