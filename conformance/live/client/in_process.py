@@ -46,7 +46,9 @@ class Consumers:
 class _Running:
     def __init__(self, consumer: Consumer) -> None:
         self.output = ""
+        self.on_call: Callable[[str], None] = lambda called: None
         self._consumer = consumer
+        consumer.call = lambda what, partitions: self.on_call(" ".join((what, *partitions)))
         self.ended: asyncio.Future[int] = asyncio.ensure_future(self._run())
 
     async def _run(self) -> int:

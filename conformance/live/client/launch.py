@@ -6,7 +6,7 @@ import re
 import shlex
 import signal
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -27,8 +27,17 @@ PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)(\??)\}")
 """``{instance}``, which is empty where it is not given, or ``{instance?}``, without which its word is left out."""
 
 
+CALLED: Final = "kipcheck: "
+"""Begins a line of stderr with the name of a callback that the program is in, and the partitions of it."""
+LONGEST_READ: Final = 1 << 16
+"""Bytes without an end of line."""
+
+
 class Program(Protocol):
     """A consumer that runs."""
+
+    on_call: Callable[[str], None]
+    """Is called with what follows ``CALLED``."""
 
     @property
     def ended(self) -> "asyncio.Future[int]":
@@ -159,6 +168,7 @@ class _Process:
     guard: process_tree.Guard
     first: list[str] = field(default_factory=list)
     last: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
+    on_call: Callable[[str], None] = field(default=lambda called: None)
     ended: "asyncio.Future[int]" = field(init=False)
     _reading: "asyncio.Task[None]" = field(init=False)
 
@@ -168,8 +178,19 @@ class _Process:
 
     async def _read(self) -> None:
         stderr: Any = self.process.stderr
+        left = b""
         while data := await stderr.read(4096):
-            for line in data.decode(errors="replace").splitlines():
+            *lines, left = (left + data).split(b"\n")
+            if len(left) > LONGEST_READ:
+                lines, left = [*lines, left], b""
+            self._take(b"\n".join(lines))
+        self._take(left)
+
+    def _take(self, data: bytes) -> None:
+        for line in data.decode(errors="replace").splitlines():
+            if line.startswith(CALLED):
+                self.on_call(line.removeprefix(CALLED))
+            else:
                 (self.first if len(self.first) < LINES else self.last).append(clean(line)[:LONGEST_LINE])
 
     @property

@@ -29,6 +29,7 @@ PLACE = 60
 HINDERS: Final = (Opened, Closed, Thawed)
 """What keeps a client from reading for a while."""
 NO_FAILURES: Final = (KafkaError.NONE, KafkaError.REBALANCE_IN_PROGRESS)
+VERSION_BYTES: Final = 2
 LOOKED_UP: Final = "offset looked up"
 """The client sent ListOffsets for partitions that it had not any more."""
 
@@ -380,7 +381,9 @@ def _sticky(
             continue
         found = dict(zip(traced.event.assignors, traced.event.subscriptions or (), strict=False)).get(STICKY)
         if found is not None and now.synced_ms is not None and now.partitions and not traced.event.pipelined:
-            yield traced, now, bytes.fromhex(found.data or "")
+            data = bytes.fromhex(found.data or "")
+            # kafka-python writes a version in front, which assign/writes-user-data judges
+            yield traced, now, data if read_user_data(data) is not None else data[VERSION_BYTES:]
 
 
 def _generations(traced: client_trace.TracedEvent[Event], now: client_trace.Membership) -> set[int]:
