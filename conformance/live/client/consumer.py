@@ -10,7 +10,7 @@ import signal
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -124,6 +124,10 @@ class Consumer:
         self.owned: tuple[Partition, ...] = ()
         self.had = b""
         """Its last assignment as user data of the sticky assignor."""
+        self.call: Callable[[str, list[str]], None] = lambda what, partitions: None
+        """Calls a callback of its user."""
+        self.known_to_user: set[Partition] = set()
+        """What its user has, after all callbacks."""
         self.protocol, self.sizes = "", dict[str, int]()
         """The assignor that its group chose when it led last, and the partitions of each topic that it assigned."""
         self.positions: dict[Partition, int] = {}
@@ -308,6 +312,8 @@ class Consumer:
         if answer["errorCode"] == Error.NONE:
             mine = assigned(answer["assignment"]) or ()
             await self.give_up({*self.owned}.difference(mine))
+            if self.known_to_user.issuperset(mine):
+                self.call("assigned", [])
             self.own(mine)
             self.had = user_data(mine, self.generation)
         error: int = answer["errorCode"]
@@ -337,9 +343,17 @@ class Consumer:
         return given
 
     def own(self, partitions: tuple[Partition, ...]) -> None:
+        self.call_back("lost", self.known_to_user.difference(partitions))
+        self.call_back("assigned", {*partitions} - self.known_to_user)
         self.owned = partitions
         self.rebalanced |= bool(partitions)
         self.positions = {each: offset for each, offset in self.positions.items() if each in partitions}
+
+    def call_back(self, what: str, partitions: Iterable[Partition]) -> None:
+        """Unless there are none. A callback for no partitions is called by itself."""
+        if found := {*partitions}:
+            self.known_to_user = self.known_to_user | found if what == "assigned" else self.known_to_user - found
+            self.call(what, [f"{topic}-{number}" for topic, number in sorted(found)])
 
     def assignment(self, partitions: Iterable[Partition]) -> bytes:
         return Assignment(0, tuple(partitions)).written
@@ -450,12 +464,13 @@ class Consumer:
         error: int = answer["topics"][0]["partitions"][0]["errorCode"]
         return Error.NONE if error == Error.UNKNOWN_TOPIC_OR_PARTITION else error
 
-    async def give_up(self, lost: Iterable[Partition]) -> None:
+    async def give_up(self, lost: Collection[Partition]) -> None:
         """Commits what it has read of partitions that it has no longer, if it commits in this way."""
         self.revoking = frozenset(lost) if self.commits == REVOKED else frozenset()
         if self.revoking:
             await self.commit()
         self.revoking = frozenset()
+        self.call_back("revoked", self.known_to_user.intersection(lost))
 
     async def leave(self) -> None:
         await self.give_up(self.owned)

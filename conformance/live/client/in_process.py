@@ -1,7 +1,7 @@
 """Plays scripts with a consumer that runs in this process, step by step."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Final, final

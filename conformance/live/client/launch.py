@@ -29,6 +29,8 @@ PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)(\??)\}")
 
 CALLED: Final = "kipcheck: "
 """Begins a line of stderr with the name of a callback that the program is in, and the partitions of it."""
+READ_S: Final = 0.2
+"""The longest wait for the output of a program that has ended."""
 LONGEST_READ: Final = 1 << 16
 """Bytes without an end of line."""
 
@@ -173,8 +175,14 @@ class _Process:
     _reading: "asyncio.Task[None]" = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ended = asyncio.ensure_future(self.process.wait())
         self._reading = asyncio.ensure_future(self._read())
+        self.ended = asyncio.ensure_future(self._wait())
+
+    async def _wait(self) -> int:
+        """Until it has ended and its output is read, which another process may keep open."""
+        code = await self.process.wait()
+        await asyncio.wait([self._reading], timeout=READ_S)
+        return code
 
     async def _read(self) -> None:
         stderr: Any = self.process.stderr

@@ -334,12 +334,12 @@ class Ended:
 Callback: TypeAlias = Literal["assigned", "revoked", "lost", "given-up"]
 
 
-@event("called", "calls its user back: {what} {partitions}")
+@event("called", "calls its user back: {callback} {partitions}")
 class CalledBack:
     """The client calls a callback of its user, as programs of kipcheck report it."""
 
     ms: int
-    what: Callback
+    callback: Callback
     """``given-up``: of a client that has one callback for partitions that are revoked and that are lost."""
     partitions: Partitions = ()
 
@@ -402,7 +402,8 @@ class Confirmed:
 
 Event: TypeAlias = (
     RequestSeen | AnswerSeen | RequestRefused | RecordDamaged | Opened | Closed | Launched | FirstJoined | Restarted
-    | Frozen | Thawed | Signalled | Killed | Ended | CalledBack | TopicDeleted | Trimmed | Settled | Unsettled | Idle | Confirmed
+    | Frozen | Thawed | Signalled | Killed | Ended | CalledBack | TopicDeleted | Trimmed | Settled | Unsettled | Idle
+    | Confirmed
 )  # fmt: skip
 EVENTS: Final = ObservedEvents[Event](
     RequestSeen, AnswerSeen, RequestRefused, RecordDamaged, Opened, Closed, Launched, FirstJoined, Restarted,

@@ -255,9 +255,19 @@ FATAL_ERRORS: Final = (
      "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL; pass 200; stop",
      "A JoinGroup whose protocols do not match those of the group is sent again after a pause."),
 )  # fmt: skip
+CALLBACKS: Final = (
+    ("CallsBackTwice", "CallsTwice", "calls-back-once", "stop",
+     "Each callback is called twice."),
+    ("CallsBackOnce", "CallsOnce", "calls-back-in-time", "rebalance; pass 1400; stop",
+     "The callback for an assignment is called after the first rebalance alone."),
+    ("ReportsLostAsRevoked", "CallsThemRevoked", "calls-them-lost", "answer Heartbeat UNKNOWN_MEMBER_ID; stop",
+     "A member that was removed reports its partitions as revoked."),
+    ("ClosesWithoutACall", "ClosesWithoutACall", "revokes-when-it-closes", "stop",
+     "A consumer that is closed calls no callback."),
+)  # fmt: skip
 PLANTED: Final = (
     *CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PACE, *LEAVING, *PARTITIONS, *POSITIONS, *COMMITS, *LEADING,
-    *CONSUMER_GROUPS, *FATAL_ERRORS,
+    *CONSUMER_GROUPS, *FATAL_ERRORS, *CALLBACKS,
 )  # fmt: skip
 """Name, class among the defective consumers, invariant, minimal case and sentence of each mutant."""
 
