@@ -9,7 +9,15 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
-from kipcheck.conformance.protocols.client.trace import STARTS, Membership, TracedEvent, is_answer, is_request, trace
+from kipcheck.conformance.protocols.client.trace import (
+    OVER,
+    STARTS,
+    Membership,
+    TracedEvent,
+    is_answer,
+    is_request,
+    trace,
+)
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 65
@@ -43,9 +51,11 @@ class _User:
 @law("client/calls-back-once", "grp-232", premise=(premises.CALLED, premises.CALLED))
 def calls_back_once(history: History) -> Iterator[Violation]:
     """The callback for an assignment has partitions that its user had not, and one for others those that it had."""
-    user = _User()
+    user, closes = _User(), tuple[str, ...]()
     for traced in trace(history):
         event = traced.event
+        if isinstance(event, OVER):
+            closes = ("closes",) if isinstance(event, events.Signalled) else ()
         if isinstance(event, events.CalledBack):
             is_more, named = event.callback == "assigned", frozenset(event.partitions)
             wrong = named & user.has if is_more else named - user.has
@@ -53,7 +63,7 @@ def calls_back_once(history: History) -> Iterator[Violation]:
                 has = "which it has" if is_more else "which it has not"
                 why = f"the callback for {event.callback} partitions has {listed(wrong)}, {has}"
                 right = listed(named - wrong)
-                yield breach(traced, why, right, listed(named), event.callback)
+                yield breach(traced, why, right, listed(named), event.callback, *closes)
         user.read(traced)
 
 
@@ -67,7 +77,7 @@ def calls_back_in_time(history: History) -> Iterator[Violation]:
 
     Where it works between two polls, it may do so that much later.
     """
-    user, called = _User(), False
+    user, called, way = _User(), False, "cooperative"
     judged: Membership | None = None
     for traced in trace(history):
         user.read(traced)
@@ -76,17 +86,18 @@ def calls_back_in_time(history: History) -> Iterator[Violation]:
             called = True
         elif is_request(traced, "JoinGroup"):
             called = False
+            way = "cooperative" if premises.EAGER.isdisjoint(traced.event.assignors) else "eager"
         if now is None or now.synced_ms is None or not now.adopted or now.unread or now is judged or traced.stopped:
             continue
         if _is_disturbed(traced):
             judged = now  # an error of its group may take the assignment back
         elif traced.ms > now.synced_ms + terms.GRACE_MS + 2 * user.pause_ms:
             judged = now
-            kind = "assigned" if now.partitions - user.has else "" if called else "no call"
-            kind = "given up" if user.has - now.partitions else kind
+            kind = ("assigned",) if now.partitions - user.has else () if called else ("no call", way)
+            kind = ("given up",) if user.has - now.partitions else kind
             if kind:
                 why = f"the member has {listed(now.partitions)}; its callbacks gave its user {listed(user.has)}"
-                yield breach(traced, why, listed(now.partitions), listed(user.has), kind, since_ms=now.synced_ms)
+                yield breach(traced, why, listed(now.partitions), listed(user.has), *kind, since_ms=now.synced_ms)
 
 
 def _is_disturbed(traced: TracedEvent[events.Event]) -> bool:
