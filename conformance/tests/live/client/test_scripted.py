@@ -120,6 +120,21 @@ def test_a_client_has_its_time_again_after_each_prepared_error(played: Played) -
     assert len(failed) == 6 and settled["ms"] - settled["waited_ms"] >= failed[-2]
 
 
+class OfItsOwn(Consumer):
+    """Offers an assignor that no other client has."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.assignors = ["RoundRobinAssigner"]
+
+
+def test_other_members_go_on_with_the_assignor_of_a_client_that_left() -> None:
+    """kafkajs 2.2.4 offers RoundRobinAssigner alone; a group that has moved knows that one of all others too."""
+    steps = OPERATIONS.parse_shorthand("others 2 follow; move; stop")
+    found = asyncio.run(play(served("apache"), Consumers(OfItsOwn), steps, SETTLE_S))
+    assert events({"it": found}, "it", "ended")[-1]["code"] == 0
+
+
 def test_requests_of_a_start_and_of_an_end_are_answered_with_errors(played: Played) -> None:
     assert [each for each in errors(played, "at the start") if each[0] == "JoinGroup"] == [("JoinGroup", 16)] * 2
     assert not any(event["unsent"] for event in events(played, "at the start", "settled"))
