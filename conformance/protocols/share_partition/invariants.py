@@ -59,7 +59,7 @@ def one_holder(history: History) -> Iterator[Violation]:
 @impact("A record is never delivered", "double processing", "order", "unread-partition")
 @delivery("share-partition/nothing-skipped", "932-21", "932-33")
 def nothing_skipped(history: History) -> Iterator[Violation]:
-    """From the start offset on records are delivered for the first time in the order of the log, and none is left out."""
+    """From the start offset on, first deliveries follow the order of the log, and leave no record out."""
     for step in share_steps(history):
         delivered = {*step.before.records, *step.acquired}
         start = 0 if step.before.reset == "earliest" else step.before.end
@@ -75,11 +75,11 @@ def nothing_skipped(history: History) -> Iterator[Violation]:
             yield breach(step, f"there is no record {above[0]}", f"records below {step.before.end}", "not there")
 
 
-@impact("A record that cannot be processed is delivered without end, or one that can is given up too early", "wrong data",
+@impact("A bad record is delivered without end, or a good one is given up too early", "wrong data",
         "durability", "unread-partition")  # fmt: skip
 @delivery("share-partition/counts-deliveries", "932-22")
 def counts_deliveries(history: History) -> Iterator[Violation]:
-    """The first delivery of a record has count 1, each further one a count higher by 1, and none one above the limit."""
+    """The count of a record is 1 with its first delivery, rises by 1 with each other one, and has a limit."""
     for step, offset, count, record in _deliveries(history):
         limit = step.before.config.limit
         due = (1,) if record is None else tuple(each + 1 for each in record.counts)
@@ -104,7 +104,7 @@ def done_stays_done(history: History) -> Iterator[Violation]:
             yield breach(step, why, "other records", "done", *reloaded, since=record.since)
 
 
-@impact("A record that nobody has is delivered to nobody", "stuck group", "guards", "unread-partition")
+@impact("A record that no member has is not delivered", "stuck group", "guards", "unread-partition")
 @delivery("share-partition/delivers-what-is-free", "932-24", "932-26")
 def delivers_what_is_free(history: History) -> Iterator[Violation]:
     """A fetch gets a record if one is new, was released, or has an expired lock."""
@@ -124,7 +124,8 @@ def delivers_what_is_free(history: History) -> Iterator[Violation]:
         free += [each for each in range(known.start, known.end) if each not in known.records]
         if free:
             is_new = min(free) not in known.records
-            why = f"{fetch.client} gets nothing, and {'nobody ever had' if is_new else 'nobody has'} record {min(free)}"
+            had = "no member ever had" if is_new else "no member has"
+            why = f"{fetch.client} gets nothing, and {had} record {min(free)}"
             yield breach(step, why, f"record {min(free)}, or another one", "new" if is_new else "again",
                          *(("reloaded",) if known.reloaded else ()))  # fmt: skip
 
@@ -165,7 +166,8 @@ def accepts_its_own(history: History) -> Iterator[Violation]:
             continue  # a release before KIP-1222
         held = [step.before.records.get(each) for each in step.offsets]
         if all(record is not None and record.holder == step.asked.client for record in held):
-            why = f"{step.asked.client} has records {step.asked.first} to {step.asked.last}, and cannot {step.asked.kind} them"
+            asked = step.asked
+            why = f"{asked.client} has records {asked.first} to {asked.last}, and cannot {asked.kind} them"
             yield breach(step, why, "accepted", "refused", step.refused)
 
 
@@ -176,7 +178,7 @@ def session_epochs(history: History) -> Iterator[Violation]:
     """A request is accepted if its epoch is that of the session, or opens or closes one, and refused otherwise."""
     for step in share_steps(history):
         owed = _session_error(step)
-        if step.error in UNAVAILABLE or step.error == owed or (step.before.reloaded and step.due is not None):
+        if step.error in UNAVAILABLE or step.error == owed:
             continue
         if step.error == terms.INVALID_REQUEST and step.asked.kind != "none":
             continue

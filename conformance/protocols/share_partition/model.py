@@ -1,7 +1,7 @@
 """The leader of one share partition (KIP-932): which member has which record, how often it was delivered, and sessions.
 
-Source: ``SharePartition``, ``SharePartitionManager`` and ``KafkaApis`` of the releases. Each record has a batch of its own
-in the log. What was fetched at once stays together: limits on how much is delivered again depend on it. What the
+Source: ``SharePartition``, ``SharePartitionManager`` and ``KafkaApis`` of the releases. In the log each record has a
+batch of its own. What was fetched at once stays together: limits on how much is delivered again depend on it. What the
 persister has is written with each acknowledgement, release and expired lock, not when a record is acquired.
 """
 
@@ -22,7 +22,7 @@ NEVER: Final = 1 << 30
 
 
 class Record(NamedTuple):
-    count: int
+    times: int
     """How often it was delivered."""
     holder: str = ""
     """The member that has it; empty: none."""
@@ -91,9 +91,12 @@ class ShareLeader:
             case ops.Fetch() | ops.Acknowledge():
                 return self.asked(state, event)
             case ops.Disconnect(client):
-                return Transition(self.closed(with_epoch(state, client, 0), client))
+                after = self.closed(with_epoch(state, client, 0), client)
+                return Transition(after if after.sessions else unloaded(after))
             case ops.Reload():
-                return Transition(state._replace(start=None, batches=()))
+                for client in ops.CLIENTS:
+                    state = self.closed(with_epoch(state, client, 0), client)
+                return Transition(unloaded(state))
             case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
             case _:
@@ -131,7 +134,8 @@ class ShareLeader:
             return Transition(state, (Rejected(client, error),))
         state = self.opened(state, client) if epoch == 0 else state
         state = with_epoch(state, client, max(epoch + 1, 0))
-        refused, acquired = None, ()
+        refused: str | None = None
+        acquired: ops.Acquired = ()
         if request.kind != "none":
             state, refused = self.acknowledged(state, request)
         if isinstance(request, ops.Fetch) and request.kind != "renew" and epoch != terms.LEAVING:
@@ -167,7 +171,7 @@ class ShareLeader:
     def unread(self, record: Record) -> Record:
         if self.rules.counts_released:
             return self.released(record)
-        return record._replace(count=record.count - 1, holder="", left_ms=0)
+        return record._replace(times=record.times - 1, holder="", left_ms=0)
 
     # Acquisition
 
@@ -195,7 +199,7 @@ class ShareLeader:
                         self.taken(record, fetch.client) if number in numbers else record
                         for number, record in enumerate(batch.records)
                     ))  # fmt: skip
-                    got.extend((batch.first + number, batch.records[number].count) for number in numbers)
+                    got.extend((batch.first + number, batch.records[number].times) for number in numbers)
                     ended = isolated and bool(numbers)
             batches.append(batch)
         added(state.end)
@@ -234,7 +238,7 @@ class ShareLeader:
 
     def is_isolated(self, batch: Batch, first: int) -> bool:
         """Whether a batch has a record that was delivered often."""
-        counts = [record.count for number, record in enumerate(batch.records)
+        counts = [record.times for number, record in enumerate(batch.records)
                   if record.is_free and batch.first + number >= first]  # fmt: skip
         return self.rules.isolates and max(counts, default=0) >= self.often
 
@@ -249,18 +253,18 @@ class ShareLeader:
         for number, record in enumerate(batch.records):
             if not record.is_free or batch.first + number < first:
                 continue
-            is_alone = isolates and limit > 2 and record.count == limit - 1
+            is_alone = isolates and limit > 2 and record.times == limit - 1
             if found >= min(most, room) or (is_alone and found):
                 return
-            if isolates and record.count >= self.often and room == NEVER:
-                room = max(1, len(batch.records) >> (record.count - self.often + 1))
+            if isolates and record.times >= self.often and room == NEVER:
+                room = max(1, len(batch.records) >> (record.times - self.often + 1))
             yield number
             found += 1
             if is_alone:
                 return
 
     def taken(self, record: Record, client: str) -> Record:
-        return Record(record.count + 1, client, self.config.lock_ms)
+        return Record(record.times + 1, client, self.config.lock_ms)
 
     # Acknowledgement
 
@@ -286,7 +290,7 @@ class ShareLeader:
 
     def released(self, record: Record) -> Record:
         """The record without its holder: it is free, unless it was delivered as often as it may be."""
-        return record._replace(holder="", left_ms=0, done=record.count >= self.config.limit)
+        return record._replace(holder="", left_ms=0, done=record.times >= self.config.limit)
 
     def acknowledgement_error(self, state: State, request: ops.Request) -> str | None:
         if request.first > request.last or request.kind == "unknown":
@@ -318,7 +322,7 @@ class ShareLeader:
         return self.changed(with_records(state, aged), late)
 
     def changed(self, state: State, records: dict[int, Record]) -> State:
-        """The state with other records, which the persister has, and with the start offset after those that are done."""
+        """The state with other records, which the persister gets, and the start offset after those that are done."""
         if not records:
             return state
         saved = self.saved(state, records)
@@ -344,6 +348,11 @@ def with_epoch(state: State, client: str, epoch: int) -> State:
         sessions=tuple(sorted((name, each) for name, each in sessions.items() if each)),
         clients=terms.with_memory(state.clients, terms.Memory(client, epoch)),
     )
+
+
+def unloaded(state: State) -> State:
+    """The state when the leader has forgotten the partition."""
+    return state._replace(start=None, batches=())
 
 
 def acquired_by(state: State, client: str) -> Iterator[tuple[int, Record]]:

@@ -24,7 +24,7 @@ class GivesWhatIsHeld(MutantLeader):
 
     def fetched(self, state: State, fetch: Fetch) -> tuple[State, Acquired]:
         after, acquired = super().fetched(state, fetch)
-        return after, acquired or tuple((at, at, each.count + 1) for at, each in _held(after)[:1])
+        return after, acquired or tuple((at, at, each.times + 1) for at, each in _held(after)[:1])
 
 
 def _held(state: State) -> list[tuple[int, Record]]:
@@ -53,7 +53,7 @@ class CountsNoDelivery(MutantLeader):
     """Each delivery has count 1."""
 
     def taken(self, record: Record, client: str) -> Record:
-        return super().taken(record, client)._replace(count=1)
+        return super().taken(record, client)._replace(times=1)
 
 
 @records("counts-deliveries", f"{BEGUN}{3 * 'pass 30000; fetch a; '}")

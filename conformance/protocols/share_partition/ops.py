@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
-from kipcheck.conformance.core.operations.field_annotations import about, hidden, named, optional, typical
+from kipcheck.conformance.core.operations.field_annotations import about, hidden, optional, typical
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.consumer_group.ops import Rejected
 from kipcheck.conformance.protocols.reconciled.terms import Says
@@ -22,7 +22,7 @@ CLIENTS: Final = ("a", "b", "c")
 PASSES: Final = (LOCK_MS // 3, LOCK_MS)
 
 Kind: TypeAlias = Literal["none", "accept", "release", "reject", "renew", "gap", "unknown"]
-"""The type of an acknowledgement; ``none``: there is none, ``gap``: no such record, ``unknown``: a type of no release."""
+"""The type of an acknowledgement. ``gap``: there is no such record; ``unknown``: a type that no release has."""
 Acquired: TypeAlias = tuple[tuple[int, int, int], ...]
 """First and last offset of records, and how often they have been delivered by now."""
 
@@ -71,7 +71,8 @@ class Reset:
 
 
 @operation(
-    "share-fetch", "client", "{says:join=open,stay=fetch,leave=close} {client}{behind:-}[ most {most}][ {strict:strictly}]"
+    "share-fetch", "client",
+    "{says:join=open,stay=fetch,leave=close} {client}{behind:-}[ most {most}][ {strict:strictly}]"
     "[ {kind} {first}-{last}]",
     examples="open a; fetch a most 2 strictly; fetch b-1; fetch a accept 0-2; close a",
     sender="{client}",
@@ -128,7 +129,10 @@ class Disconnect:
 @operation("share-reload", "environment", "reload")
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """The leader forgets the share partition, as when its group is empty for a moment: it reads the state from the log."""
+    """All connections of clients end, and the leader forgets the share partition.
+
+    With the next fetch it reads the state of the partition from the log again.
+    """
 
 
 @operation("share-elapse", "time", "pass {ms}", examples="pass 10000")

@@ -1,4 +1,4 @@
-"""Declares the model ``share-partition``: the leader of a share partition, and the requests of clients in every order."""
+"""Declares the model ``share-partition``: the leader of a share partition, and requests of clients in every order."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,13 @@ from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.declare.play import Bound, Product, Scope
 from kipcheck.conformance.protocols.reconciled.play import all_orders, playable
 from kipcheck.conformance.protocols.reconciled.terms import Says, memory_of
-from kipcheck.conformance.protocols.share_partition.model import Record, ShareLeader, State, in_order
+from kipcheck.conformance.protocols.share_partition.model import ShareLeader, State, in_order
 from kipcheck.conformance.protocols.share_partition.ops import (
     CLIENTS,
     LIMIT,
     LOCK_MS,
     OPERATIONS,
     Acknowledge,
-    Action,
     Event,
     Fetch,
     Pass,
@@ -27,14 +26,14 @@ from kipcheck.conformance.protocols.share_partition.target import MACHINE
 def _records(views: tuple[State]) -> str | None:
     (state,) = views
     for offset, record in in_order(state.batches):
-        if not 1 <= record.count <= LIMIT:
-            return f"record {offset} has count {record.count}"
+        if not 1 <= record.times <= LIMIT:
+            return f"record {offset} has count {record.times}"
         if record.done and record.holder:
             return f"record {offset} is done, and {record.holder} has it"
     return None
 
 
-def _done_stays_done(index: int, before: State, event: Event, did: Did[State, Action]) -> str | None:
+def _done_stays_done(index: int, before: State, event: Event, did: Did[State, Event]) -> str | None:
     for offset in range(before.start or 0, before.end):
         known, record = before.at(offset), did.part.at(offset)
         if known is not None and known.done and record is not None and not record.done:
@@ -42,7 +41,7 @@ def _done_stays_done(index: int, before: State, event: Event, did: Did[State, Ac
     return None
 
 
-def _one_holder(index: int, before: State, event: Event, did: Did[State, Action]) -> str | None:
+def _one_holder(index: int, before: State, event: Event, did: Did[State, Event]) -> str | None:
     for offset, record in in_order(did.part.batches):
         known = before.at(offset)
         if record.holder and known is not None and known.holder not in ("", record.holder):
@@ -50,10 +49,11 @@ def _one_holder(index: int, before: State, event: Event, did: Did[State, Action]
     return None
 
 
-def _nothing_skipped(index: int, before: State, event: Event, did: Did[State, Action]) -> str | None:
-    start, done = did.part.start, {offset for offset, record in before.saved.records if record.done}
-    for offset in range(before.start or 0, start or 0):
-        if before.start is not None and not (before.at(offset) or Record(0)).count and offset not in done:
+def _nothing_skipped(index: int, before: State, event: Event, did: Did[State, Event]) -> str | None:
+    if before.start is None:
+        return None
+    for offset in range(before.start, did.part.start or 0):
+        if before.at(offset) is None:
             return f"the start offset passes record {offset}, which was never delivered"
     return None
 

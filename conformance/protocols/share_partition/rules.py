@@ -1,5 +1,6 @@
 """The settings of brokers for share partitions, and what differs between their leaders by release."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, final
@@ -18,6 +19,11 @@ class Config:
 
 
 DEFAULT: Final = Config()
+SETTINGS: Final[Mapping[str, str]] = {
+    "group.share.record.lock.duration.ms": "lock_ms",
+    "group.share.delivery.count.limit": "limit",
+}
+"""The field that has a setting."""
 
 
 @final

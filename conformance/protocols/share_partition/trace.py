@@ -51,7 +51,7 @@ class Known:
     sessions: Mapping[str, int] = field(default_factory=dict)
     """Client and the epoch of its next request."""
     reloaded: bool = False
-    """The leader may have lost its sessions."""
+    """The leader has read the state of the partition again."""
     config: Config = DEFAULT
 
     def memory(self, client: str) -> terms.Memory:
@@ -168,13 +168,14 @@ def _older(known: Known, ms: int) -> Known:
 
 
 def _reloaded(known: Known) -> Known:
-    """What was acquired is free, and its count may be lost: only what ends an acquisition is persisted."""
-    lost = {
-        at: replace(each, counts=tuple(range(max(each.counts))), fate="free", holder="")
-        for at, each in known.records.items()
-        if each.fate == "held"
-    }
-    return replace(known.having(lost), reloaded=True)
+    """What was acquired is free, and how often it was delivered may be lost."""
+    held = {at: each for at, each in known.records.items() if each.fate == "held"}
+    lost = {at: replace(each, counts=tuple(range(max(each.counts) + 1))).released(known.config.limit)
+            for at, each in held.items()}  # fmt: skip
+    known = replace(known.having(lost), reloaded=True)
+    for client in known.sessions:
+        known = known.with_epoch(client, 0)
+    return known
 
 
 @cached_on_history
