@@ -219,6 +219,7 @@ PAYLOAD = (
     "received", "generation", "led", "leads", "controller",
     "tasks", "standby", "warmup", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch",
     "lines", "failed", "unread", "leader", "settled", "nodes", "hit", "outcome", "accepted",
+    "acquired", "refused",
 )  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 

@@ -7,8 +7,7 @@ from typing import Any, Generic, TypeVar
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Lost, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.values.kafka_errors import error_name
-from kipcheck.conformance.protocols.declare.trace import payload
-from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, payload
 
 Known = TypeVar("Known")
 _UNANSWERED = Lost("")
@@ -19,7 +18,7 @@ class HeartbeatClients(Generic[Known]):
         self.known = known
 
     @abstractmethod
-    def read(self, op: Op, answer: Mapping[str, Any]) -> HeartbeatStep[Any, Known]:
+    def read(self, op: Op, answer: Mapping[str, Any]) -> AnsweredStep[Any, Any, Known]:
         """A step of the conversation, with what was known before it."""
 
     def asked(self, index: int, step: Step) -> Any:

@@ -36,8 +36,8 @@ class Says(Enum):
     """Epoch -2: a static member leaves for a while."""
 
 
-class Heartbeat(Protocol):
-    """A heartbeat of a client, whose name is its member id."""
+class InEpoch(Protocol):
+    """A request of a client with an epoch: of a member, or of a share session."""
 
     @property
     def client(self) -> str: ...
@@ -45,6 +45,11 @@ class Heartbeat(Protocol):
     def says(self) -> Says: ...
     @property
     def behind(self) -> int: ...
+
+
+class Heartbeat(InEpoch, Protocol):
+    """A heartbeat of a client, whose name is its member id."""
+
     @property
     def owned(self) -> Owns: ...
     @property
@@ -81,9 +86,9 @@ class Memory(NamedTuple):
             case _:
                 assert_never(owned)
 
-    def epoch_in(self, heartbeat: Heartbeat) -> int:
-        """The epoch in a heartbeat of the client."""
-        match heartbeat.says:
+    def epoch_in(self, request: InEpoch) -> int:
+        """The epoch in a request of the client."""
+        match request.says:
             case Says.JOIN:
                 return 0
             case Says.LEAVE:
@@ -91,9 +96,9 @@ class Memory(NamedTuple):
             case Says.AWAY:
                 return AWAY
             case Says.STAY:
-                return self.epoch - heartbeat.behind
+                return self.epoch - request.behind
             case _:
-                assert_never(heartbeat.says)
+                assert_never(request.says)
 
 
 def memory_of(clients: tuple[Memory, ...], client: str) -> Memory:
