@@ -83,7 +83,13 @@ class Conversions:
         )  # fmt: skip
         classic = tuple(sorted(ClassicMember(each.id, _protocols(each)) for each in former.members))
         return State(
-            True, group, classic, clock=self.stopped(state), clients=state.clients, requests=state.requests
+            True,
+            group,
+            classic,
+            clock=self.stopped(state),
+            clients=state.clients,
+            requests=state.requests,
+            offsets=state.offsets,
         ), None
 
     def first_epoch(self, former: ClassicState) -> int:

@@ -21,6 +21,7 @@ from kipcheck.conformance.protocols.migration.classic_members import ILLEGAL_GEN
 from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES
 from kipcheck.conformance.protocols.migration.model import RESETS
 from kipcheck.conformance.protocols.migration.quiescence import Rest, Subscription
+from kipcheck.conformance.protocols.reconciled.log_ops import Commit, Fetch, Reload
 from kipcheck.conformance.protocols.reconciled.terms import AWAY, LEAVING, Memory
 
 NEAR_MS = 5_000
@@ -140,7 +141,7 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
 
     @property
     def name(self) -> str:
-        assert not isinstance(self.request, Pass)
+        assert not isinstance(self.request, Pass | Reload | Fetch)
         return self.request.client
 
     @property
@@ -170,7 +171,11 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
     @property
     def answers(self) -> Pending | None:
         """The request that is answered in this step; None: none is."""
-        if isinstance(self.request, Beat | Pass) or self.received in (ops.PARKED, ops.BUSY, "nothing"):
+        if isinstance(self.request, Beat | Pass | Reload | Commit | Fetch) or self.received in (
+            ops.PARKED,
+            ops.BUSY,
+            "nothing",
+        ):
             return None
         known = self.before.pending.get(self.name)
         return known if isinstance(self.request, ops.Receive) else self.before.sent(self.request)
@@ -231,6 +236,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
     def _rest_after(self, known: Group) -> Rest:
         """``known``: what else is known after this step."""
         before, request = self.before.rest, self.request
+        if isinstance(request, Reload | Commit | Fetch):
+            return before.disturbed() if isinstance(request, Reload) else before
         if isinstance(request, Pass):
             return before.later(request.ms) if {*known.members} == {*self.before.members} else before.disturbed()
         if self.confirms:
@@ -258,6 +265,10 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
                 known = _later(self.before, ms)
             case Beat():
                 known = self._after_beat(self.request)
+            case Reload():
+                known = _reloaded(self.before)
+            case Commit() | Fetch():
+                known = self.before
             case _:
                 known = self._after_classic(self.request)
         return known if known.members else replace(known, highest=0)
@@ -430,6 +441,17 @@ def _as_classic(known: Group) -> Group:
     if known.config.policy not in DOWNGRADES:
         return known
     return replace(known, form=CLASSIC, conversions=known.conversions + 1)
+
+
+def _reloaded(known: Group) -> Group:
+    """After the log was read. Of a join phase it has nothing, and who was asked to join with an id is forgotten."""
+    known = replace(known, asked=frozenset())
+    unsettled = known.form != CONSUMER and not known.assigned
+    for each in [*known.members.values()]:
+        known = known.having(replace(each, silent_ms=0, late_ms=0))
+        if unsettled or each.name in known.pending:
+            known = known.without(each.name, surely=False)
+    return replace(known, form=UNKNOWN, changed=False, taken_over=False) if unsettled else known
 
 
 def _later(known: Group, ms: int) -> Group:
