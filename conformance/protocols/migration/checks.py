@@ -100,7 +100,8 @@ COMMITTED: Final = f"{FORMED}; commit 5 for 0 by x; commit 6 for 1 by x in 3 wit
 RELOADED: Final = Reloaded(
     ops.OPERATIONS, everyone, (*CONSUMERS[:1], *ops.CLIENTS), {
         "back": BACK, "taken over": TAKEN_OVER, "replaced": REPLACED, "replaced consumer": REPLACED_CONSUMER,
-        "removed": REMOVED, "full": FULL, "upgraded": f"{COMMITTED}; join a on t none; beat a told; commit 7 for 0 by a",
+        "removed": REMOVED, "full": FULL, "asked": ASKED,
+        "upgraded": f"{COMMITTED}; join a on t none; beat a told; commit 7 for 0 by a",
         "emptied": f"{COMMITTED}; classic-leave x; join a on t none; beat a told",
     },
 )  # fmt: skip

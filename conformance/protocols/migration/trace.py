@@ -58,6 +58,8 @@ class Pending:
     """Of the group until then."""
     age_ms: int = 0
     """The time since it was sent: its answer may be as old."""
+    outdated: bool = False
+    """The log was read since it was sent: what its answer says may be forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +352,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
 
     def _after_answer(self, known: Group, found: Pending) -> Group:
         member = known.members.get(self.name)
+        if found.outdated:
+            return known.without(self.name, surely=False)
         if isinstance(found.request, ops.ClassicRemove):
             return _after_removal(known, found.request.instance) if self.received == ops.NONE else known
         if isinstance(found.request, ops.ClassicLeave):
@@ -451,6 +455,7 @@ def _reloaded(known: Group) -> Group:
         known = known.having(replace(each, silent_ms=0, late_ms=0))
         if unsettled or each.name in known.pending:
             known = known.without(each.name, surely=False)
+    known = replace(known, pending={name: replace(each, outdated=True) for name, each in known.pending.items()})
     return replace(known, form=UNKNOWN, changed=False, taken_over=False) if unsettled else known
 
 
@@ -482,4 +487,4 @@ def mixed_steps(history: History) -> tuple[MixedStep, ...]:
         return MixedStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
 
     found = answered_steps(history, Group(config=settings(history)), read)
-    return tuple(each for each in found if not isinstance(each.request, Pass))
+    return tuple(each for each in found if not isinstance(each.request, Pass | Reload | Commit | Fetch))

@@ -9,6 +9,7 @@ from kipcheck.conformance.core.operations.declaration import Operations
 from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
+from kipcheck.conformance.protocols.declare.draw_compaction import drawn_compaction
 from kipcheck.conformance.protocols.reconciled.log_ops import NOBODY, PARTITIONS, Commit, Fetch, Reload
 
 ROUNDS: Final = 3
@@ -18,15 +19,6 @@ COMPACTIONS: Final = (
     *(Reload(upto, since) for upto in (100, 75, 50) for since in (75, 50, 25) if since < upto),
 )  # fmt: skip
 """For any conversation: no part of the log, its beginning, and a part that is compacted while the log is read."""
-
-
-def drawn(random: Random) -> Reload:
-    """Any part of the log."""
-    since, upto = sorted((random.randint(0, 100), random.randint(0, 100)))
-    kind = random.random()
-    if kind < 0.4:
-        return Reload(upto, since)
-    return Reload(random.choice((upto, 100)), tombstones="gone" if kind < 0.7 else "kept")
 
 
 def latest(steps: Iterable[Step], *fields: str) -> dict[str, list[Any]]:
@@ -60,11 +52,13 @@ class Reloaded:
         steps: list[Step] = []
         for each in steps_from(value):
             if random.random() < 0.1:
-                steps += self._steps(drawn(random))
+                steps += self._steps(Reload(**drawn_compaction(random)))
             if self._commits and random.random() < 0.2:
                 steps += self._steps(self._commit(random))
             steps.append(each)
-        yield Conversation((*steps, *self._end(steps, [drawn(random) for _ in range(random.randint(1, 2))])))
+        yield Conversation(
+            (*steps, *self._end(steps, [Reload(**drawn_compaction(random)) for _ in range(random.randint(1, 2))]))
+        )
 
     def given(self, subject: Subject) -> Iterable[Conversation]:
         """Each known conversation with each compaction at its end."""

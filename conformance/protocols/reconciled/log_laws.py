@@ -20,6 +20,7 @@ COMMIT: Final = "-commit"
 FETCH: Final = "-fetch"
 """How the verbs of all machines end."""
 CLASSIC: Final = "classic-heartbeat"
+RECEIVE: Final = "classic-receive"
 RECEIVED: Final = "received"
 
 
@@ -38,9 +39,12 @@ def outlived(history: History) -> Iterator[Violation]:
     reloads = [at for at, op in enumerate(ops) if op.step.verb.endswith(RELOAD)]
     for at, following in pairwise((*reloads, len(ops))):
         for op in ops[at + 1 : following]:
-            if (error := _error(op)) in UNAVAILABLE:
+            # A client may receive an answer to an earlier request.
+            if op.step.verb != RECEIVE and (error := _error(op)) in UNAVAILABLE:
                 why = f"the coordinator read its log at step {at + 1}, and answers step {op.index + 1} with {error}"
-                yield Violation(why, (at, op.index), "the group is served", error, shape=("not loaded",))
+                while_read = ops[at].step.body.get("since", 0) > 0
+                kind = "compacted meanwhile" if while_read else "compacted" if ops[at].step.body else "whole log"
+                yield Violation(why, (at, op.index), "the group is served", error, shape=("not loaded", kind))
                 return
         for was, now in zip(_round(ops[:at]), ops[at + 1 : following], strict=False):
             if was.step != now.step:
