@@ -15,17 +15,18 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_laws, terms
 from kipcheck.conformance.protocols.streams_group import model
 from kipcheck.conformance.protocols.streams_group.described import differs, lists_differ
 from kipcheck.conformance.protocols.streams_group.legality import faults, is_legal, other_topology
-from kipcheck.conformance.protocols.streams_group.ops import Consume
+from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, Consume
 from kipcheck.conformance.protocols.streams_group.topology import WRONG
 from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep, beats, describes, group_steps
 
 TASKS: Final = "streams-group/tasks"
 EPOCHS: Final = "streams-group/epochs"
 DESCRIBE: Final = "streams-group/describe"
+RECORDS: Final = "streams-group/records"
 HEARTBEAT: Final = "streams-group-heartbeat"
 impact = partial(any_impact, links=("KIP-1071",))
 
@@ -41,6 +42,7 @@ def asks(case: Case, step: Step) -> bool:
 rule = partial(invariant, role=Role.COORDINATOR, unsure=is_in_doubt)
 tasks = partial(rule, checks=(TASKS,), after=(HEARTBEAT,), applies_to=sends)
 epochs = partial(rule, checks=(EPOCHS,), after=(HEARTBEAT,), applies_to=sends)
+records = partial(rule, checks=(RECORDS,))
 described = partial(rule, checks=(DESCRIBE,), after=(HEARTBEAT,), applies_to=asks)
 
 
@@ -522,3 +524,23 @@ def describes_groups(history: History) -> Iterator[Violation]:
         sure = any(client.is_certain_member for client in step.before.members)
         if describes_one and sure and not step.accepted and step.error not in terms.UNAVAILABLE:
             yield Violation("the group has members", (step.op.index,), "a description", f"refused: {step.error}")
+
+
+@impact(
+    "A group is not there, or is another one, after its coordinator has read the log",
+    "stuck group",
+    "durability",
+    "stuck-group",
+    "needless-move",
+)
+@records("streams-group/outlives-reloads", "grp-250", "grp-251", applies_to=log_laws.reads, after=(HEARTBEAT,))
+def outlives_reloads(history: History) -> Iterator[Violation]:
+    """A coordinator that has read its log, compacted in any part, serves the group as it was."""
+    return log_laws.outlived(history)
+
+
+@impact("Committed offsets are lost or changed", "double processing", "durability", "lost-offsets")
+@records("streams-group/commits-kept", "grp-252", applies_to=log_laws.fetches, after=("streams-group-commit",))
+def commits_kept(history: History) -> Iterator[Violation]:
+    """OffsetFetch returns the last accepted offset of each partition, with its leader epoch and metadata."""
+    return log_laws.kept(history, OPERATIONS.event_of)

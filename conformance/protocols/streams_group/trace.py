@@ -14,7 +14,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_ops, terms
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT, Config, owned_tasks
@@ -186,7 +186,11 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
                 return replace(known, form="consumer") if self.accepted and known.form == "none" else known
             case ops.Beat():
                 return self._after_beat()
-            case _:
+            case log_ops.Reload():
+                return replace(known, clients={name: each.renewed() for name, each in known.clients.items()})
+            case log_ops.Commit() | log_ops.Fetch():
+                return known
+            case ops.Describe():
                 epoch = self.described.epoch if self.accepted else 0
                 return replace(known, highest=max(known.highest, epoch))
 
