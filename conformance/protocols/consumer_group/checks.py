@@ -31,6 +31,13 @@ REVOKED = f"{REVOKING}; beat a told; beat b told"
 RETURNED = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join a on t none as i; beat b told; beat a told as i"
 
 
+FENCED = (
+    f"join a on t none; join b on t none as i; pass {INTERVAL_MS}; {2 * 'beat a told; beat b told as i; '}beat a+1 told; "
+    "join a on t none; beat a told; beat b+1 told as i; join b on t none as i; beat b told as i"
+)
+"""A dynamic and a static member are fenced, and join again."""
+
+
 def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
     """Adds rounds in which all members confirm their assignments; in half of the cases all clients join before.
 
@@ -54,7 +61,7 @@ def replacements(subject: Subject) -> Iterable[Conversation]:
 
 def epochs(subject: Subject) -> Iterable[Conversation]:
     """Each epoch and each claim of a member that has to revoke partitions, and of one that has revoked them; what is
-    refused first. And a member that does not revoke in time.
+    refused first. And a member that does not revoke in time, and fenced ones.
     """
     for name, begun in (("revoking", REVOKING), ("revoked", REVOKED)):
         beats = [
@@ -68,6 +75,7 @@ def epochs(subject: Subject) -> Iterable[Conversation]:
         f"{REVOKING}; pass {REBALANCE_MS - INTERVAL_MS}; beat a before; pass {INTERVAL_MS}; beat a before; beat b told"
     )
     yield Conversation(OPERATIONS.parse_shorthand(late), "late")
+    yield Conversation(OPERATIONS.parse_shorthand(FENCED), "fenced")
 
 
 GROUPS: Family[Subject] = operations_family(

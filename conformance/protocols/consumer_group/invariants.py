@@ -371,3 +371,17 @@ def admits_members(history: History) -> Iterator[Violation]:
         if (new_instance and _may_join(step)) if joins else _may_stay(step):
             why = f"{beat.client} joins" if joins else f"{beat.client} is a member, and sends its epoch {step.epoch}"
             yield breach(step, why, "accepted", "joins" if joins else "stays", step.error)
+
+
+@impact("A consumer that was fenced cannot come back before its session has ended", "stuck group", "guards",
+        "refused-peer", "unread-partition", links=("KIP-848", "KAFKA-19233"))  # fmt: skip
+@epochs("consumer-group/taken-back", "grp-260", grade=Grade.SHOULD, applies_to=beats)
+def taken_back(history: History) -> Iterator[Violation]:
+    """A member that was fenced, and joins again with its id, its instance id and epoch 0, is accepted."""
+    for step in answered_heartbeats(history):
+        if not step.is_turned_away or _fault(step) or (step.beat.regex and not model.is_regex(step.beat.regex)):
+            continue
+        own = [instance for instance, each in step.before.holders.items() if each.client == step.client.name]
+        if step.beat.instance in (own or [None]):
+            why = f"{step.client.name} was fenced, and joins again with epoch 0"
+            yield breach(step, why, "accepted", "static" if own else "dynamic", step.error)

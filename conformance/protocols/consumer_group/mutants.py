@@ -17,7 +17,7 @@ class MutantCoordinator(MachineMutant, ConsumerGroup):
     """The reference machine as an adapter, with overridable decisions. It computes target assignments at once."""
 
     operations = OPERATIONS
-    rules = Rules.of(since("kip-848"))
+    rules = Rules.owed(since("kip-848"))
 
 
 ownership = mutants_of("consumer-group/ownership", OPERATIONS.machine)
@@ -286,3 +286,13 @@ class AdmitsOneMember(MutantCoordinator):
 @epochs("admits-members", "join a on t none; beat a told")
 class FencesCurrentEpochs(defects.FencesTheCurrentEpoch, MutantCoordinator):
     """A member is fenced when it sends the epoch that it has."""
+
+
+@epochs("taken-back", "beat a on t told; beat a+1 told; join a on t none")
+class FencesConsumersForGood(defects.FencesWhoComesBack, MutantCoordinator):
+    """A member that was fenced, and joins again, is fenced again."""
+
+
+@epochs("taken-back", "join a on t none as i; beat a+1 as i; join a on t none as i")
+class RefusesTheInstanceOfAConsumer(defects.RefusesItsOwnInstance, MutantCoordinator):
+    """A static member that was fenced, and joins again, is refused: it has its instance id itself."""

@@ -20,8 +20,6 @@ else happens."""
 
 @dataclass(frozen=True, slots=True)
 class Client(KnownClient):
-    fenced: bool = False
-    """Its last heartbeat was refused: the client gives up all, and the coordinator still has it as a member."""
     joins: bool = False
     """Its last accepted heartbeat was a join, after which a coordinator may know no previous epoch."""
     topics: tuple[str, ...] = ()

@@ -36,3 +36,13 @@ class ReleasesEveryInstance(AnyGroup):
 class EndsNoSession(AnyGroup):
     def is_late(self, member: Any) -> bool:
         return super().is_late(member._replace(silent_ms=0))
+
+
+class FencesWhoComesBack(AnyGroup):
+    def is_stale(self, member: Member, epoch: int, owned: Any) -> bool:
+        return 0 == epoch < member.epoch or super().is_stale(member, epoch, owned)
+
+
+class RefusesItsOwnInstance(AnyGroup):
+    def is_back(self, holder: Any, client: str) -> bool:
+        return False

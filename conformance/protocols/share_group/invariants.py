@@ -146,3 +146,14 @@ def admits_members(history: History) -> Iterator[Violation]:
         if joins or stays:
             why = f"{client.name} joins" if joins else f"{client.name} is a member, and sends its epoch"
             yield breach(step, why, "accepted", "joins" if joins else "stays", step.error)
+
+
+@impact("A share consumer that was fenced cannot come back before its session has ended", "stuck group", "guards",
+        "refused-peer", "unread-partition", links=("KIP-932", "KAFKA-19233"))  # fmt: skip
+@membership("share-group/taken-back", "grp-262", grade=Grade.SHOULD, applies_to=beats)
+def taken_back(history: History) -> Iterator[Violation]:
+    """A member that was fenced, and joins again with its id and epoch 0, is accepted."""
+    for step in heartbeats(history):
+        if step.is_turned_away and not is_invalid(step.beat, step.epoch):
+            why = f"{step.client.name} was fenced, and joins again with epoch 0"
+            yield breach(step, why, "accepted", step.error)

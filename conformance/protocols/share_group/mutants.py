@@ -105,3 +105,8 @@ class DropsSharersAtOnce(MutantCoordinator):
 @membership("admits-members", "beat a on t; beat a")
 class FencesTheCurrentShareEpoch(defects.FencesTheCurrentEpoch, MutantCoordinator):
     """A member is fenced with the epoch that it was given."""
+
+
+@membership("taken-back", "beat a on t; beat a+1; beat a on t")
+class FencesSharersForGood(defects.FencesWhoComesBack, MutantCoordinator):
+    """A member that was fenced, and joins again, is fenced again."""

@@ -25,6 +25,7 @@ DEFAULT: Final = Config()
 class Rules:
     counts_revocations: ClassVar = False
     """Members of share groups revoke nothing."""
+    refuses_own_instances: ClassVar = False
     takes_epoch_0: bool
     """A member that is there may join again, whatever its epoch is."""
     delays_targets: bool

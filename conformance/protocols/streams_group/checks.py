@@ -76,7 +76,13 @@ SILENT = (
     f"{3 * 'pass 15000; describe; beat b told; '}describe; beat a told; beat b told; describe"
 )
 """One of two members is silent, and only described, until its session has ended."""
+FENCED = (
+    "join a runs t,u none; join b runs t,u none as i; beat a told; beat b told as i; beat a told; beat b told as i; "
+    "beat a+1 told; join a runs t,u none; beat a told; beat b+1 told as i; join b runs t,u none as i; beat b told as i"
+)
+"""A dynamic and a static member are fenced, and join again."""
 KNOWN: Final = {
+    "fenced": FENCED,
     "life": LIFE,
     "flaws": FLAWS,
     "lost": LOST,

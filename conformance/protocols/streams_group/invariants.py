@@ -19,6 +19,7 @@ from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.streams_group import model
 from kipcheck.conformance.protocols.streams_group.described import differs, lists_differ
 from kipcheck.conformance.protocols.streams_group.legality import faults, is_legal, other_topology
+from kipcheck.conformance.protocols.streams_group.model import is_invalid
 from kipcheck.conformance.protocols.streams_group.ops import Consume
 from kipcheck.conformance.protocols.streams_group.topology import WRONG
 from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep, beats, describes, group_steps
@@ -522,3 +523,16 @@ def describes_groups(history: History) -> Iterator[Violation]:
         sure = any(client.is_certain_member for client in step.before.members)
         if describes_one and sure and not step.accepted and step.error not in terms.UNAVAILABLE:
             yield Violation("the group has members", (step.op.index,), "a description", f"refused: {step.error}")
+
+
+@impact("A Streams client that was fenced cannot come back before its session has ended", "stuck group", "guards",
+        "refused-peer", "unread-partition", links=("KIP-1071", "KAFKA-19233"))  # fmt: skip
+@epochs("streams-group/taken-back", "grp-261", grade=Grade.SHOULD)
+def taken_back(history: History) -> Iterator[Violation]:
+    """A member that was fenced, and joins again with its id, its instance id, its topology and epoch 0, is accepted."""
+    for step in beats(history):
+        own = [instance for instance, name in step.before.instances.items() if name == step.client.name]
+        invalid = step.beat.flaw is not None or is_invalid(step.beat, step.epoch, step.owned.active)
+        if step.is_turned_away and not invalid and not other_topology(step) and step.beat.instance in (own or [None]):
+            why = f"{step.client.name} was fenced, and joins again with epoch 0"
+            yield breach(step, why, "accepted", "static" if own else "dynamic", step.error)

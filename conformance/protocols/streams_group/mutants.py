@@ -448,3 +448,13 @@ class DescribesNothing(MutantCoordinator):
 
     def described(self, state: State) -> ops.Action:
         return Rejected("", terms.GROUP_ID_NOT_FOUND)
+
+
+@epochs("taken-back", ...)
+class FencesStreamsClientsForGood(defects.FencesWhoComesBack, MutantCoordinator):
+    """A member that was fenced, and joins again, is fenced again."""
+
+
+@epochs("taken-back", ...)
+class RefusesTheInstanceOfAStreamsClient(defects.RefusesItsOwnInstance, MutantCoordinator):
+    """A static member that was fenced, and joins again, is refused: it has its instance id itself."""

@@ -193,6 +193,8 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
     def _after_beat(self) -> Group:
         known, client = self.before, self.client
         if not self.accepted:
+            if self.error == terms.FENCED_MEMBER_EPOCH:
+                return known.having(replace(client, fenced=True))
             gone = self.epoch > 0 and self.error == terms.UNKNOWN_MEMBER_ID and self.beat.instance is None
             removed = Client(client.name, client.memory, standbys=client.standbys)
             return known.without_instance(client.name).having(removed) if gone else known
