@@ -248,6 +248,39 @@ def settles(history: History) -> Iterator[Violation]:
             return
 
 
+@impact("A group rebalances although nothing has changed", "trivia", "epochs", "needless-move")
+@ownership("consumer-group/rests", "grp-263", applies_to=beats)
+def rests(history: History) -> Iterator[Violation]:
+    """In a group at rest a heartbeat of a member that changes nothing is answered with its epoch and its partitions."""
+    for step in answered_heartbeats(history):
+        rest, had = step.before.rest, step.client.memory.given
+        if not step.confirms or rest is None:
+            continue
+        if step.answered_epoch != rest:
+            why = f"nothing has changed since all members had epoch {rest}; {step.beat.client} gets another one"
+            yield breach(step, why, f"epoch {rest}", "epoch")
+        elif step.given is not None and {*step.given} != {*had}:
+            why = f"nothing has changed, and {step.beat.client} gets other partitions"
+            yield breach(step, why, ", ".join(map(partition_name, had)) or "no partition", "partitions")
+
+
+@impact("Members lose partitions whenever a group changes", "trivia", "balance", "needless-move")
+@ownership("consumer-group/sticky", "grp-264", grade=Grade.SHOULD, applies_to=beats)
+def sticky(history: History) -> Iterator[Violation]:
+    """When one member joins or leaves a group at rest, each of the others keeps what it has, up to its fair share.
+
+    All members subscribe to the same topics, and none has asked for an assignor.
+    """
+    for step in answered_heartbeats(history):
+        had, given = step.before.kept.get(step.beat.client), step.given
+        if had is None or given is None or not step.confirms:
+            continue
+        kept, owed = {*had} & {*given}, min(len(had), step.before.fair)
+        if len(kept) < owed:
+            why = f"{step.beat.client} had {', '.join(map(partition_name, had))}; of these it keeps {len(kept)}"
+            yield breach(step, why, f"{owed} of them", "moves")
+
+
 # Static members
 
 
@@ -381,7 +414,9 @@ def taken_back(history: History) -> Iterator[Violation]:
     for step in answered_heartbeats(history):
         if not step.is_turned_away or _fault(step) or (step.beat.regex and not model.is_regex(step.beat.regex)):
             continue
-        own = [instance for instance, each in step.before.holders.items() if each.client == step.client.name]
+        own: list[str | None] = [
+            instance for instance, each in step.before.holders.items() if each.client == step.client.name
+        ]
         if step.beat.instance in (own or [None]):
             why = f"{step.client.name} was fenced, and joins again with epoch 0"
             yield breach(step, why, "accepted", "static" if own else "dynamic", step.error)

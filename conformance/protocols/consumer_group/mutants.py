@@ -1,5 +1,6 @@
 """Coordinators of KIP-848 groups with one planted defect each. Least cases are in shorthand."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kipcheck.conformance.core.files.releases_table import since
@@ -296,3 +297,23 @@ class FencesConsumersForGood(defects.FencesWhoComesBack, MutantCoordinator):
 @epochs("taken-back", "join a on t none as i; beat a+1 as i; join a on t none as i")
 class RefusesTheInstanceOfAConsumer(defects.RefusesItsOwnInstance, MutantCoordinator):
     """A static member that was fenced, and joins again, is refused: it has its instance id itself."""
+
+
+@ownership("rests", ...)
+class RebalancesForFullHeartbeats(MutantCoordinator):
+    """A heartbeat that names the topics raises the epoch of the group, although they are the same."""
+
+    def subscribed(self, state: State, beat: Beat) -> State:
+        after = super().subscribed(state, beat)
+        again = state.member(beat.client) is not None and beat.topics is not None
+        return after._replace(group_epoch=self.bumped(state)) if again else after
+
+
+@ownership("sticky", ...)
+class SharesOutAnew(MutantCoordinator):
+    """Each target assignment goes to the members in another order."""
+
+    def shares(self, state: State) -> Iterator[tuple[str, terms.Partitions]]:
+        ids, parts = zip(*super().shares(state), strict=True)
+        turn = state.group_epoch % len(ids)
+        return zip(ids, parts[turn:] + parts[:turn], strict=True)

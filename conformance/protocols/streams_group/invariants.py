@@ -531,7 +531,9 @@ def describes_groups(history: History) -> Iterator[Violation]:
 def taken_back(history: History) -> Iterator[Violation]:
     """A member that was fenced, and joins again with its id, its instance id, its topology and epoch 0, is accepted."""
     for step in beats(history):
-        own = [instance for instance, name in step.before.instances.items() if name == step.client.name]
+        own: list[str | None] = [
+            instance for instance, name in step.before.instances.items() if name == step.client.name
+        ]
         invalid = step.beat.flaw is not None or is_invalid(step.beat, step.epoch, step.owned.active)
         if step.is_turned_away and not invalid and not other_topology(step) and step.beat.instance in (own or [None]):
             why = f"{step.client.name} was fenced, and joins again with epoch 0"
