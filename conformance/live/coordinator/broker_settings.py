@@ -41,6 +41,7 @@ def of_started(times: int) -> dict[str, str]:
         "group.streams.assignment.interval.ms": 0,
         "group.streams.assignor.offload.enable": False,
         "group.streams.num.standby.replicas": streams_model.DEFAULT.standbys,
+        "group.streams.max.size": streams_model.DEFAULT.max_size,
     }
     return {key: str(value).lower() for key, value in settings.items()}
 

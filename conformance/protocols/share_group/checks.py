@@ -23,6 +23,8 @@ KNOWN: Final = {
     "repetitions": "join a on t; join b on t; beat a; beat a-1; beat a-2; beat a+1; leave b; beat b; beat a",
     "flaws": "join a; join a on t without rack; join a on t without group; away a; join a on t; beat a without member; "
     "beat a without rack; beat a",
+    "full": "join a on t; join b on t; join c on t; join d on t; beat d; beat a+1; join a on t; leave b; join d on t; "
+    "beat d",
     "fenced": f"join a on t; join b on t; pass {INTERVAL_MS}; beat a; beat b; beat a+1; join a on t; beat a; beat b",
     "silent": "join a on t; join b on t; pass 15000; beat a; pass 15000; beat a; pass 15000; beat b; beat a; "
     "pass 45000; beat a; join a on t; beat a",

@@ -110,3 +110,11 @@ class FencesTheCurrentShareEpoch(defects.FencesTheCurrentEpoch, MutantCoordinato
 @membership("taken-back", "beat a on t; beat a+1; beat a on t")
 class FencesSharersForGood(defects.FencesWhoComesBack, MutantCoordinator):
     """A member that was fenced, and joins again, is fenced again."""
+
+
+@membership("size-limit", "join a on t; join b on t; join c on t; join d on t")
+class TakesAnyNumberOfSharers(MutantCoordinator):
+    """A group is never full."""
+
+    def is_full(self, state: State, id: str) -> bool:
+        return False

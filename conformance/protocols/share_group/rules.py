@@ -15,6 +15,8 @@ class Config:
     """``group.share.session.timeout.ms``"""
     interval_ms: int = INTERVAL_MS
     """``group.share.assignment.interval.ms``"""
+    max_size: int = 3
+    """``group.share.max.size``"""
 
 
 DEFAULT: Final = Config()

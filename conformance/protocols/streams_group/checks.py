@@ -81,7 +81,13 @@ FENCED = (
     "beat a+1 told; join a runs t,u none; beat a told; beat b+1 told as i; join b runs t,u none as i; beat b told as i"
 )
 """A dynamic and a static member are fenced, and join again."""
+FULL = (
+    "join a runs t none; join b runs t none; join c runs t none; join d runs t none; beat d told; beat a told; "
+    "beat a+1 told; join a runs t none; beat a told; leave b; join d runs t none; beat d told; describe"
+)
+"""A fourth client joins a group for three, of which one is fenced and one leaves."""
 KNOWN: Final = {
+    "full": FULL,
     "fenced": FENCED,
     "life": LIFE,
     "flaws": FLAWS,
@@ -100,7 +106,7 @@ KNOWN: Final = {
 
 
 def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
-    """Adds rounds in which all members confirm their tasks, and describes.
+    """Adds rounds in which all members confirm their tasks, and describes: two after the last rounds.
 
     In half of the cases all clients join before, and in half of them all leave at last.
     """
@@ -110,6 +116,8 @@ def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterabl
     events = [
         *(joins if random.random() < 0.5 else []),
         *rounds,
+        Describe(),
+        *rounds[: len(CLIENTS)],
         Describe(),
         *(leaves if random.random() < 0.5 else []),
         Describe(),

@@ -28,6 +28,7 @@ TASKS: Final = "streams-group/tasks"
 EPOCHS: Final = "streams-group/epochs"
 DESCRIBE: Final = "streams-group/describe"
 HEARTBEAT: Final = "streams-group-heartbeat"
+FULL: Final = terms.GROUP_MAX_SIZE_REACHED
 impact = partial(any_impact, links=("KIP-1071",))
 
 
@@ -343,6 +344,19 @@ def one_member_an_instance(history: History) -> Iterator[Violation]:
             yield breach(step, why, f"refused: {expected}", "joins" if step.epoch == 0 else "stays")
 
 
+@impact("A streams group has more members than the operator allows", "trivia", "guards", "misled-operator")
+@epochs("streams-group/size-limit", "grp-266")
+def size_limit(history: History) -> Iterator[Violation]:
+    """A streams group takes no new member beyond ``group.streams.max.size``."""
+    for step in beats(history):
+        sure = [client for client in step.before.members if client.is_certain_member]
+        most, own = step.before.config.max_size, step.client
+        is_new = step.epoch == 0 and not (own.member or own.away) and step.beat.instance not in step.before.instances
+        if step.accepted and is_new and len(sure) >= most:
+            why = f"the group has {len(sure)} members, and {own.name} joins"
+            yield breach(step, why, f"refused: {FULL}", "too many")
+
+
 # Topologies
 
 
@@ -368,7 +382,7 @@ def one_topology(history: History) -> Iterator[Violation]:
     """A member does not join with another topology of the same epoch."""
     for step in beats(history):
         same_epoch = other_topology(step) and step.beat.topology_epoch == step.before.topology_epoch
-        if same_epoch and step.error not in (terms.INVALID_REQUEST, model.STREAMS_INVALID_TOPOLOGY_EPOCH):
+        if same_epoch and step.error not in (terms.INVALID_REQUEST, model.STREAMS_INVALID_TOPOLOGY_EPOCH, FULL):
             why = f"{step.client.name} joins with {step.beat.topology}, the group has {step.before.topology}"
             yield breach(step, why, f"refused: {terms.INVALID_REQUEST} or {model.STREAMS_INVALID_TOPOLOGY_EPOCH}")
 
@@ -380,7 +394,7 @@ def no_update_yet(history: History) -> Iterator[Violation]:
     """A join with a newer topology epoch is refused as INVALID_REQUEST: releases do not update topologies."""
     for step in beats(history):
         newer = other_topology(step) and step.beat.topology_epoch > step.before.topology_epoch
-        if newer and step.error != terms.INVALID_REQUEST:
+        if newer and step.error not in (terms.INVALID_REQUEST, FULL):
             why = f"{step.client.name} joins with topology epoch {step.beat.topology_epoch}"
             yield breach(step, why, f"refused: {terms.INVALID_REQUEST}", "accepted" if step.accepted else step.error)
 
@@ -490,6 +504,29 @@ def revokes_before_its_epoch(history: History) -> Iterator[Violation]:
                 yield from differs(
                     step, f"the epoch of {client.name}, which has to revoke tasks", expected, member.epoch
                 )
+
+
+@impact("A group rebalances although nothing has changed", "trivia", "epochs", "needless-move")
+@described("streams-group/rests", "grp-265")
+def rests(history: History) -> Iterator[Violation]:
+    """While nothing changes a group that is Stable stays so, in its epoch, and its members keep epoch and tasks."""
+    for step in group_steps(history):
+        epoch = step.before.stable
+        if epoch is None or not step.accepted:
+            continue
+        if step.verb == "streams-group-describe":
+            found = step.described
+            yield from differs(step, "the epoch of a group in which nothing has changed", epoch, found.epoch, "group")
+            yield from differs(
+                step, "the state of a group in which nothing has changed", model.STABLE, found.state, "state"
+            )
+        elif step.verb == HEARTBEAT and step.is_quiet:
+            own, what = step.client, f"of {step.client.name}, for which nothing has changed"
+            yield from differs(step, f"the epoch {what}", epoch, step.answered_epoch, "member")
+            pairs = ("", own.memory.given, step.given), ("standby ", own.standbys.given, step.given_standby)
+            for kind, had, given in pairs:
+                if given is not None:
+                    yield from lists_differ(step, f"the {kind}tasks {what}", sorted(had), sorted(given), f"{kind}tasks")
 
 
 @impact("A group without its topics looks ready", "stuck group", "answers", "misled-operator")
