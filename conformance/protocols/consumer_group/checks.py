@@ -8,7 +8,15 @@ from typing import Final
 from kipcheck.conformance.core.values.case import steps_from
 from kipcheck.conformance.protocols.consumer_group import invariants
 from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
-from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, REBALANCE_MS, Beat, Pass
+from kipcheck.conformance.protocols.consumer_group.ops import (
+    CLIENTS,
+    INTERVAL_MS,
+    OPERATIONS,
+    REBALANCE_MS,
+    SESSION_MS,
+    Beat,
+    Pass,
+)
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.target import MACHINE
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
@@ -33,6 +41,12 @@ REVOKED = f"{REVOKING}; beat a told; beat b told"
 RETURNED = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join a on t none as i; beat b told; beat a told as i"
 
 
+DEADLINES: Final = {
+    "session": f"join a on t none; pass {SESSION_MS - 1}; beat a told; pass {SESSION_MS}; beat a told",
+    "refused": f"join a on t none; pass {REBALANCE_MS}; beat a+1; pass {SESSION_MS - REBALANCE_MS}; beat a told",
+    "revocation": f"{REVOKING}; pass {REBALANCE_MS - 1}; beat a before; pass 1; beat a before; beat b told",
+}
+"""A heartbeat just before a deadline and at it; and one that is refused, which renews no session."""
 FENCED = (
     f"join a on t none; join b on t none as i; pass {INTERVAL_MS}; {2 * 'beat a told; beat b told as i; '}"
     "beat a+1 told; join a on t none; beat a told; beat b+1 told as i; join b on t none as i; beat b told as i"
@@ -105,6 +119,8 @@ def epochs(subject: Subject) -> Iterable[Conversation]:
         f"{REVOKING}; pass {REBALANCE_MS - INTERVAL_MS}; beat a before; pass {INTERVAL_MS}; beat a before; beat b told"
     )
     yield Conversation(OPERATIONS.parse_shorthand(late), "late")
+    for name, text in DEADLINES.items():
+        yield Conversation(OPERATIONS.parse_shorthand(text), name)
     yield Conversation(OPERATIONS.parse_shorthand(FENCED), "fenced")
 
 

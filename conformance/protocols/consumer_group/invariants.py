@@ -228,6 +228,18 @@ def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
             yield breach(step, why, f"refused: {terms.UNKNOWN_MEMBER_ID}", "never fenced")
 
 
+@impact("A member loses its partitions while it stops to read them", "double processing", "guards", "double-processing",
+        "needless-move")  # fmt: skip
+@epochs("consumer-group/revokers-have-time", "grp-268", applies_to=lambda case, step: True)
+def revokers_have_time(history: History) -> Iterator[Violation]:
+    """A member that has to revoke partitions, and sends heartbeats, stays a member for its rebalance timeout."""
+    for step in answered_heartbeats(history):
+        own = step.beat.instance is None or (step.holder is not None and step.holder.client == step.client.name)
+        if step.is_cut_short and own:
+            why = f"{step.beat.client} was asked to revoke partitions {step.client.revoking_ms} ms ago, and is unknown"
+            yield breach(step, why, f"a member for {REBALANCE_MS} ms", "fenced too early")
+
+
 @impact("A partition stays without an owner", "stuck group", "balance", "unread-partition")
 @ownership("consumer-group/settles", "grp-76", grade=Grade.SHOULD, applies_to=beats)
 def settles(history: History) -> Iterator[Violation]:

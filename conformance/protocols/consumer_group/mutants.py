@@ -317,3 +317,18 @@ class SharesOutAnew(MutantCoordinator):
         ids, parts = zip(*super().shares(state), strict=True)
         turn = state.group_epoch % len(ids)
         return zip(ids, parts[turn:] + parts[:turn], strict=True)
+
+
+@epochs("revokers-have-time", ...)
+class GivesNoTimeForPartitions(defects.GivesNoTimeToRevoke, MutantCoordinator):
+    """A member that has to revoke partitions is removed one millisecond before its time is over."""
+
+
+@epochs("silent-are-fenced", ...)
+class EndsConsumersEarly(defects.EndsSessionsEarly, MutantCoordinator):
+    """The session of a member ends one millisecond before its time."""
+
+
+@epochs("silent-are-fenced", ...)
+class RenewsRefusedConsumers(defects.RenewsRefusedSessions, MutantCoordinator):
+    """A refused heartbeat renews the session of the member, too."""

@@ -118,3 +118,13 @@ class TakesAnyNumberOfSharers(MutantCoordinator):
 
     def is_full(self, state: State, id: str) -> bool:
         return False
+
+
+@membership("silent-are-removed", ...)
+class EndsSharersEarly(defects.EndsSessionsEarly, MutantCoordinator):
+    """The session of a member ends one millisecond before its time."""
+
+
+@membership("silent-are-removed", ...)
+class RenewsRefusedSharers(defects.RenewsRefusedSessions, MutantCoordinator):
+    """A refused heartbeat renews the session of the member, too."""

@@ -10,7 +10,15 @@ from kipcheck.conformance.protocols.declare.conversations import Subject, Value,
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.streams_group import invariants
-from kipcheck.conformance.protocols.streams_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Describe, Event
+from kipcheck.conformance.protocols.streams_group.ops import (
+    CLIENTS,
+    OPERATIONS,
+    REBALANCE_MS,
+    SESSION_MS,
+    Beat,
+    Describe,
+    Event,
+)
 from kipcheck.conformance.protocols.streams_group.strategies import STREAMS_GROUPS
 from kipcheck.conformance.protocols.streams_group.target import MACHINE
 
@@ -76,6 +84,13 @@ SILENT = (
     f"{3 * 'pass 15000; describe; beat b told; '}describe; beat a told; beat b told; describe"
 )
 """One of two members is silent, and only described, until its session has ended."""
+DEADLINES: Final = {
+    "session": f"join a runs t none; pass {SESSION_MS - 1}; beat a told; pass {SESSION_MS}; beat a told",
+    "refused": f"join a runs t none; beat a told; pass 30000; beat a+1; pass {SESSION_MS - 30_000}; beat a told",
+    "revocation": f"join a runs t none; beat a told; join b runs t none; beat a told; pass {REBALANCE_MS - 1}; "
+    "beat a before; pass 1; beat a before; beat b told",
+}
+"""A heartbeat just before a deadline and at it; and one that is refused, which renews no session."""
 FENCED = (
     "join a runs t,u none; join b runs t,u none as i; beat a told; beat b told as i; beat a told; beat b told as i; "
     "beat a+1 told; join a runs t,u none; beat a told; beat b+1 told as i; join b runs t,u none as i; beat b told as i"
@@ -87,6 +102,7 @@ FULL = (
 )
 """A fourth client joins a group for three, of which one is fenced and one leaves."""
 KNOWN: Final = {
+    **DEADLINES,
     "full": FULL,
     "fenced": FENCED,
     "life": LIFE,

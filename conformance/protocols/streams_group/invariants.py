@@ -20,7 +20,7 @@ from kipcheck.conformance.protocols.streams_group import model
 from kipcheck.conformance.protocols.streams_group.described import differs, lists_differ
 from kipcheck.conformance.protocols.streams_group.legality import faults, is_legal, other_topology
 from kipcheck.conformance.protocols.streams_group.model import is_invalid
-from kipcheck.conformance.protocols.streams_group.ops import Consume
+from kipcheck.conformance.protocols.streams_group.ops import REBALANCE_MS, Consume
 from kipcheck.conformance.protocols.streams_group.topology import WRONG
 from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep, beats, describes, group_steps
 
@@ -329,6 +329,17 @@ def silent_are_removed(history: History) -> Iterator[Violation]:
         elif step.error == terms.UNKNOWN_MEMBER_ID and client.is_certain_member and not client.revoking_ms:
             why = f"{client.name} was silent for only {client.silent_ms} ms, and is unknown"
             yield breach(step, why, "accepted", "removed too early")
+
+
+@impact("A member loses its tasks while it closes them", "double processing", "guards", "double-processing",
+        "needless-move")  # fmt: skip
+@rule("streams-group/revokers-have-time", "grp-269", checks=(EPOCHS,), after=(HEARTBEAT,))
+def revokers_have_time(history: History) -> Iterator[Violation]:
+    """A member that has to revoke tasks, and sends heartbeats, stays a member for its rebalance timeout."""
+    for step in beats(history):
+        if step.is_cut_short and step.beat.instance is None:
+            why = f"{step.client.name} was asked to revoke tasks {step.client.revoking_ms} ms ago, and is unknown"
+            yield breach(step, why, f"a member for {REBALANCE_MS} ms", "removed too early")
 
 
 @impact("Two processes act as one static member", "double processing", "identity", "double-processing",

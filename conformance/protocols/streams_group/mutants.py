@@ -482,4 +482,19 @@ class CountsWhoComesBack(MutantCoordinator):
     """A full group has no room for a member that was fenced, and joins again."""
 
     def is_full(self, state: State, beat: ops.Beat) -> bool:
-        return len(state.members) >= self.config.max_size
+        return bool(len(state.members) >= self.config.max_size)
+
+
+@epochs("revokers-have-time", ...)
+class GivesNoTimeForTasks(defects.GivesNoTimeToRevoke, MutantCoordinator):
+    """A member that has to revoke tasks is removed one millisecond before its time is over."""
+
+
+@epochs("silent-are-removed", ...)
+class EndsStreamsClientsEarly(defects.EndsSessionsEarly, MutantCoordinator):
+    """The session of a member ends one millisecond before its time."""
+
+
+@epochs("silent-are-removed", ...)
+class RenewsRefusedStreamsClients(defects.RenewsRefusedSessions, MutantCoordinator):
+    """A refused heartbeat renews the session of the member, too."""
