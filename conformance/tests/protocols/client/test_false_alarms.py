@@ -37,6 +37,7 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     finds_its_coordinator,
     leaves,
     stops_when_fenced,
+    syncs,
 )
 from kipcheck.conformance.protocols.client.invariants.pace import (
     beats_at_its_interval,
@@ -584,6 +585,14 @@ def test_commits_right_before_a_member_joins_again_or_leaves_do_not_show_that_it
         assert apis == ["OffsetCommit", "Heartbeat"][: 2 if len(more) == 2 and more[0][0] == "request" else 1]
     often = [commits(ms, 0) for ms in (1210, 2300, 3400)]
     assert len([*stops_when_fenced(history(*over, *often, rejoins(3410)))]) == 2
+
+
+def test_a_commit_right_before_a_member_joins_again_does_not_show_that_it_skips_the_sync() -> None:
+    """kafka-node 5.0.0: its SyncGroup is refused; it backs off 3.2 s, commits, and joins again at once."""
+    failed = [joined(100), synced(110, "t-0"), refuses(120, "SyncGroup", 22, ["m", 1])]
+    assert not [*syncs(history(*failed, commits(3400, 0), rejoins(3410)))]
+    for goes_on in ([commits(3400, 0)], [commits(3400, 0), beat(3410, "m", 1), rejoins(3420)], [beat(3400, "m", 1)]):
+        assert [each.shape for each in syncs(history(*failed, *goes_on))] == [("no SyncGroup",)]
 
 
 def broken(*events: tuple[Any, ...]) -> list[Violation]:
