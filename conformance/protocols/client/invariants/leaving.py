@@ -46,8 +46,9 @@ def stays(history: History) -> Iterator[Violation]:
         event = traced.event
         if isinstance(event, OVER):
             closes = isinstance(event, events.Signalled)
-        if premises.TOO_SLOW(event):
-            return
+        if isinstance(event, events.Launched) and event.pause_ms:
+            if event.pause_ms + terms.GRACE_MS > (event.max_poll_ms or 0):
+                return
         if is_answer(traced, "SyncGroup") and not traced.error:
             is_told, is_to_stay = False, not closes
         elif is_answer(traced, "Heartbeat") and traced.error == KafkaError.REBALANCE_IN_PROGRESS:

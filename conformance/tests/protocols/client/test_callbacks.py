@@ -98,7 +98,7 @@ def test_a_member_that_followed_may_have_no_user_data() -> None:
 def test_a_leader_has_its_session_timeout_to_join_for_new_partitions() -> None:
     more = "answer", 1000, {"api": "Metadata", "error": 0, "sizes": {"t": 2}}
     leads = metadata(20), joins(90), joined(100), given(130, "t-0"), more
-    assert not [*joins_for_new_partitions(history(*leads, *beat(3900)))]
+    assert not [*joins_for_new_partitions(history(*leads, *beat(3900), ("signalled", 3950, {})))]
     assert [*joins_for_new_partitions(history(*leads, *beat(4100)))]
     assert not [*joins_for_new_partitions(history(*leads, joins(3900), *beat(4100)))]
     follows = "answer", 100, {**joined(100)[2], "members": None, "leads": False}
