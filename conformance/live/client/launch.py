@@ -170,7 +170,7 @@ class _Process:
     guard: process_tree.Guard
     first: list[str] = field(default_factory=list)
     last: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
-    on_call: Callable[[str], None] = field(default=lambda called: None)
+    on_call: Any = field(default=lambda called: None)
     ended: "asyncio.Future[int]" = field(init=False)
     _reading: "asyncio.Task[None]" = field(init=False)
 
