@@ -118,7 +118,8 @@ def calls_them_lost(history: History) -> Iterator[Violation]:
     joins = True
     for traced in trace(history):
         event = traced.event
-        if is_request(traced, "JoinGroup") or traced.error == KafkaError.REBALANCE_IN_PROGRESS:
+        is_member = traced.now is not None  # else its JoinGroup is read before the line that it wrote first
+        if (is_request(traced, "JoinGroup") and is_member) or traced.error == KafkaError.REBALANCE_IN_PROGRESS:
             joins = True
         elif is_answer(traced, "SyncGroup") and not traced.error:
             joins = False

@@ -70,6 +70,7 @@ def test_a_member_that_was_to_join_may_have_begun_to_revoke() -> None:
     member = joined(100), given(130, "t-0"), called(140, "assigned", "t-0")
     removed = beat(400, UNKNOWN_MEMBER)
     assert [*calls_them_lost(history(*member, *removed, called(410, "revoked", "t-0")))]
+    assert [*calls_them_lost(history(*member, *removed, joins(405, member=""), called(410, "revoked", "t-0")))]
     assert not [*calls_them_lost(history(*member, *removed, called(410, "lost", "t-0")))]
     assert not [*calls_them_lost(history(*member, *removed, called(410, "given-up", "t-0")))]
     asked = *member, *beat(300, REBALANCE), *removed, called(410, "revoked", "t-0")
