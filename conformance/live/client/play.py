@@ -404,7 +404,7 @@ class Play:
         """Waits until the client is a stable member, and the answers that the script changes were sent.
 
         ``held_ms``: how long the script holds each of them back. Of several, each is provoked, and the client has its
-        time again after each: it has to come back after the last one."""
+        time again after each: it has to come back after the last one, also of those that were prepared."""
         self.shut_out |= self.broker.has_refused
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
@@ -414,10 +414,11 @@ class Play:
         longest_s = self._longest_s + held_s
         awaited = {api for api, _ in (*broker.faults, *broker.disturbances)}
         unsent_s = longest_s if awaited <= CERTAIN else UNSENT_S
-        first = left = broker.waiting(kind)
+        kinds = {each.kind for each in prepared} if kind is None else {kind}
+        first = left = broker.waiting(kinds)
         is_provoked = True
         while (broker.pending or not broker.stable) and not self._has_ended():
-            if (now_left := broker.waiting(kind)) < left:
+            if (now_left := broker.waiting(kinds)) < left:
                 changed, is_provoked = self.front.now(), False
                 begun, longest_s = (begun, longest_s) if left == first else (changed, self._longest_s + held_s)
                 left = now_left

@@ -91,7 +91,8 @@ class _Ids:
         elif event.api == "JoinGroup" and traced.error in (0, KafkaError.MEMBER_ID_REQUIRED):
             self._set(traced, {event.member or ""}, "JoinGroup" if not traced.error else "MEMBER_ID_REQUIRED")
         elif traced.error in (KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID):
-            self._set(traced, self.right | {""}, "ILLEGAL_GENERATION")  # client/keeps-its-id
+            if "" not in self.right:  # else an answer of before forbids the id
+                self._set(traced, self.right | {""}, "ILLEGAL_GENERATION")  # client/keeps-its-id
         elif traced.error == KafkaError.UNKNOWN_MEMBER_ID and to in self.right:
             now = traced.now
             known = self.right if event.api == "OffsetCommit" or now is None else set[str]()

@@ -50,6 +50,8 @@ class _Rhythm:
     """Connection -> when the request was sent for whose answer the client waits there, but for Fetch."""
     fetches: set[int] = field(default_factory=set)
     """The connections on which records are awaited, behind which a heartbeat waits too."""
+    connection: int = -1
+    """That of the last request to the group."""
 
     def read(self, traced: TracedEvent[events.Event]) -> None:
         event = traced.event
@@ -60,6 +62,8 @@ class _Rhythm:
             self.fetches.add(traced.connection)
         elif is_request(traced):
             self.waiting.setdefault(traced.connection, traced.ms)
+        if is_request(traced, *terms.GROUP_REQUESTS):
+            self.connection = traced.connection
         if is_request(traced, "JoinGroup"):
             self.session_ms = session_of(traced.event)
         is_synced = is_answer(traced, "SyncGroup") and not traced.error
@@ -93,7 +97,7 @@ class _Rhythm:
     @property
     def longest_ms(self) -> int | None:
         """In what time since then the last heartbeats have to have come. None: nothing is due."""
-        if self.interval_ms is None or not self.answered_ms:
+        if self.interval_ms is None or not self.answered_ms or self.connection in self.fetches:
             return None
         longest_ms = round(BEATS_SEEN * (LONGEST_INTERVAL * self.interval_ms + self.pause_ms))
         return max(longest_ms, self.session_ms) if self.recovers else longest_ms

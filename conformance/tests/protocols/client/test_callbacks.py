@@ -46,7 +46,7 @@ def test_a_user_is_called_for_what_changes() -> None:
     assert not [*calls_back_once(history(*changes, called(90, "lost", "t-0", "t-1"), called(95, "revoked")))]
     assert [*calls_back_once(history(*changes, called(90, "assigned", "t-1")))]
     assert [*calls_back_once(history(*changes, called(90, "lost", "t-2")))]
-    again = ("restarted", 100, {}), called(200, "assigned", "t-0")
+    again: tuple[Any, ...] = ("restarted", 100, {}), called(200, "assigned", "t-0")
     assert not [*calls_back_once(history(*changes, *again))]
 
 
@@ -67,7 +67,7 @@ def test_a_call_without_partitions_is_one() -> None:
 
 
 def test_a_member_that_was_to_join_may_have_begun_to_revoke() -> None:
-    member = joined(100), given(130, "t-0"), called(140, "assigned", "t-0")
+    member: tuple[Any, ...] = joined(100), given(130, "t-0"), called(140, "assigned", "t-0")
     removed = beat(400, UNKNOWN_MEMBER)
     assert [*calls_them_lost(history(*member, *removed, called(410, "revoked", "t-0")))]
     assert [*calls_them_lost(history(*member, *removed, joins(405, member=""), called(410, "revoked", "t-0")))]
@@ -78,7 +78,7 @@ def test_a_member_that_was_to_join_may_have_begun_to_revoke() -> None:
 
 
 def test_a_program_that_was_killed_calls_nobody() -> None:
-    member = joined(100), given(130, "t-0"), called(140, "assigned", "t-0"), ("signalled", 500, {})
+    member: tuple[Any, ...] = joined(100), given(130, "t-0"), called(140, "assigned", "t-0"), ("signalled", 500, {})
     assert [*revokes_when_it_closes(history(*member, ("ended", 600, {"code": 0})))]
     assert not [*revokes_when_it_closes(history(*member, ("ended", 600, {"code": -15})))]
     assert not [*revokes_when_it_closes(history(*member, called(550, "revoked", "t-0"), ("ended", 600, {"code": 0})))]
@@ -107,7 +107,7 @@ def test_a_leader_has_its_session_timeout_to_join_for_new_partitions() -> None:
 
 
 def test_a_program_has_one_instance_id_or_none() -> None:
-    again = ("restarted", 500, {}), joins(600, instance="i", member="")
+    again: tuple[Any, ...] = ("restarted", 500, {}), joins(600, instance="i", member="")
     assert not [*names_its_instance(history(joins(90, instance="i", member=""), *again))]
     assert not [*names_its_instance(history(joins(90, member=""), *again))]
     assert [*names_its_instance(history(joins(90, instance="j", member=""), *again))]
