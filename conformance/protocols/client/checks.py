@@ -40,7 +40,7 @@ FIRST: Final = (
     "assignors cooperative-sticky; others 1 follow; assign 0,1,2; pass 700; assign 1,3; rebalance; pass 1500",
     "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
     "assignors sticky; pass 500; others 1 lead; rebalance; pass 300; rebalance; grow 8; elect; pass 4500",
-    "commit revoked; pause 500; others 1 follow; assign 0,1; pass 2500; assign 2,3; rebalance; pass 1200",
+    "assignors range; commit revoked; pause 500; others 1 follow; assign 0,1; pass 2500; assign 2,3; rebalance",
     "commit revoked; max-poll 10000; pause 3500; pass 500; rebalance; pass 500",
     "max-poll 3000; pause 6000; pass 7500",
 )

@@ -14,6 +14,7 @@ from kipcheck.conformance.protocols.client.trace import (
     STARTS,
     Membership,
     TracedEvent,
+    events_of,
     is_answer,
     is_request,
     trace,
@@ -79,7 +80,8 @@ def calls_back_in_time(history: History) -> Iterator[Violation]:
     """
     user, called, way = _User(), False, "cooperative"
     judged: Membership | None = None
-    for traced in trace(history):
+    reports = any(isinstance(event, events.CalledBack) for _, event in events_of(history))
+    for traced in trace(history) if reports else ():
         user.read(traced)
         now = traced.certain
         if isinstance(traced.event, events.CalledBack) and traced.event.callback == "assigned":

@@ -60,6 +60,10 @@ def test_a_callback_may_come_a_second_after_the_assignment_or_never_if_the_group
     assert not [*calls_back_in_time(history(works, *assigned[:3], called(110, "assigned"), *beat(1500)))]
 
 
+def test_a_program_that_reports_no_callback_is_not_judged() -> None:
+    assert not [*calls_back_in_time(history(joins(90), joined(100), given(130, "t-0"), *beat(1500)))]
+
+
 def test_a_call_without_partitions_is_one() -> None:
     nothing = joins(90), joined(100), given(130)
     assert not [*calls_back_in_time(history(*nothing, called(140, "assigned"), *beat(1500)))]
