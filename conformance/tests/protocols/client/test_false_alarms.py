@@ -877,6 +877,8 @@ def test_heartbeats_that_something_else_holds_up_keep_their_interval() -> None:
         first = "request", 420, {**fetches(420, 10)[2], "connection": connection}
         found = [*beats_at_its_interval(in_order(*STABLE, *beating(410), first, ("opened", 1900, {})))]
         assert len(found) == breaches, "what is sent behind the first Fetch is not read"
+    throttled = is_sent(115, "OffsetFetch", connection=1, throttle_ms=1800)
+    assert not [*beats_at_its_interval(in_order(*STABLE, throttled, *beating(1915), STOPS))]
     asked = "request", 720, {"api": "OffsetFetch", "version": 4, "connection": 3}
     late = "answer", 1200, {"api": "OffsetFetch", "committed": {"t-0": 1}, "connection": 3}
     assert not [*beats_at_its_interval(in_order(*STABLE, asked, late, *slow, STOPS))]
