@@ -1093,3 +1093,16 @@ def test_a_process_that_was_stopped_need_not_have_committed() -> None:
     assert [*commits_before_it_leaves(history(launched, *events, end))]
     assert not [*commits_before_it_leaves(history(launched, *events, ("thawed", 2400, {}), end))]
     assert not [*commits_before_it_leaves(history(("launched", 90, {"commit": "async"}), *events, end))]
+
+
+def test_the_error_that_ended_a_program_is_shown_in_any_language() -> None:
+    shown = {
+        "Traceback:\n  a\nKeyError: 'u'\n": "KeyError: 'u'",
+        "panic: kafka server: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/x:1\n": "panic: kafka server: x",
+        'Exception in thread "main" a.b.XException: y\n\tat a.b\n': 'Exception in thread "main" a.b.XException: y',
+        "file:1\nUserError: Unknown topic gone.\n    at x {\n}\n\nNode.js v20.20.2\n": "UserError: Unknown topic gone.",
+        "no error\nat all\n": "at all", "": "",
+    }  # fmt: skip
+    for stderr, line in shown.items():
+        (found,) = ends_when_stopped(history(("launched", 0, {}), ("ended", 900, {"code": 2, "stderr": stderr})))
+        assert found.why == f"the program ended by itself, exit code 2: {line}"
