@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
@@ -133,6 +133,11 @@ class Play:
 
     def _note_idle(self) -> None:
         self.recorder.add(events.Idle(self._now_ms(), self.idle.late_ms()))
+
+    def _called_back(self, called: str) -> None:
+        what, *partitions = called.split()
+        if what in get_args(events.Callback):
+            self.recorder.add(events.CalledBack(self._now_ms(), cast(events.Callback, what), tuple(partitions)))
 
     def _now_ms(self) -> int:
         return ms_of(self.front.now())
@@ -327,6 +332,7 @@ class Play:
             self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms, ends))
             try:
                 self.program = await self.launcher.start(self.settings)
+                self.program.on_call = self._called_back
             except OSError as wrong:
                 raise Broken(f"the program cannot be started: {wrong}") from None
             begun = self.front.now()

@@ -429,6 +429,9 @@ class ScriptedBroker(Broker):
         answer(self.bodies.written(self.groups.machine.refusal(asked, code), request.version, asked=request.body))
 
     def _answered(self, request: Received, answer: Answer, body: Mapping[str, Any]) -> None:
+        if request.api == "JoinGroup":  # Kafka has no order of members: a leader has to make one
+            listed = sorted(body["members"], key=lambda member: str(member["memberId"]), reverse=True)
+            body = {**body, "members": listed}
         answer(body)
         if body.get("errorCode"):
             return

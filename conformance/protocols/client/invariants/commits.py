@@ -223,13 +223,15 @@ def commits_in_time(history: History) -> Iterator[Violation]:
 def commits_before_it_leaves(history: History) -> Iterator[Violation]:
     """A program that is to commit by itself has sent a commit of its positions when it leaves its group.
 
-    Records that it was sent in the last second, or while it worked, need not be among them.
+    Records that it was sent in the last second, or while it worked, need not be among them. A program that commits in
+    the callback for revoked partitions finishes its work there, after that on its last poll.
     """
     pace = _Pace()
     for traced in trace(history) if not _has_unread_offsets(history) else ():
         launched = pace.launched
         if launched is not None and launched.commit in COMMITS_BY_ITSELF and _leaves(traced):
-            before_ms = traced.ms - terms.GRACE_MS - (launched.pause_ms or 0)
+            works = 2 if launched.commit == "revoked" else 1
+            before_ms = traced.ms - terms.GRACE_MS - works * (launched.pause_ms or 0)
             for name, found in pace.by_name.items() if pace.since_ms < before_ms else ():
                 end, sent_ms = found.sent_until(before_ms)
                 if found.tried < end:
