@@ -390,6 +390,9 @@ def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up()
         return [each.shape for each in claims_what_it_owns(history(*before, *events))]
 
     assert not broken(asked, closed, claims(800, 1))
+    assert not broken(claims(4000, -1, member="")), (
+        "librdkafka 2.16.1: silent for its session, it joins as a new member"
+    )
     for error, shapes in ((14, []), (15, []), (16, []), (27, [("owned", "too few")])):
         refused: tuple[Any, ...] = ("answer", 110, {"api": "Heartbeat", "error": error})
         assert broken(refused, claims(800, 1)) == shapes, error
