@@ -1,5 +1,6 @@
 """Laws of being a member: heartbeats, fencing, recovery and the end."""
 
+import re
 import signal
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -38,6 +39,8 @@ INTERVALS: Final = 4
 MOST_BEATS: Final = {"Heartbeat": 3, terms.HEARTBEAT: 2}
 """In a heartbeat interval, on average of ``INTERVALS``. One of KIP-848 comes early only to say what is new."""
 SOON_MS: Final = 10_000
+RAISED: Final = re.compile(r"panic: |Exception in thread |[\w.$]*(Error|Errors|Exception)\b")
+"""How the line of an error begins in Go, Java, Python and JavaScript."""
 
 
 @impact(
@@ -499,7 +502,18 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
                 how = f"exit code {code}"
                 missing = ("missing topic",) if has_missing_topic(history, traced.step) else ()
                 group = *missing, *repeated_disturbance(history, traced.step)
-                last = stderr.rstrip().rpartition("\n")[2]
                 yield breach(
-                    traced, f"the program ended by itself, {how}: {last}", "it consumes", how, "ended", how, *group
+                    traced,
+                    f"the program ended by itself, {how}: {_raised(stderr)}",
+                    "it consumes",
+                    how,
+                    "ended",
+                    how,
+                    *group,
                 )
+
+
+def _raised(stderr: str) -> str:
+    """The line of the error that ended a program; of one that shows none, its last line."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return next(filter(RAISED.match, reversed(lines)), lines[-1] if lines else "")

@@ -54,6 +54,8 @@ class _Rhythm:
     """The connections on which records are awaited, behind which a heartbeat waits too."""
     connection: int = -1
     """That of the last request to the group."""
+    throttled_ms: int = -1
+    """Until when a connection is not read since the client is throttled."""
 
     def read(self, traced: TracedEvent[events.Event]) -> None:
         event = traced.event
@@ -69,9 +71,12 @@ class _Rhythm:
         if is_request(traced, "JoinGroup"):
             self.session_ms = session_of(traced.event)
         is_synced = is_answer(traced, "SyncGroup") and not traced.error
-        if is_synced or traced.stopped or self._is_disturbed(traced):
+        if is_answer(traced):
+            self.throttled_ms = max(self.throttled_ms, traced.ms + (traced.event.throttle_ms or 0))
+        is_throttled = traced.ms < self.throttled_ms
+        if is_synced or traced.stopped or is_throttled or self._is_disturbed(traced):
             self.answered_ms.clear()
-        if is_answer(traced, *terms.GROUP_REQUESTS) and not traced.error:
+        if is_answer(traced, *terms.GROUP_REQUESTS) and not traced.error and not is_throttled:
             is_commit = traced.event.api == "OffsetCommit"
             if self.recovers and not is_commit:
                 self.answered_ms.clear()

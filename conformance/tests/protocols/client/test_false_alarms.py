@@ -391,6 +391,9 @@ def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up()
         return [each.shape for each in claims_what_it_owns(history(*before, *events))]
 
     assert not broken(asked, closed, claims(800, 1))
+    assert not broken(claims(4000, -1, member="")), (
+        "librdkafka 2.16.1: silent for its session, it joins as a new member"
+    )
     for error, shapes in ((14, []), (15, []), (16, []), (27, [("owned", "too few")])):
         refused: tuple[Any, ...] = ("answer", 110, {"api": "Heartbeat", "error": error})
         assert broken(refused, claims(800, 1)) == shapes, error
@@ -886,6 +889,8 @@ def test_heartbeats_that_something_else_holds_up_keep_their_interval() -> None:
         first = "request", 420, {**fetches(420, 10)[2], "connection": connection}
         found = [*beats_at_its_interval(in_order(*STABLE, *beating(410), first, ("opened", 1900, {})))]
         assert len(found) == breaches, "what is sent behind the first Fetch is not read"
+    throttled = is_sent(115, "OffsetFetch", connection=1, throttle_ms=1800)
+    assert not [*beats_at_its_interval(in_order(*STABLE, throttled, *beating(1915), STOPS))]
     asked = "request", 720, {"api": "OffsetFetch", "version": 4, "connection": 3}
     late = "answer", 1200, {"api": "OffsetFetch", "committed": {"t-0": 1}, "connection": 3}
     assert not [*beats_at_its_interval(in_order(*STABLE, asked, late, *slow, STOPS))]
@@ -1100,3 +1105,16 @@ def test_a_process_that_was_stopped_need_not_have_committed() -> None:
     assert [*commits_before_it_leaves(history(launched, *events, end))]
     assert not [*commits_before_it_leaves(history(launched, *events, ("thawed", 2400, {}), end))]
     assert not [*commits_before_it_leaves(history(("launched", 90, {"commit": "async"}), *events, end))]
+
+
+def test_the_error_that_ended_a_program_is_shown_in_any_language() -> None:
+    shown = {
+        "Traceback:\n  a\nKeyError: 'u'\n": "KeyError: 'u'",
+        "panic: kafka server: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/x:1\n": "panic: kafka server: x",
+        'Exception in thread "main" a.b.XException: y\n\tat a.b\n': 'Exception in thread "main" a.b.XException: y',
+        "file:1\nUserError: Unknown topic gone.\n    at x {\n}\n\nNode.js v20.20.2\n": "UserError: Unknown topic gone.",
+        "no error\nat all\n": "at all", "": "",
+    }  # fmt: skip
+    for stderr, line in shown.items():
+        (found,) = ends_when_stopped(history(("launched", 0, {}), ("ended", 900, {"code": 2, "stderr": stderr})))
+        assert found.why == f"the program ended by itself, exit code 2: {line}"
