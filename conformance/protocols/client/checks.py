@@ -45,7 +45,10 @@ FIRST: Final = (
     "pass 500; late OffsetForLeaderEpoch 800 at next; elect; elect; pass 1500",
     "tags Metadata times 20 at start; pass 1500",
     "protocol consumer; assign 0; late ConsumerGroupHeartbeat 400 at stop; rebalance at stop; pass 700",
-    "pause 4000; pass 500; reset Heartbeat after; pass 4500",
+    "pause 5000; pass 1000; rebalance; pass 3000",
+    "static; protocol consumer; pass 500",
+    "assignors cooperative-sticky; others 1 follow; assign 0; pass 500; assign 0,1; "
+    "answer OffsetFetch COORDINATOR_LOAD_IN_PROGRESS times 12 at next; rebalance; rebalance; pass 3500",
 )
 """How the first scripts begin: where the order of several steps matters. The plan goes on with them."""
 
