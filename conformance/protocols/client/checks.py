@@ -39,16 +39,20 @@ FIRST: Final = (
     "intervals 3000 of 10000; pass 500; answer OffsetCommit ILLEGAL_GENERATION; pass 1500",
     "assignors cooperative-sticky; others 1 follow; assign 0,1,2; pass 700; assign 1,3; rebalance; pass 1500",
     "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
-    "assignors cooperative-sticky; commit async; others 1 follow; assign 0,1,2; pass 700; "
-    "late JoinGroup 600 times 2 at next; assign 1,3; rebalance; pass 1500",
+    (
+        "assignors cooperative-sticky; commit async; others 1 follow; assign 0,1,2; pass 700; "
+        "late JoinGroup 600 times 2 at next; assign 1,3; rebalance; pass 1500"
+    ),
     "others 1 follow; assign; pass 500; rebalance; pass 4500",
     "pass 500; late OffsetForLeaderEpoch 800 at next; elect; elect; pass 1500",
     "tags Metadata times 20 at start; pass 1500",
     "protocol consumer; assign 0; late ConsumerGroupHeartbeat 400 at stop; rebalance at stop; pass 700",
     "pause 5000; pass 1000; rebalance; pass 3000",
     "static; protocol consumer; pass 500",
-    "assignors cooperative-sticky; others 1 follow; assign 0; pass 500; assign 0,1; "
-    "answer OffsetFetch COORDINATOR_LOAD_IN_PROGRESS times 12 at next; rebalance; rebalance; pass 3500",
+    (
+        "assignors cooperative-sticky; others 1 follow; assign 0; pass 500; assign 0,1; "
+        "answer OffsetFetch COORDINATOR_LOAD_IN_PROGRESS times 12 at next; rebalance; rebalance; pass 3500"
+    ),
 )
 """How the first scripts begin: where the order of several steps matters. The plan goes on with them."""
 
