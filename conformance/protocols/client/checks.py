@@ -53,6 +53,10 @@ FIRST: Final = (
         "assignors cooperative-sticky; others 1 follow; assign 0; pass 500; assign 0,1; "
         "answer OffsetFetch COORDINATOR_LOAD_IN_PROGRESS times 12 at next; rebalance; rebalance; pass 3500"
     ),
+    "assignors sticky; pass 500; others 1 lead; rebalance; pass 300; rebalance; grow 8; elect; pass 3500",
+    "commit revoked; pause 500; others 1 follow; assign 0,1; pass 2500; assign 2,3; rebalance; pass 1200",
+    "commit revoked; max-poll 10000; pause 3500; pass 500; rebalance; pass 500",
+    "max-poll 3000; pause 6000; pass 7500",
 )
 """How the first scripts begin: where the order of several steps matters. The plan goes on with them."""
 
