@@ -94,7 +94,7 @@ class Contents(Bodies):
         return RequestSeen(
             ms_of(request.at_s), request.connection, request.api, request.version, correlation=request.correlation_id,
             digest=zlib.crc32(repr(request.body).encode()), pipelined=request.pipelined,
-            **self._request(request.message, sent),
+            retention_ms=(request.body or {}).get("retentionTimeMs"), **self._request(request.message, sent),
         )  # fmt: skip
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any], sent: Sent, reply: Reply) -> AnswerSeen:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
@@ -147,12 +148,21 @@ def _due(history: History) -> Iterator[tuple[TracedEvent[events.Event], _Rhythm,
 def keeps_its_coordinator(history: History) -> Iterator[Violation]:
     """A stable member looks its coordinator up at most twice while its coordinator answers without an error.
 
-    A part of a client that commits may look it up for itself, as in sarama.
+    A part of a client that commits may look it up for itself, as in sarama. REBALANCE_IN_PROGRESS is no error of the
+    coordinator either: one that looks it up before it joins again does so at most once.
     """
-    number, has_answered = 0, False
+    number, to_join, has_answered, is_to_join = 0, 0, False, False
     for traced in trace(history):
-        if has_failed(traced) or traced.certain is None or is_request(traced, "JoinGroup"):
-            number, has_answered = 0, False
+        if is_answer(traced, "Heartbeat") and traced.error == KafkaError.REBALANCE_IN_PROGRESS:
+            number, has_answered, is_to_join = 0, False, True
+        elif has_failed(traced) or traced.certain is None or is_request(traced, "JoinGroup"):
+            number, has_answered, is_to_join = 0, False, False
+        elif is_request(traced, "FindCoordinator") and is_to_join:
+            to_join, is_to_join = to_join + 1, False
+            if to_join == MOST_LOOK_UPS:
+                why = f"the client looks its coordinator up to join again, {to_join} times"
+                yield breach(traced, why, "JoinGroup", "FindCoordinator", "FindCoordinator", "to join")
+                return
         elif is_answer(traced, *terms.GROUP_REQUESTS):
             has_answered = True
         elif is_request(traced, "FindCoordinator") and has_answered:
