@@ -33,7 +33,7 @@ class Rounds(Decisions):
             id,
             join.instance,
             join.session_ms,
-            join.patience_ms,
+            self.patience_ms(join),
             join.protocols,
             join=group_state.Parked(join.request, join.version),
             new=self.rules.bounded_new_members,
@@ -67,8 +67,12 @@ class Rounds(Decisions):
     def timeouts(self, member: group_state.Member, join: messages.Join) -> tuple[int, int]:
         """Session and rebalance timeout of a member that joins again."""
         if self.rules.timeouts_renewed:
-            return join.session_ms, join.patience_ms
+            return join.session_ms, self.patience_ms(join)
         return member.session_ms, member.rebalance_ms
+
+    def patience_ms(self, join: messages.Join) -> int:
+        """How long a join phase waits for the member."""
+        return join.patience_ms if join.version > 0 or self.rules.old_joins_wait else 0
 
     def supersede_join(self, member: group_state.Member, former: group_state.Parked, out: Out) -> None:
         """A newer JoinGroup of the same member replaces the parked one."""
