@@ -95,10 +95,14 @@ class Rounds(Decisions):
         if state.phase is messages.Phase.EMPTY and self.rules.initial_delay:
             return self.prepare_first(state, out)
         state = state._replace(phase=messages.Phase.PREPARING)
-        if self.all_joined(state):
+        if self.all_joined(state) or self.waits_for_nobody(state):
             return self.complete_join(state, out)
         out.append(messages.Arm(group_state.REBALANCE, state.rebalance_ms))
         return state
+
+    def waits_for_nobody(self, state: group_state.State) -> bool:
+        """Whether the timer of the join phase expires at once; where a group has no members, this stays open."""
+        return bool(state.members) and state.rebalance_ms == 0
 
     def prepare_first(self, state: group_state.State, out: Out) -> group_state.State:
         delay = self.config.initial_delay_ms
