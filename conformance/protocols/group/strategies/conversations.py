@@ -53,7 +53,7 @@ INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})
 TENDENCY: Final = 0.85
 """The share of the steps that lead to the situation of an episode, where some do."""
-ANY: Final = {Phase.EMPTY: 0.5, Phase.PREPARING: 0.25, Phase.COMPLETING: 0.4, Phase.STABLE: 0.25, Phase.DEAD: 0.5}
+ANY: Final = {Phase.EMPTY: 0.5, Phase.PREPARING: 0.25, Phase.COMPLETING: 0.5, Phase.STABLE: 0.25, Phase.DEAD: 0.5}
 """By the phase: the share of the steps with any request, where these come at any moment. Groups are seldom empty."""
 Move: TypeAlias = tuple[int, str, Callable[[Random], Step]]
 """Weight, verb, and the step."""
@@ -145,6 +145,8 @@ class Likely:
         if episode is not None and group.phase is Phase.PREPARING and group.initial:
             yield from self._of_growth(scene, self._grows(scene, episode))
             return
+        if episode is Episode.EXTREMES and scene.removed:
+            yield 2, "heartbeat", partial(self._beat, scene, scene.removed)  # so a client learns of it
         match episode:
             case Episode.MOVE | Episode.SESSION | Episode.REFUSAL if group.phase is Phase.STABLE and scene.members:
                 yield from self._of_stable_group(scene, episode)

@@ -134,6 +134,14 @@ class GroupView:
         there = {each.id.partition("-")[0] for each in self.group.members}
         return [each for each in self.participants.clients if each not in there and each not in self.members]
 
+    @cached_property
+    def removed(self) -> list[str]:
+        """Clients that have an id, and no member with it any more."""
+        known = {*self.references.values()}
+        return [
+            each for each in self.participants.clients if each in known and each not in (*self.members, *self.expected)
+        ]
+
     @property
     def most_silent(self) -> tuple[str, int, int]:
         """The client whose session ends next, with what is left of it and its timeout, in ms."""
