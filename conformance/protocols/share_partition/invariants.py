@@ -17,7 +17,7 @@ from kipcheck.conformance.protocols.share_partition.model import (
     SHARE_SESSION_NOT_FOUND,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from kipcheck.conformance.protocols.share_partition.trace import Record, ShareStep, share_steps
+from kipcheck.conformance.protocols.share_partition.trace import REFUSALS, Record, ShareStep, share_steps
 
 RECORDS: Final = "share-partition/records"
 UNAVAILABLE: Final = ("NOT_LEADER_OR_FOLLOWER", "COORDINATOR_NOT_AVAILABLE", "FENCED_STATE_EPOCH", *terms.UNAVAILABLE)
@@ -137,7 +137,7 @@ def delivers_what_is_free(history: History) -> Iterator[Violation]:
 def refuses_others(history: History) -> Iterator[Violation]:
     """An acknowledgement of a record that is not done, and that the member does not have, is refused."""
     for step in share_steps(history):
-        if not step.is_valid or not step.accepted:
+        if not step.is_valid or not (step.accepted or step.has_failed) or step.error in UNAVAILABLE:
             continue
         known = step.before
         others = [] if known.start is None else [
@@ -160,7 +160,7 @@ def _is_of_another(record: Record | None, request: ops.Request) -> bool:
 def accepts_its_own(history: History) -> Iterator[Violation]:
     """An acknowledgement of records that the member has, and whose locks have not expired, is accepted."""
     for step in share_steps(history):
-        if not step.is_valid or not step.accepted or not step.refused or step.refused in UNAVAILABLE:
+        if not step.is_valid or step.error in REFUSALS or not step.refused or step.refused in UNAVAILABLE:
             continue
         if step.asked.kind == "renew" and step.refused == terms.INVALID_REQUEST:
             continue  # a release before KIP-1222
@@ -178,11 +178,11 @@ def session_epochs(history: History) -> Iterator[Violation]:
     """A request is accepted if its epoch is that of the session, or opens or closes one, and refused otherwise."""
     for step in share_steps(history):
         owed = _session_error(step)
-        if step.error in UNAVAILABLE or step.error == owed:
+        if step.has_failed or step.error == owed or step.asked.client in step.before.failed:
             continue
         if step.error == terms.INVALID_REQUEST and step.asked.kind != "none":
             continue
-        if owed or step.error in (SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, terms.INVALID_REQUEST):
+        if owed or step.error:
             has = "no session" if step.due is None else f"a session with epoch {step.due}"
             why = f"{step.asked.client} has {has}, and sends epoch {step.epoch}"
             yield breach(step, why, f"refused: {owed}" if owed else "accepted", owed or "refused",

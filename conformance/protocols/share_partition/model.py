@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.share_partition.rules import DEFAULT, OWED, 
 INVALID_RECORD_STATE: Final = "INVALID_RECORD_STATE"
 SHARE_SESSION_NOT_FOUND: Final = "SHARE_SESSION_NOT_FOUND"
 INVALID_SHARE_SESSION_EPOCH: Final = "INVALID_SHARE_SESSION_EPOCH"
+UNKNOWN_SERVER_ERROR: Final = "UNKNOWN_SERVER_ERROR"
 UNKNOWN_TOPIC_OR_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 NEVER: Final = 1 << 30
 
@@ -132,8 +133,9 @@ class ShareLeader:
         epoch = terms.memory_of(state.clients, client).epoch_in(request)
         if (error := self.session_error(state, request, epoch)) is not None:
             return Transition(state, (Rejected(client, error),))
-        state = self.opened(state, client) if epoch == 0 else state
-        state = with_epoch(state, client, max(epoch + 1, 0))
+        state, before = with_epoch(state, client, max(epoch + 1, 0)), state
+        if self.fails(state, request):
+            return Transition(state._replace(clients=before.clients), (Rejected(client, UNKNOWN_SERVER_ERROR),))
         refused: str | None = None
         acquired: ops.Acquired = ()
         if request.kind != "none":
@@ -156,9 +158,12 @@ class ShareLeader:
             return SHARE_SESSION_NOT_FOUND
         return INVALID_SHARE_SESSION_EPOCH if epoch not in (due, terms.LEAVING) else None
 
-    def opened(self, state: State, client: str) -> State:
-        """A new session begins, in place of one that may be there."""
-        return state
+    def fails(self, state: State, request: ops.Request) -> bool:
+        """Source: ``SharePartition.fetchSubMapForAcknowledgementBatch``, which finds no batch to begin with."""
+        if not self.rules.fails_past_done or request.kind in ("none", "unknown") or state.start is None:
+            return False
+        found = any(batch.first <= state.start for batch in state.batches)
+        return request.first < state.start <= request.last and not found
 
     def closed(self, state: State, client: str) -> State:
         """The session has ended: what the client has is released."""

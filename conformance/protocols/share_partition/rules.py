@@ -39,6 +39,8 @@ class Rules:
     """What a closed session releases counts as delivered."""
     chooses_again: bool
     """The start offset is persisted with the first change of a record, not when it is chosen."""
+    fails_past_done: bool
+    """A request fails that acknowledges records before the start offset and after it, if none is in flight."""
 
     @classmethod
     @cache
@@ -47,4 +49,4 @@ class Rules:
         return cls(**behaviours(cls, Release.parse(release), "share-partition"))
 
 
-OWED: Final = replace(Rules.of(NEWEST), chooses_again=False)
+OWED: Final = replace(Rules.of(NEWEST), chooses_again=False, fails_past_done=False)

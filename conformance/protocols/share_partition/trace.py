@@ -10,12 +10,13 @@ from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.share_partition import ops
+from kipcheck.conformance.protocols.share_partition.model import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND
 from kipcheck.conformance.protocols.share_partition.rules import DEFAULT, Config
 
 Fate: TypeAlias = Literal["held", "free", "done", "open"]
 """Of a record: a member has it, it is to be delivered again, it is not, or either."""
-ENDS: Final = ("accept", "reject", "gap")
-"""The acknowledgements after which a record is not delivered again."""
+REFUSALS: Final = (SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, terms.INVALID_REQUEST)
+"""The errors of a request that changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Known:
     clients: Mapping[str, terms.Memory] = field(default_factory=dict)
     sessions: Mapping[str, int] = field(default_factory=dict)
     """Client and the epoch of its next request."""
+    failed: frozenset[str] = frozenset()
+    """The clients whose last request failed, so that the epoch of their session may have risen or not."""
     reloaded: bool = False
     """The leader has read the state of the partition again."""
     config: Config = DEFAULT
@@ -63,7 +66,8 @@ class Known:
     def with_epoch(self, client: str, epoch: int) -> Self:
         """The epoch of its next request; 0: it has no session."""
         sessions = {name: each for name, each in {**self.sessions, client: epoch}.items() if each}
-        return replace(self, sessions=sessions, clients={**self.clients, client: terms.Memory(client, epoch)})
+        clients = {**self.clients, client: terms.Memory(client, epoch)}
+        return replace(self, sessions=sessions, clients=clients, failed=self.failed - {client})
 
     def closed(self, client: str) -> Self:
         """A session has ended. Whether what it releases counts as delivered is left open."""
@@ -96,6 +100,11 @@ class ShareStep(AnsweredStep[ops.Event, Mapping[str, Any], Known]):
     def refused(self) -> str:
         """The error of the acknowledgement; empty: there is none."""
         return self.error or self.answer.get("refused") or ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the request was refused with an error that says nothing of it."""
+        return bool(self.error) and self.error not in REFUSALS
 
     @property
     def acquired(self) -> dict[int, int]:
@@ -143,7 +152,7 @@ class ShareStep(AnsweredStep[ops.Event, Mapping[str, Any], Known]):
             case ops.Reload():
                 return _reloaded(known)
         if not self.accepted:
-            return known
+            return replace(known, failed=known.failed | {self.asked.client}) if self.has_failed else known
         return self._delivered(self.acknowledged)
 
     def _delivered(self, known: Known) -> Known:
