@@ -57,13 +57,12 @@ def one_holder(history: History) -> Iterator[Violation]:
 
 
 @impact("A record is never delivered", "double processing", "order", "unread-partition")
-@delivery("share-partition/nothing-skipped", "932-21", "932-33")
+@delivery("share-partition/nothing-skipped", "932-21")
 def nothing_skipped(history: History) -> Iterator[Violation]:
     """From the start offset on, first deliveries follow the order of the log, and leave no record out."""
     for step in share_steps(history):
         delivered = {*step.before.records, *step.acquired}
-        start = 0 if step.before.reset == "earliest" else step.before.end
-        first = start if step.before.start is None else step.before.start
+        first = step.start
         new = [offset for offset in step.acquired if offset not in step.before.records]
         if skipped := [each for each in range(first, max(new, default=0)) if each not in delivered]:
             why = f"{step.asked.client} gets record {max(new)}, and record {skipped[0]} was never delivered"
@@ -73,6 +72,20 @@ def nothing_skipped(history: History) -> Iterator[Violation]:
             yield breach(step, why, f"records from {first} on", "before the start")
         elif above := [each for each in new if each >= step.before.end]:
             yield breach(step, f"there is no record {above[0]}", f"records below {step.before.end}", "not there")
+
+
+@impact("Records are not delivered, or again: the group begins somewhere else", "double processing", "durability",
+        "unread-partition", "double-processing")  # fmt: skip
+@delivery("share-partition/keeps-its-start", "932-33")
+def keeps_its_start(history: History) -> Iterator[Violation]:
+    """A group without state begins where share.auto.offset.reset says, once: a reload does not choose it again."""
+    for step in share_steps(history):
+        known, fetch = step.before, step.asked
+        if not step.accepted or not isinstance(fetch, ops.Fetch) or not fetch.fetches or known.first is None:
+            continue
+        if known.start is None and step.start != known.first:
+            why = f"the group began at {known.first}, and begins at {step.start} after a reload"
+            yield breach(step, why, f"records from {known.first} on", "chosen again")
 
 
 @impact("A bad record is delivered without end, or a good one is given up too early", "wrong data",
@@ -100,8 +113,7 @@ def done_stays_done(history: History) -> Iterator[Violation]:
     for step, offset, _, record in _deliveries(history):
         if record is not None and record.fate == "done":
             why = f"{step.asked.client} gets record {offset}, which was done"
-            reloaded = ("reloaded",) if step.before.reloaded else ()
-            yield breach(step, why, "other records", "done", *reloaded, since=record.since)
+            yield breach(step, why, "other records", "done", since=record.since)
 
 
 @impact("A record that no member has is not delivered", "stuck group", "guards", "unread-partition")
@@ -126,8 +138,7 @@ def delivers_what_is_free(history: History) -> Iterator[Violation]:
             is_new = min(free) not in known.records
             had = "no member ever had" if is_new else "no member has"
             why = f"{fetch.client} gets nothing, and {had} record {min(free)}"
-            yield breach(step, why, f"record {min(free)}, or another one", "new" if is_new else "again",
-                         *(("reloaded",) if known.reloaded else ()))  # fmt: skip
+            yield breach(step, why, f"record {min(free)}, or another one", "new" if is_new else "again")
 
 
 @impact(

@@ -182,7 +182,7 @@ class ShareLeader:
 
     def fetched(self, state: State, fetch: ops.Fetch) -> tuple[State, ops.Acquired]:
         state = self.loaded(state)
-        strict, left = fetch.strict and self.rules.is_strict, fetch.most
+        left = fetch.most
         first = position = self.next_offset(state)
         got, batches, ended = list[tuple[int, int]](), list[Batch](), False
 
@@ -199,7 +199,7 @@ class ShareLeader:
                 isolated = self.is_isolated(batch, first)
                 ended = ended or len(got) >= left or (isolated and bool(got))
                 if not ended:
-                    numbers = [*self.chosen(batch, first, left - len(got) if strict else NEVER)]
+                    numbers = [*self.chosen(batch, first, left - len(got) if fetch.strict else NEVER)]
                     batch = Batch(batch.first, tuple(
                         self.taken(record, fetch.client) if number in numbers else record
                         for number, record in enumerate(batch.records)

@@ -33,8 +33,6 @@ class Rules:
     """Records that were delivered often are delivered in smaller batches, the last time alone."""
     renews: bool
     """Members may renew the lock of a record (KIP-1222)."""
-    is_strict: bool
-    """A fetch may limit the number of records whatever their batches are (KIP-1206)."""
     counts_released: bool
     """What a closed session releases counts as delivered."""
     chooses_again: bool

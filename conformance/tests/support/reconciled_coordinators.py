@@ -1,4 +1,4 @@
-"""Compares answers of coordinators of streams groups and share groups, and of leaders of share partitions, with those of the machine."""
+"""Compares answers of coordinators and of leaders of share partitions with those of the machine."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
