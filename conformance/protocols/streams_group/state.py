@@ -32,6 +32,8 @@ class Member(NamedTuple):
     standby_pending: Tasks = ()
     """The same of standby tasks."""
     instance: str | None = None
+    endpoint: str | None = None
+    """The host at which it answers queries."""
 
 
 class State(NamedTuple):
@@ -53,6 +55,9 @@ class State(NamedTuple):
     """When the group last looked, all topics existed with the right numbers of partitions."""
     created: bool = False
     """The broker has created the internal topics."""
+    endpoint_epoch: int = 0
+    known_endpoints: tuple[tuple[str, int], ...] = ()
+    """Client -> the epoch of the endpoint information that it has, unless it has none. Sorted."""
 
     def member(self, id: str) -> Member | None:
         return member_of(self.members, id)

@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
+from kipcheck.conformance.protocols.streams_group.heartbeat import NO_ENDPOINTS
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT, STABLE, Config, owned_tasks
 from kipcheck.conformance.protocols.streams_group.state import Owned
 from kipcheck.conformance.protocols.streams_group.topology import sizes
@@ -39,6 +40,9 @@ class Client(KnownClient):
     kept: ops.Tasks = ()
     """The active tasks that it had when it left for a while, until its session has ended."""
     topology_epoch: int = 0
+    endpoint: str | None = None
+    endpoint_epoch: int = NO_ENDPOINTS
+    """Of the endpoint information that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +156,17 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
         return self.assigned("warmup")
 
     @property
+    def endpoint_epoch(self) -> int | None:
+        """None if the target states none."""
+        found = self.answer.get("endpoint_epoch")
+        return found if type(found) is int else None
+
+    @property
+    def endpoints(self) -> ops.Endpoints | None:
+        found = self.answer.get("endpoints")
+        return None if found is None else tuple(sorted((host, topic, number) for host, topic, number in found))
+
+    @property
     def created(self) -> Mapping[str, int]:
         """The internal topics that the broker creates after the answer, with their numbers of partitions."""
         return {name: size for name, size in self.answer.get("created") or ()}
@@ -185,7 +200,7 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
         """Whether a member with its own epoch stays, and claims no other tasks than it was assigned."""
         own, beat = self.client, self.beat
         stays = own.is_certain_member and self.epoch == own.memory.epoch > 0 and beat.owned in ("told", None)
-        return stays and self.accepted and beat.flaw is None
+        return stays and self.accepted and beat.flaw is None and beat.endpoint in (None, own.endpoint)
 
     def known_after(self) -> Group:
         known = self.before
@@ -224,6 +239,8 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
             self.epoch == 0 and self.beat.instance is None and not client.is_certain_member
         ):
             known = known.without_instance(client.name)
+        if self.epoch == terms.AWAY and self.beat.instance is not None:
+            known = replace(known, instances={**known.instances, self.beat.instance: client.name})
         known = replace(known, created=known.created | {*self.created})
         return replace(known.having(self._client_after()), highest=max(known.highest, self.answered_epoch))
 
@@ -254,6 +271,8 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
             unused=newer and not joins, may_still_own=before.owning(owned, self.given, self.op.index),
             standbys=standbys,
             topology_epoch=self.beat.topology_epoch if joins else before.topology_epoch,
+            endpoint=self.beat.endpoint or (before.endpoint if before.is_certain_member else None),
+            endpoint_epoch=before.endpoint_epoch if self.endpoint_epoch is None else self.endpoint_epoch,
         )  # fmt: skip
         return after.since(before)
 
