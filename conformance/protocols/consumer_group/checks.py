@@ -1,11 +1,11 @@
 """Checks of coordinators of KIP-848 groups."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.protocols.consumer_group import invariants
 from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
 from kipcheck.conformance.protocols.consumer_group.ops import (
@@ -23,6 +23,7 @@ from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.log_draws import Reloaded, latest
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 ROUNDS = 5
@@ -124,6 +125,19 @@ def epochs(subject: Subject) -> Iterable[Conversation]:
     yield Conversation(OPERATIONS.parse_shorthand(FENCED), "fenced")
 
 
+def stated(steps: Sequence[Step]) -> list[Beat]:
+    """Each client states its whole subscription, so that the answer has its whole assignment."""
+    return [
+        Beat(client, Says.STAY, 0, None if topics is None else tuple(topics), "told", instance, regex)
+        for client, (topics, instance, regex) in latest(steps, "topics", "instance", "regex").items()
+    ]
+
+
+RELOADED: Final = Reloaded(
+    OPERATIONS, stated, CLIENTS[:2], {"taken over": TAKEN_OVER, "returned": RETURNED, "revoking": REVOKING,
+                                      "revoked": REVOKED, "regex": BY_REGEX, "alone": ALONE,
+                                      "simple": f"commit 5 for 0; {REVOKED}; commit 6 for 1 by a in 3 with m"}
+)  # fmt: skip
 GROUPS: Family[Subject] = operations_family(
     OPERATIONS, MACHINE.editions, lambda edition: CONSUMER_GROUPS, "coordinator"
 )
@@ -146,5 +160,14 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=300,
         invariants=invariants_of(invariants.EPOCHS),
         given=epochs,
+    ),
+    Check(
+        invariants.RECORDS,
+        "a coordinator that reads its log, compacted or not, has the group as it was",
+        GROUPS,
+        RELOADED,
+        values=150,
+        invariants=(*invariants_of(invariants.RECORDS), *invariants_of(invariants.OWNERSHIP)),
+        given=RELOADED.given,
     ),
 )

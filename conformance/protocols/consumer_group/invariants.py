@@ -12,19 +12,21 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.consumer_group import model
-from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED, AnsweredHeartbeat, answered_heartbeats
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_laws, terms
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 OWNERSHIP: Final = "consumer-group/ownership"
 EPOCHS: Final = "consumer-group/epochs"
+RECORDS: Final = "consumer-group/records"
 ACCEPTED: Final = ("consumer-heartbeat",)
 """Without an accepted heartbeat the group has no member."""
 ownership = partial(invariant, role=Role.COORDINATOR, checks=(OWNERSHIP,), after=ACCEPTED, unsure=is_in_doubt)
 epochs = partial(invariant, role=Role.COORDINATOR, checks=(EPOCHS,), after=ACCEPTED, unsure=is_in_doubt)
+records = partial(invariant, role=Role.COORDINATOR, checks=(RECORDS,), unsure=is_in_doubt)
 impact = partial(any_impact, links=("KIP-848",))
 
 
@@ -416,6 +418,26 @@ def admits_members(history: History) -> Iterator[Violation]:
         if (new_instance and _may_join(step)) if joins else _may_stay(step):
             why = f"{beat.client} joins" if joins else f"{beat.client} is a member, and sends its epoch {step.epoch}"
             yield breach(step, why, "accepted", "joins" if joins else "stays", step.error)
+
+
+@impact(
+    "A group is not there, or is another one, after its coordinator has read the log",
+    "stuck group",
+    "durability",
+    "stuck-group",
+    "needless-move",
+)
+@records("consumer-group/outlives-reloads", "grp-250", "grp-251", applies_to=log_laws.reads, after=ACCEPTED)
+def outlives_reloads(history: History) -> Iterator[Violation]:
+    """A coordinator that has read its log, compacted in any part, serves the group as it was."""
+    return log_laws.outlived(history)
+
+
+@impact("Committed offsets are lost or changed", "double processing", "durability", "lost-offsets")
+@records("consumer-group/commits-kept", "grp-252", applies_to=log_laws.fetches, after=("consumer-commit",))
+def commits_kept(history: History) -> Iterator[Violation]:
+    """OffsetFetch returns the last accepted offset of each partition, with its leader epoch and metadata."""
+    return log_laws.kept(history, OPERATIONS.event_of)
 
 
 @impact("A consumer that was fenced cannot come back before its session has ended", "stuck group", "guards",

@@ -11,6 +11,7 @@ from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
+from kipcheck.conformance.protocols.reconciled.log_ops import Offset, Reload
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 
@@ -23,6 +24,7 @@ class MutantCoordinator(MachineMutant, ConsumerGroup):
 
 ownership = mutants_of("consumer-group/ownership", OPERATIONS.machine)
 epochs = mutants_of("consumer-group/epochs", OPERATIONS.machine)
+records = mutants_of("consumer-group/records", OPERATIONS.machine)
 
 
 AFTER_ROUNDS = f"join a on t none; join b on t none; pass 1000; {4 * 'beat a told; beat b told; '}beat a told"
@@ -287,6 +289,35 @@ class AdmitsOneMember(MutantCoordinator):
 @epochs("admits-members", "join a on t none; beat a told")
 class FencesCurrentEpochs(defects.FencesTheCurrentEpoch, MutantCoordinator):
     """A member is fenced when it sends the epoch that it has."""
+
+
+# The log
+
+
+@records("outlives-reloads", ...)
+class ForgetsWhatIsAssigned(MutantCoordinator):
+    """A coordinator that has read the log does not know the assignments of members."""
+
+    def reloaded(self, state: State, reload: Reload) -> State:
+        after = super().reloaded(state, reload)
+        return after._replace(members=tuple(each._replace(assigned=()) for each in after.members))
+
+
+@records("outlives-reloads", ...)
+class ReadsNoChangingLog(MutantCoordinator):
+    """A coordinator that reads a log while it is compacted has no members."""
+
+    def reloaded(self, state: State, reload: Reload) -> State:
+        after = super().reloaded(state, reload)
+        return after._replace(members=()) if 0 < reload.since < reload.compacted else after
+
+
+@records("commits-kept", ...)
+class ForgetsLeaderEpochs(MutantCoordinator):
+    """The log has no leader epochs of committed offsets."""
+
+    def stored(self, row: Offset) -> Offset:
+        return (*row[:3], -1, row[4])
 
 
 @epochs("taken-back", "beat a on t told; beat a+1 told; join a on t none")

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS, Beat, Event
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS, Beat, Event, Pass
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.log_ops import Reload
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient
 
@@ -194,8 +195,10 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
 
     def known_after(self) -> Group:
         known = self.before
-        if not isinstance(self.request, Beat):
+        if isinstance(self.request, Pass):
             return _later(known, self.request.ms)
+        if not isinstance(self.request, Beat):
+            return _reloaded(known) if isinstance(self.request, Reload) else known
         name, known = self.beat.client, replace(known, rest=self.rest)
         if self.confirms:
             known = replace(known, quiet_rounds={**known.quiet_rounds, name: known.quiet_rounds.get(name, 0) + 1})
@@ -225,6 +228,13 @@ def _later(known: Group, ms: int) -> Group:
     stays = len(holders) == len(known.holders) and not any(each.expired for each in clients.values())
     known = known if stays else replace(known, rest=None, kept={})
     return replace(known, clients=clients, holders=holders, quiet_rounds={}, waited_ms=known.waited_ms + ms)
+
+
+def _reloaded(known: Group) -> Group:
+    """The sessions of all members begin again."""
+    clients = {name: each.renewed() for name, each in known.clients.items()}
+    holders = {instance: replace(each, silent_ms=0) for instance, each in known.holders.items()}
+    return replace(known, clients=clients, holders=holders, quiet_rounds={})
 
 
 def _is_gone(holder: Holder, clients: Mapping[str, Client], config: Config) -> bool:

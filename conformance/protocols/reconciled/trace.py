@@ -58,6 +58,10 @@ class KnownClient:
             self, expired=self.expired or over, may_still_own=owned, silent_ms=silent, revoking_ms=revoking
         )  # fmt: skip
 
+    def renewed(self) -> Self:
+        """Its times begin again, with a coordinator that has read the log."""
+        return replace(self, silent_ms=0, revoking_ms=0)
+
     def owning(self, owned: Partitions | None, given: Partitions | None, step: int) -> Mapping[Partition, int]:
         """What it may still own after a heartbeat with ``owned``, and an answer that assigns ``given``."""
         known = {**dict.fromkeys(self.memory.given, step), **self.may_still_own}

@@ -1,13 +1,14 @@
 """Checks of coordinators of KIP-932's share groups."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.log_draws import Reloaded, latest
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.share_group import invariants
 from kipcheck.conformance.protocols.share_group.ops import (
@@ -57,6 +58,15 @@ def known_ones(subject: Subject) -> Iterable[Conversation]:
         yield Conversation(OPERATIONS.parse_shorthand(text), name)
 
 
+def stated(steps: Sequence[Step]) -> list[Beat]:
+    """Each client states its topics, so that the answer has its whole assignment."""
+    return [
+        Beat(client, Says.STAY, topics=None if topics is None else tuple(topics))
+        for client, (topics,) in latest(steps, "topics").items()
+    ]
+
+
+RELOADED: Final = Reloaded(OPERATIONS, stated, known=KNOWN)
 GROUPS: Family[Subject] = operations_family(OPERATIONS, MACHINE.editions, lambda edition: SHARE_GROUPS, "coordinator")
 
 CHECKS: tuple[Check[Subject], ...] = (
@@ -68,5 +78,14 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=150,
         invariants=invariants_of(invariants.MEMBERSHIP),
         given=known_ones,
+    ),
+    Check(
+        invariants.RECORDS,
+        "a coordinator that reads its log, compacted or not, has the group as it was",
+        GROUPS,
+        RELOADED,
+        values=100,
+        invariants=(*invariants_of(invariants.RECORDS), *invariants_of(invariants.MEMBERSHIP)),
+        given=RELOADED.given,
     ),
 )

@@ -11,16 +11,18 @@ from kipcheck.conformance.protocols.assignment.model.assignment import partition
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_laws, terms
 from kipcheck.conformance.protocols.share_group.model import is_invalid
 from kipcheck.conformance.protocols.share_group.trace import Heartbeat, heartbeats
 
 MEMBERSHIP: Final = "share-group/membership"
+RECORDS: Final = "share-group/records"
 SETTLED: Final = 2
 """After so many heartbeats of each member that change nothing, and time for a target assignment, each has its part."""
 membership = partial(
     invariant, role=Role.COORDINATOR, checks=(MEMBERSHIP,), after=("share-group-heartbeat",), unsure=is_in_doubt
 )
+records = partial(invariant, role=Role.COORDINATOR, checks=(RECORDS,), unsure=is_in_doubt)
 impact = partial(any_impact, links=("KIP-932",))
 
 
@@ -147,6 +149,21 @@ def admits_members(history: History) -> Iterator[Violation]:
         if joins or stays:
             why = f"{client.name} joins" if joins else f"{client.name} is a member, and sends its epoch"
             yield breach(step, why, "accepted", "joins" if joins else "stays", step.error)
+
+
+@impact(
+    "A group is not there, or is another one, after its coordinator has read the log",
+    "stuck group",
+    "durability",
+    "stuck-group",
+    "needless-move",
+)
+@records(
+    "share-group/outlives-reloads", "grp-250", "grp-251", applies_to=log_laws.reads, after=("share-group-heartbeat",)
+)
+def outlives_reloads(history: History) -> Iterator[Violation]:
+    """A coordinator that has read its log, compacted in any part, serves the group as it was."""
+    return log_laws.outlived(history)
 
 
 @impact("A share group has more members than the operator allows", "trivia", "guards", "misled-operator")

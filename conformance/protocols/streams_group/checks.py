@@ -1,13 +1,14 @@
 """Checks of coordinators of KIP-1071's streams groups."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.log_draws import Reloaded, latest
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.streams_group import invariants
 from kipcheck.conformance.protocols.streams_group.ops import (
@@ -161,6 +162,18 @@ def known_ones(subject: Subject) -> Iterable[Conversation]:
         yield Conversation(OPERATIONS.parse_shorthand(text), name)
 
 
+def described(steps: Sequence[Step]) -> list[Event]:
+    """Each client confirms its tasks, and the group is described."""
+    return [*(Beat(each, Says.STAY, owned="told", instance=of) for each, (of,) in latest(steps, "instance").items()),
+            Describe()]  # fmt: skip
+
+
+RELOADED: Final = Reloaded(
+    OPERATIONS,
+    described,
+    CLIENTS[:2],
+    {**KNOWN, "simple": f"commit 5 for 0; {STANDBY}; commit 6 for 1 by b in 3 with m"},
+)
 GROUPS: Family[Subject] = operations_family(OPERATIONS, MACHINE.editions, lambda edition: STREAMS_GROUPS, "coordinator")
 
 CHECKS: tuple[Check[Subject], ...] = (
@@ -190,5 +203,17 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=100,
         invariants=invariants_of(invariants.DESCRIBE, part=invariants),
         given=known_ones,
+    ),
+    Check(
+        invariants.RECORDS,
+        "a coordinator that reads its log, compacted or not, has the group as it was",
+        GROUPS,
+        RELOADED,
+        values=100,
+        invariants=(
+            *invariants_of(invariants.RECORDS, part=invariants),
+            *invariants_of(invariants.TASKS, part=invariants),
+        ),
+        given=RELOADED.given,
     ),
 )

@@ -8,14 +8,14 @@ Not modelled: warm-up tasks and shutdown requests.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, assert_never, final
+from typing import Final, final
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Rejected
+from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES
 from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.model import ReconciledGroup, balanced, renamed, with_member
-from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.reconciled.terms import Rejected, Says
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
 from kipcheck.conformance.protocols.streams_group.rules import CURRENT, Rules
 from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
@@ -78,7 +78,7 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
             case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
             case _:
-                assert_never(event)
+                return self.logged(state, event)
 
     def enabled(self, state: State, /) -> Iterator[ops.Event]:
         """Events that the coordinator accepts."""

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import Rejected
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
+from kipcheck.conformance.protocols.reconciled.log_ops import Offset, Reload
 from kipcheck.conformance.protocols.reconciled.model import with_member
+from kipcheck.conformance.protocols.reconciled.terms import Rejected
 from kipcheck.conformance.protocols.streams_group import model, ops
-from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, TASKS
+from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, RECORDS, TASKS
 from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
 from kipcheck.conformance.protocols.streams_group.topology import REPARTITIONED, STATEFUL
 
@@ -28,6 +29,7 @@ class MutantCoordinator(MachineMutant, model.StreamsGroup):
 tasks = mutants_of(TASKS, ops.OPERATIONS.machine)
 epochs = mutants_of(EPOCHS, ops.OPERATIONS.machine)
 described = mutants_of(DESCRIBE, ops.OPERATIONS.machine)
+records = mutants_of(RECORDS, ops.OPERATIONS.machine)
 
 
 # Tasks
@@ -448,6 +450,27 @@ class DescribesNothing(MutantCoordinator):
 
     def described(self, state: State) -> ops.Action:
         return Rejected("", terms.GROUP_ID_NOT_FOUND)
+
+
+# The log
+
+
+@records("outlives-reloads", ...)
+class LoadsSimpleGroups(MutantCoordinator):
+    """Offsets that were committed before the first member make the group that is read from the log a simple one."""
+
+    def reloaded(self, state: State, reload: Reload) -> State:
+        after = super().reloaded(state, reload)
+        drops = reload.compacted > 0 and reload.tombstones == "gone"
+        return after._replace(form="consumer", members=()) if drops and state.offsets else after
+
+
+@records("commits-kept", ...)
+class ForgetsMetadata(MutantCoordinator):
+    """The log has no metadata of committed offsets."""
+
+    def stored(self, row: Offset) -> Offset:
+        return (*row[:4], "")
 
 
 @epochs("taken-back", ...)

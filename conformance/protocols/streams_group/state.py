@@ -2,6 +2,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from kipcheck.conformance.protocols.reconciled.log_ops import Offset
 from kipcheck.conformance.protocols.reconciled.model import holder_of, member_of, part_of
 from kipcheck.conformance.protocols.reconciled.terms import Memory, memory_of
 from kipcheck.conformance.protocols.streams_group.ops import Tasks
@@ -58,6 +59,7 @@ class State(NamedTuple):
     endpoint_epoch: int = 0
     known_endpoints: tuple[tuple[str, int], ...] = ()
     """Client -> the epoch of the endpoint information that it has, unless it has none. Sorted."""
+    offsets: tuple[Offset, ...] = ()
 
     def member(self, id: str) -> Member | None:
         return member_of(self.members, id)

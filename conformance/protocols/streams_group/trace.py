@@ -14,7 +14,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_ops, terms
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
 from kipcheck.conformance.protocols.streams_group.heartbeat import NO_ENDPOINTS
@@ -63,6 +63,8 @@ class Group:
     stable: int | None = None
     """The epoch with which a describe had the group in state Stable, while nothing has changed since; None: it had not,
     or something may have."""
+    endpoint_epoch: int | None = None
+    """The highest one of its endpoint information; None: it is not known, since the coordinator has read its log."""
     config: Config = DEFAULT
     topics: Mapping[str, int] = field(default_factory=lambda: TOPICS)
     """Those that exist, with their partitions; of a topology that is not one of conversations, ``OTHER_TOPICS``."""
@@ -213,7 +215,12 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
                 return replace(known, form="consumer") if self.accepted and known.form == "none" else known
             case ops.Beat():
                 return self._after_beat()
-            case _:
+            case log_ops.Reload():
+                clients = {name: each.renewed() for name, each in known.clients.items()}
+                return replace(known, clients=clients, stable=None, endpoint_epoch=None)
+            case log_ops.Commit() | log_ops.Fetch():
+                return known
+            case ops.Describe():
                 if not self.accepted:
                     return known
                 found = self.described
@@ -242,6 +249,8 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
         if self.epoch == terms.AWAY and self.beat.instance is not None:
             known = replace(known, instances={**known.instances, self.beat.instance: client.name})
         known = replace(known, created=known.created | {*self.created})
+        if self.endpoint_epoch is not None:
+            known = replace(known, endpoint_epoch=max(self.endpoint_epoch, known.endpoint_epoch or 0))
         return replace(known.having(self._client_after()), highest=max(known.highest, self.answered_epoch))
 
     def _taken_over(self, known: Group, instance: str) -> Group:

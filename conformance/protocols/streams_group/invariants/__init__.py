@@ -36,6 +36,7 @@ from kipcheck.conformance.protocols.streams_group.trace import (
 TASKS: Final = "streams-group/tasks"
 EPOCHS: Final = "streams-group/epochs"
 DESCRIBE: Final = "streams-group/describe"
+RECORDS: Final = "streams-group/records"
 HEARTBEAT: Final = "streams-group-heartbeat"
 FULL: Final = terms.GROUP_MAX_SIZE_REACHED
 impact = partial(any_impact, links=("KIP-1071",))
@@ -52,6 +53,7 @@ def asks(case: Case, step: Step) -> bool:
 rule = partial(invariant, role=Role.COORDINATOR, unsure=is_in_doubt)
 tasks = partial(rule, checks=(TASKS,), after=(HEARTBEAT,), applies_to=sends)
 epochs = partial(rule, checks=(EPOCHS,), after=(HEARTBEAT,), applies_to=sends)
+records = partial(rule, checks=(RECORDS,))
 described = partial(rule, checks=(DESCRIBE,), after=(HEARTBEAT,), applies_to=asks)
 
 

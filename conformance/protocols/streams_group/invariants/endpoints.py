@@ -60,16 +60,13 @@ def endpoints_spread(history: History) -> Iterator[Violation]:
 @tasks("streams-group/endpoint-epoch-rises", "grp-271")
 def endpoint_epoch_rises(history: History) -> Iterator[Violation]:
     """The epoch of the endpoint information never falls; it rises when a member with an endpoint gets other tasks."""
-    highest: int | None = None
     for step in answered(history):
-        epoch = step.endpoint_epoch
-        if epoch is None:
-            continue
+        epoch, highest = step.endpoint_epoch, step.before.endpoint_epoch
         own, given = step.client, step.given
         moved = given is not None and {*given} != {*own.memory.given} and own.endpoint is not None
-        if highest is not None and epoch < highest + (moved and own.is_certain_member):
-            kind = "falls" if epoch < highest else "stays"
+        least = 0 if highest is None else highest + (moved and own.is_certain_member)
+        if epoch is not None and epoch < least:
+            falls = highest is not None and epoch < highest
             why = f"the endpoint epoch was {highest}"
-            why += f", and {own.name}, which has an endpoint, gets other tasks" if kind == "stays" else ""
-            yield breach(step, why, f"{highest + moved} or above", kind)
-        highest = max(epoch, highest or 0)
+            why += "" if falls else f", and {own.name}, which has an endpoint, gets other tasks"
+            yield breach(step, why, f"{least} or above", "falls" if falls else "stays")
