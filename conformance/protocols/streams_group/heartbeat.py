@@ -43,7 +43,6 @@ class Topology:
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     host: Annotated[str, wire("host")]
-    port: Annotated[int, wire("port")] = 1
 
 
 @message("StreamsGroupHeartbeatRequest", "groupId = group")
