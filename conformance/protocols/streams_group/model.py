@@ -26,6 +26,7 @@ STREAMS_INVALID_TOPOLOGY_EPOCH: Final = "STREAMS_INVALID_TOPOLOGY_EPOCH"
 STALE_TOPOLOGY: Final = "STALE_TOPOLOGY"
 MISSING_SOURCE_TOPICS: Final = "MISSING_SOURCE_TOPICS"
 INCORRECTLY_PARTITIONED_TOPICS: Final = "INCORRECTLY_PARTITIONED_TOPICS"
+UNKNOWN_SERVER_ERROR: Final = "UNKNOWN_SERVER_ERROR"
 MISSING_INTERNAL_TOPICS: Final = "MISSING_INTERNAL_TOPICS"
 EMPTY, NOT_READY, ASSIGNING, RECONCILING, STABLE = "Empty", "NotReady", "Assigning", "Reconciling", "Stable"
 """The states of a group that describes have."""
@@ -147,6 +148,8 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         state = with_member(state, after)._replace(created=state.created or bool(missing))
         if tells and after.endpoint is not None:
             state = state._replace(endpoint_epoch=self.next_endpoint_epoch(state))
+        if self.fails(state, beat.client):
+            return Transition(known, (Rejected(beat.client, UNKNOWN_SERVER_ERROR),))
         answer = ops.Answered(
             beat.client, after.epoch, active, spares, warm, statuses, self.creates(missing), state.endpoint_epoch,
             self.endpoints(state, beat.client),
@@ -154,6 +157,12 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         known_endpoints = {**dict(state.known_endpoints), beat.client: state.endpoint_epoch}
         state = state._replace(known_endpoints=tuple(sorted(known_endpoints.items())))
         return self._answered(state, memory, answer)
+
+    def fails(self, state: State, client: str) -> bool:
+        """Whether the coordinator cannot compute the endpoint information, which it owes to the client."""
+        unknown = self.problem(state) in (MISSING_SOURCE_TOPICS, INCORRECTLY_PARTITIONED_TOPICS)
+        located = any(member.endpoint is not None for member in state.members)
+        return self.rules.fails_on_endpoints and unknown and located and self.endpoints(state, client) is not None
 
     def next_endpoint_epoch(self, state: State) -> int:
         """When the tasks of a member with an endpoint have changed."""
