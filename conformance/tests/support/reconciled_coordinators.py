@@ -1,14 +1,20 @@
 """Compares answers of coordinators and of leaders of share partitions with those of the machine."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kipcheck.conformance.core.values.case import Role, Step
 from kipcheck.conformance.core.values.history import Observation, Refused, Replied
 from kipcheck.conformance.protocols.declare.machine_adapter import ReleasedMachine
+from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
+from kipcheck.conformance.protocols.streams_group.rules import Rules
+from kipcheck.conformance.protocols.streams_group.target import MACHINE
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.tests.support.machines import differences, session_answers
 
+STREAMS_MACHINE = replace(MACHINE, of_release=lambda release: StreamsGroup(Rules.of(release)))
+"""With what releases do otherwise than they should."""
 COMPARED = (
     "epoch", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch", "acquired", "refused",
 )  # fmt: skip
