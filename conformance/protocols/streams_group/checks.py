@@ -165,7 +165,9 @@ CHECKS: tuple[Check[Subject], ...] = (
         GROUPS,
         RELOADED,
         values=100,
-        invariants=(*invariants_of(invariants.RECORDS), *invariants_of(invariants.TASKS)),
+        invariants=tuple(
+            id for each in (invariants.RECORDS, invariants.TASKS, invariants.EPOCHS) for id in invariants_of(each)
+        ),
         given=RELOADED.given,
     ),
 )
