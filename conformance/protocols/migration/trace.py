@@ -352,8 +352,6 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
 
     def _after_answer(self, known: Group, found: Pending) -> Group:
         member = known.members.get(self.name)
-        if found.outdated:
-            return known.without(self.name, surely=False)
         if isinstance(found.request, ops.ClassicRemove):
             return _after_removal(known, found.request.instance) if self.received == ops.NONE else known
         if isinstance(found.request, ops.ClassicLeave):
@@ -368,6 +366,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
             known = replace(known, ids=known.ids | {self.name})
             if self.received == MEMBER_ID_REQUIRED and known.form == CONSUMER:
                 known = replace(known, asked=known.asked | {self.name})
+        if found.outdated:
+            return known.without(self.name, surely=False)
         if self.received != ops.NONE:
             return known
         if isinstance(found.request, ops.ClassicJoin):

@@ -250,7 +250,7 @@ def _older(client: Client, ms: int, known: Group) -> Client:
 
 @cached_on_history
 def group_steps(history: History) -> tuple[GroupStep, ...]:
-    """The steps up to the first one without an answer: after that the state of the group is not known."""
+    """The requests to the group up to the first one without an answer: after that its state is not known."""
 
     def read(op: Op, known: Group) -> GroupStep:
         return GroupStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
@@ -258,7 +258,8 @@ def group_steps(history: History) -> tuple[GroupStep, ...]:
     stated = dict(stated_settings(history))
     topics = dict(stated.pop(OTHER_TOPICS, TOPICS))
     begun = Group(config=replace(DEFAULT, **stated), topics=topics)
-    return tuple(each for each in answered_steps(history, begun, read) if not isinstance(each.request, ops.Pass))
+    requests = ops.Beat | ops.Describe | ops.Consume
+    return tuple(each for each in answered_steps(history, begun, read) if isinstance(each.request, requests))
 
 
 def beats(history: History) -> tuple[GroupStep, ...]:
