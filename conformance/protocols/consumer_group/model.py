@@ -23,7 +23,6 @@ REFRESH_MS: Final = 10_000
 
 UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
 INVALID_REGULAR_EXPRESSION = "INVALID_REGULAR_EXPRESSION"
-GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
 
 
 class Member(NamedTuple):
@@ -176,7 +175,7 @@ class ConsumerGroup(model.PacedGroup[State, Member, ops.Beat, terms.Partitions |
         if not state.exists and epoch != 0:
             return terms.GROUP_ID_NOT_FOUND
         full = epoch not in terms.LEFT and self.is_full(state, beat.client, beat.instance)
-        return GROUP_MAX_SIZE_REACHED if full else None
+        return terms.GROUP_MAX_SIZE_REACHED if full else None
 
     def unfit(self, state: State, beat: ops.Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return INVALID_REGULAR_EXPRESSION if beat.regex and not is_regex(beat.regex) else None

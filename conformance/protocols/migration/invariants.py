@@ -8,12 +8,7 @@ from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.consumer_group.model import (
-    GROUP_MAX_SIZE_REACHED,
-    SERVER_ASSIGNORS,
-    is_invalid,
-    is_regex,
-)
+from kipcheck.conformance.protocols.consumer_group.model import SERVER_ASSIGNORS, is_invalid, is_regex
 from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
@@ -22,6 +17,7 @@ from kipcheck.conformance.protocols.migration.classic_members import MEMBER_ID_R
 from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES, UPGRADES
 from kipcheck.conformance.protocols.migration.trace import CLASSIC, CONSUMER, Member, MixedStep, mixed_steps
 from kipcheck.conformance.protocols.reconciled import log_laws, terms
+from kipcheck.conformance.protocols.reconciled.terms import GROUP_MAX_SIZE_REACHED
 
 MEMBERS: Final = "migration/members"
 RECORDS: Final = "migration/records"

@@ -188,7 +188,7 @@ class AdmitsClassicMembersBeyondTheLimit(MutantCoordinator):
     def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
         room = state._replace(group=state.group._replace(members=state.group.members[:1]))
         found = super().join_fault(state, client, join)
-        return super().join_fault(room, client, join) if found == consumer.GROUP_MAX_SIZE_REACHED else found
+        return super().join_fault(room, client, join) if found == terms.GROUP_MAX_SIZE_REACHED else found
 
 
 @defect("size-limit", ...)

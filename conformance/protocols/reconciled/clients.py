@@ -8,10 +8,9 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Lost, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
-from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, payload
 from kipcheck.conformance.protocols.reconciled import log_ops
 from kipcheck.conformance.protocols.reconciled.terms import Memory
-from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep
 
 Known = TypeVar("Known")
 NO_MEMBER: Final = -1
@@ -24,7 +23,7 @@ class HeartbeatClients(Generic[Known]):
         self.known = known
 
     @abstractmethod
-    def read(self, op: Op, answer: Mapping[str, Any]) -> HeartbeatStep[Any, Known]:
+    def read(self, op: Op, answer: Mapping[str, Any]) -> AnsweredStep[Any, Any, Known]:
         """A step of the conversation, with what was known before it."""
 
     def memory_of(self, client: str) -> Memory | None:

@@ -81,6 +81,10 @@ class Rules(Protocol):
         """A member that is there may join again, whatever its epoch is; else only while its previous epoch was 0."""
 
     @property
+    def refuses_own_instances(self) -> bool:
+        """A static member that is there may not join again, also after it was fenced (apache/kafka#23542)."""
+
+    @property
     def counts_revocations(self) -> bool:
         """A member that has revoked what it should, and must revoke more, gets the next epoch, else its own."""
 
@@ -109,7 +113,7 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
         if beat.instance is not None:
             holder = holder_of(state.members, beat.instance)
             if epoch == 0:
-                free = holder is None or self.is_released(holder)
+                free = holder is None or self.is_released(holder) or self.is_back(holder, beat.client)
                 return self.unfit(state, beat, epoch, owned) if free else terms.UNRELEASED_INSTANCE_ID
             if holder is None:
                 return terms.UNKNOWN_MEMBER_ID
@@ -135,6 +139,10 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
     def is_released(self, holder: M) -> bool:
         """Whether another process may take over the instance of a member."""
         return holder.epoch == terms.AWAY
+
+    def is_back(self, holder: M, client: str) -> bool:
+        """Whether a member joins again as the instance that it is."""
+        return holder.id == client and not self.rules.refuses_own_instances
 
     def holds(self, holder: M, client: str) -> bool:
         return holder.id == client

@@ -21,6 +21,7 @@ FENCED_MEMBER_EPOCH: Final = "FENCED_MEMBER_EPOCH"
 STALE_MEMBER_EPOCH: Final = "STALE_MEMBER_EPOCH"
 FENCED_INSTANCE_ID: Final = "FENCED_INSTANCE_ID"
 UNRELEASED_INSTANCE_ID: Final = "UNRELEASED_INSTANCE_ID"
+GROUP_MAX_SIZE_REACHED: Final = "GROUP_MAX_SIZE_REACHED"
 UNAVAILABLE: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 """Errors of a coordinator that cannot answer yet, or no longer: they refuse any request."""
 
@@ -47,8 +48,8 @@ class Says(Enum):
     """Epoch -2: a static member leaves for a while."""
 
 
-class Heartbeat(Protocol):
-    """A heartbeat of a client, whose name is its member id."""
+class InEpoch(Protocol):
+    """A request of a client with an epoch: of a member, or of a share session."""
 
     @property
     def client(self) -> str: ...
@@ -56,6 +57,11 @@ class Heartbeat(Protocol):
     def says(self) -> Says: ...
     @property
     def behind(self) -> int: ...
+
+
+class Heartbeat(InEpoch, Protocol):
+    """A heartbeat of a client, whose name is its member id."""
+
     @property
     def owned(self) -> Owns: ...
     @property
@@ -92,9 +98,9 @@ class Memory(NamedTuple):
             case _:
                 assert_never(owned)
 
-    def epoch_in(self, heartbeat: Heartbeat) -> int:
-        """The epoch in a heartbeat of the client."""
-        match heartbeat.says:
+    def epoch_in(self, request: InEpoch) -> int:
+        """The epoch in a request of the client."""
+        match request.says:
             case Says.JOIN:
                 return 0
             case Says.LEAVE:
@@ -102,9 +108,9 @@ class Memory(NamedTuple):
             case Says.AWAY:
                 return AWAY
             case Says.STAY:
-                return self.epoch - heartbeat.behind
+                return self.epoch - request.behind
             case _:
-                assert_never(heartbeat.says)
+                assert_never(request.says)
 
 
 def memory_of(clients: tuple[Memory, ...], client: str) -> Memory:

@@ -11,7 +11,15 @@ from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.reconciled.log_draws import Reloaded, latest
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.share_group import invariants
-from kipcheck.conformance.protocols.share_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, Beat, Event, Pass
+from kipcheck.conformance.protocols.share_group.ops import (
+    CLIENTS,
+    INTERVAL_MS,
+    OPERATIONS,
+    SESSION_MS,
+    Beat,
+    Event,
+    Pass,
+)
 from kipcheck.conformance.protocols.share_group.strategies import SHARE_GROUPS
 from kipcheck.conformance.protocols.share_group.target import MACHINE
 
@@ -24,6 +32,11 @@ KNOWN: Final = {
     "repetitions": "join a on t; join b on t; beat a; beat a-1; beat a-2; beat a+1; leave b; beat b; beat a",
     "flaws": "join a; join a on t without rack; join a on t without group; away a; join a on t; beat a without member; "
     "beat a without rack; beat a",
+    "deadline": f"join a on t; pass {SESSION_MS - 1}; beat a; pass {SESSION_MS}; beat a",
+    "refused": f"join a on t; beat a; pass 30000; beat a+1; pass {SESSION_MS - 30_000}; beat a",
+    "full": "join a on t; join b on t; join c on t; join d on t; beat d; beat a+1; join a on t; leave b; join d on t; "
+    "beat d",
+    "fenced": f"join a on t; join b on t; pass {INTERVAL_MS}; beat a; beat b; beat a+1; join a on t; beat a; beat b",
     "silent": "join a on t; join b on t; pass 15000; beat a; pass 15000; beat a; pass 15000; beat b; beat a; "
     "pass 45000; beat a; join a on t; beat a",
     "one is slow": f"join a on t; join b on t; pass {INTERVAL_MS}; {8 * 'beat a; '}beat b; beat b; beat a",

@@ -107,7 +107,13 @@ class ShareGroup(PacedGroup[State, Member, ops.Beat, None]):
         return Transition(remembered(with_member(state, after), memory, answer), (answer,))
 
     def shut(self, state: State, beat: ops.Beat, epoch: int) -> str | None:
-        return terms.GROUP_ID_NOT_FOUND if not state.exists and epoch != 0 else None
+        if not state.exists and epoch != 0:
+            return terms.GROUP_ID_NOT_FOUND
+        return terms.GROUP_MAX_SIZE_REACHED if epoch != terms.LEAVING and self.is_full(state, beat.client) else None
+
+    def is_full(self, state: State, id: str) -> bool:
+        """Whether the group has no room for this client."""
+        return len(state.members) >= self.config.max_size and member_of(state.members, id) is None
 
     def unfit(self, state: State, beat: ops.Beat, epoch: int, owned: None) -> str | None:
         return None

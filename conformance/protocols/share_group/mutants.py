@@ -116,3 +116,26 @@ class ForgetsTheYoungestSharer(MutantCoordinator):
     def reloaded(self, state: State, reload: Reload) -> State:
         after = super().reloaded(state, reload)
         return after._replace(members=after.members[:-1]) if reload.compacted else after
+
+
+@membership("taken-back", "beat a on t; beat a+1; beat a on t")
+class FencesSharersForGood(defects.FencesWhoComesBack, MutantCoordinator):
+    """A member that was fenced, and joins again, is fenced again."""
+
+
+@membership("size-limit", "join a on t; join b on t; join c on t; join d on t")
+class TakesAnyNumberOfSharers(MutantCoordinator):
+    """A group is never full."""
+
+    def is_full(self, state: State, id: str) -> bool:
+        return False
+
+
+@membership("silent-are-removed", ...)
+class EndsSharersEarly(defects.EndsSessionsEarly, MutantCoordinator):
+    """The session of a member ends one millisecond before its time."""
+
+
+@membership("silent-are-removed", ...)
+class RenewsRefusedSharers(defects.RenewsRefusedSessions, MutantCoordinator):
+    """A refused heartbeat renews the session of the member, too."""

@@ -69,6 +69,8 @@ class Heartbeat(HeartbeatStep[ops.Event, Group]):
             waits = self.request.ms >= known.config.interval_ms
             return replace(known, clients=clients, waited=waits and not lost, quiet_rounds={})
         if not self.accepted:
+            if self.error == terms.FENCED_MEMBER_EPOCH:
+                return known.having(replace(self.client, fenced=True))
             gone = self.epoch > 0 and self.error == terms.UNKNOWN_MEMBER_ID
             removed = known.having(Client(self.beat.client, self.client.memory))
             return replace(removed, quiet_rounds={}, waited=False) if gone else known

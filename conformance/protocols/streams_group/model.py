@@ -44,12 +44,15 @@ class Config:
     """``group.streams.session.timeout.ms``"""
     standbys: int = 1
     """``group.streams.num.standby.replicas``"""
+    max_size: int = 3
+    """``group.streams.max.size``"""
 
 
 DEFAULT: Final = Config()
 SETTINGS: Final[Mapping[str, str]] = {
     "group.streams.session.timeout.ms": "session_ms",
     "group.streams.num.standby.replicas": "standbys",
+    "group.streams.max.size": "max_size",
 }
 """The field that has a setting."""
 
@@ -165,7 +168,16 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
 
     def shut(self, state: State, beat: ops.Beat, epoch: int) -> str | None:
         absent = state.form == "consumer" or (state.form == "none" and epoch != 0)
-        return terms.GROUP_ID_NOT_FOUND if absent else None
+        if absent:
+            return terms.GROUP_ID_NOT_FOUND
+        return terms.GROUP_MAX_SIZE_REACHED if epoch == 0 and self.is_full(state, beat) else None
+
+    def is_full(self, state: State, beat: ops.Beat) -> bool:
+        """Whether the group has no room for a member that joins."""
+        if len(state.members) < self.config.max_size:
+            return False
+        is_there = state.member(beat.client) is not None or state.holder(beat.instance) is not None
+        return not is_there or self.rules.counts_rejoins
 
     def unfit(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
         fits = (epoch != 0 or self.may_run(state, beat)) and self.is_possible(state, owned.active)

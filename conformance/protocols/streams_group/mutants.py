@@ -471,3 +471,53 @@ class ForgetsMetadata(MutantCoordinator):
 
     def stored(self, row: Offset) -> Offset:
         return (*row[:4], "")
+
+
+@epochs("taken-back", ...)
+class FencesStreamsClientsForGood(defects.FencesWhoComesBack, MutantCoordinator):
+    """A member that was fenced, and joins again, is fenced again."""
+
+
+@epochs("taken-back", ...)
+class RefusesTheInstanceOfAStreamsClient(defects.RefusesItsOwnInstance, MutantCoordinator):
+    """A static member that was fenced, and joins again, is refused: it has its instance id itself."""
+
+
+@described("rests", ...)
+class RebalancesForListedTasks(MutantCoordinator):
+    """A heartbeat that lists the tasks of a member raises the epoch of a stable group."""
+
+    def beat(self, state: State, beat: ops.Beat) -> Transition[State, ops.Action]:
+        lists = beat.owned == "told" and self.phase(state) == model.STABLE
+        return super().beat(state._replace(epoch=self.bumped(state)) if lists else state, beat)
+
+
+@epochs("size-limit", ...)
+class TakesAnyNumberOfStreamsClients(MutantCoordinator):
+    """A group is never full."""
+
+    def is_full(self, state: State, beat: ops.Beat) -> bool:
+        return False
+
+
+@epochs("taken-back", ...)
+class CountsWhoComesBack(MutantCoordinator):
+    """A full group has no room for a member that was fenced, and joins again."""
+
+    def is_full(self, state: State, beat: ops.Beat) -> bool:
+        return bool(len(state.members) >= self.config.max_size)
+
+
+@epochs("revokers-have-time", ...)
+class GivesNoTimeForTasks(defects.GivesNoTimeToRevoke, MutantCoordinator):
+    """A member that has to revoke tasks is removed one millisecond before its time is over."""
+
+
+@epochs("silent-are-removed", ...)
+class EndsStreamsClientsEarly(defects.EndsSessionsEarly, MutantCoordinator):
+    """The session of a member ends one millisecond before its time."""
+
+
+@epochs("silent-are-removed", ...)
+class RenewsRefusedStreamsClients(defects.RenewsRefusedSessions, MutantCoordinator):
+    """A refused heartbeat renews the session of the member, too."""
