@@ -21,6 +21,7 @@ from kipcheck.conformance.protocols.migration.classic_members import ILLEGAL_GEN
 from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES
 from kipcheck.conformance.protocols.migration.model import RESETS
 from kipcheck.conformance.protocols.migration.quiescence import Rest, Subscription
+from kipcheck.conformance.protocols.reconciled.log_laws import served
 from kipcheck.conformance.protocols.reconciled.log_ops import Commit, Fetch, Reload
 from kipcheck.conformance.protocols.reconciled.terms import AWAY, LEAVING, Memory
 
@@ -486,5 +487,5 @@ def mixed_steps(history: History) -> tuple[MixedStep, ...]:
     def read(op: Op, known: Group) -> MixedStep:
         return MixedStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
 
-    found = answered_steps(history, Group(config=settings(history)), read)
+    found = answered_steps(served(history), Group(config=settings(history)), read)
     return tuple(each for each in found if not isinstance(each.request, Pass | Reload | Commit | Fetch))

@@ -15,6 +15,7 @@ from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import log_ops, terms
+from kipcheck.conformance.protocols.reconciled.log_laws import served
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT, STABLE, Config, owned_tasks
@@ -278,7 +279,7 @@ def group_steps(history: History) -> tuple[GroupStep, ...]:
     topics = dict(stated.pop(OTHER_TOPICS, TOPICS))
     begun = Group(config=replace(DEFAULT, **stated), topics=topics)
     requests = ops.Beat | ops.Describe | ops.Consume
-    return tuple(each for each in answered_steps(history, begun, read) if isinstance(each.request, requests))
+    return tuple(each for each in answered_steps(served(history), begun, read) if isinstance(each.request, requests))
 
 
 def beats(history: History) -> tuple[GroupStep, ...]:

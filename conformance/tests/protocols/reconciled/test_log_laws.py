@@ -13,7 +13,7 @@ from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS
 from kipcheck.conformance.protocols.declare.draw_compaction import drawn_compaction
 from kipcheck.conformance.protocols.group.ops import OPERATIONS as CLASSIC
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS as MIXED
-from kipcheck.conformance.protocols.reconciled.log_laws import kept, outlived
+from kipcheck.conformance.protocols.reconciled.log_laws import kept, outlived, served
 from kipcheck.conformance.protocols.reconciled.log_ops import Reload
 from kipcheck.conformance.protocols.share_group.ops import OPERATIONS as SHARES
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS
@@ -60,6 +60,16 @@ def test_what_is_answered_alike_twice_is_answered_alike_after_a_reload(
     text: str, answers: tuple[Observation, ...], shapes: list[str]
 ) -> None:
     assert [each.shape[-1] for each in outlived(history(text, *answers))] == shapes
+
+
+def test_other_laws_say_nothing_of_a_group_that_is_not_loaded() -> None:
+    refused = Refused("NOT_COORDINATOR")
+    lost = history(
+        "beat a told; reload; fetch; beat a told; beat a told", beaten(2), DONE, fetched(), refused, beaten(2)
+    )
+    assert len(served(lost).ops) == 3
+    begun = history("beat a told; reload; beat a told", refused, DONE, beaten(2))
+    assert served(begun) is begun
 
 
 def test_an_answer_to_an_earlier_request_says_nothing_of_the_log() -> None:
