@@ -359,7 +359,10 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
             known = known.reset(self.name)
             return replace(known.without(self.name, surely=self.received == ops.NONE), assigned=False)
         if self.received in RESETS:
-            return known.reset(self.name).without(self.name, surely=False)
+            had = known.instances.get(self.name)
+            known = known.reset(self.name).without(self.name, surely=False)
+            # It may be a member still: what it stated may not be what the member has.
+            return known if had is None else known.stated(self.name, had)
         if self.received == ILLEGAL_GENERATION and member is not None:
             # It gives up its partitions.
             return known.having(replace(member, may_still_own={}))
