@@ -210,9 +210,9 @@ CHECKS: tuple[Check[Subject], ...] = (
         GROUPS,
         RELOADED,
         values=100,
-        invariants=(
-            *invariants_of(invariants.RECORDS, part=invariants),
-            *invariants_of(invariants.TASKS, part=invariants),
+            id
+            for each in (invariants.RECORDS, invariants.TASKS, invariants.EPOCHS)
+            for id in invariants_of(each, part=invariants)
         ),
         given=RELOADED.given,
     ),

@@ -15,6 +15,7 @@ from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import log_ops, terms
+from kipcheck.conformance.protocols.reconciled.log_laws import served
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
 from kipcheck.conformance.protocols.streams_group.heartbeat import NO_ENDPOINTS
@@ -293,7 +294,7 @@ def _older(client: Client, ms: int, known: Group) -> Client:
 
 @cached_on_history
 def group_steps(history: History) -> tuple[GroupStep, ...]:
-    """The steps up to the first one without an answer: after that the state of the group is not known."""
+    """The requests to the group up to the first one without an answer: after that its state is not known."""
 
     def read(op: Op, known: Group) -> GroupStep:
         return GroupStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
@@ -301,7 +302,8 @@ def group_steps(history: History) -> tuple[GroupStep, ...]:
     stated = dict(stated_settings(history))
     topics = dict(stated.pop(OTHER_TOPICS, TOPICS))
     begun = Group(config=replace(DEFAULT, **stated), topics=topics)
-    return tuple(each for each in answered_steps(history, begun, read) if not isinstance(each.request, ops.Pass))
+    requests = ops.Beat | ops.Describe | ops.Consume
+    return tuple(each for each in answered_steps(served(history), begun, read) if isinstance(each.request, requests))
 
 
 def beats(history: History) -> tuple[GroupStep, ...]:
