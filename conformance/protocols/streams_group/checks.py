@@ -210,6 +210,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         GROUPS,
         RELOADED,
         values=100,
+        invariants=tuple(
             id
             for each in (invariants.RECORDS, invariants.TASKS, invariants.EPOCHS)
             for id in invariants_of(each, part=invariants)
