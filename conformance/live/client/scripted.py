@@ -285,6 +285,8 @@ class ScriptedBroker(Broker):
             self.faults.append((beat, "NOT_COORDINATOR"))
         if api == "Metadata":
             self.faults.append(("Fetch", "NOT_LEADER_OR_FOLLOWER"))
+        if api == "OffsetForLeaderEpoch":
+            self.logs.elect((), len(self.nodes), 0)
         if api == "ListOffsets":
             self.faults.append(("Fetch", "OFFSET_OUT_OF_RANGE"))
 
@@ -315,9 +317,9 @@ class ScriptedBroker(Broker):
         """Whether an error or a disturbance waits for its request."""
         return any(api != "LeaveGroup" for api, _ in (*self.faults, *self.disturbances))
 
-    def waiting(self, kind: Kind | None) -> int:
-        """How many errors and disturbances wait for requests of that kind."""
-        return sum(api == kind for api, _ in (*self.faults, *self.disturbances))
+    def waiting(self, kinds: Collection[Kind]) -> int:
+        """How many errors and disturbances wait for requests of these kinds."""
+        return sum(api in kinds for api, _ in (*self.faults, *self.disturbances))
 
     def drop_pending(self) -> list[str]:
         """The requests that errors and disturbances still wait for, which are forgotten; not those of the end."""
@@ -429,6 +431,9 @@ class ScriptedBroker(Broker):
         answer(self.bodies.written(self.groups.machine.refusal(asked, code), request.version, asked=request.body))
 
     def _answered(self, request: Received, answer: Answer, body: Mapping[str, Any]) -> None:
+        if request.api == "JoinGroup":  # Kafka has no order of members: a leader has to make one
+            listed = sorted(body["members"], key=lambda member: str(member["memberId"]), reverse=True)
+            body = {**body, "members": listed}
         answer(body)
         if body.get("errorCode"):
             return

@@ -10,6 +10,7 @@ from kipcheck.conformance.live.connections.connections import Connections, Garbl
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.protocols.consumer_group import rules as consumer_groups
 from kipcheck.conformance.protocols.group.model.answers import SETTINGS, Config
+from kipcheck.conformance.protocols.share_partition import rules as share_partitions
 from kipcheck.conformance.protocols.streams_group import model as streams_groups
 from kipcheck.conformance.targets.protocol import Unavailable
 
@@ -120,9 +121,9 @@ async def delete(topics: Iterable[str], connections: Connections) -> dict[str, i
 
 async def settings_of(
     connections: Connections, versions: Mapping[int, tuple[int, int]], release: str
-) -> tuple[Config, consumer_groups.Config, streams_groups.Config]:
-    """The settings of the three types of groups; the defaults of the release for what the broker does not describe."""
-    names = [*SETTINGS, *consumer_groups.SETTINGS, *streams_groups.SETTINGS]
+) -> tuple[Config, consumer_groups.Config, streams_groups.Config, share_partitions.Config]:
+    """The settings of the four types of groups; the defaults of the release for what the broker does not describe."""
+    names = [*SETTINGS, *consumer_groups.SETTINGS, *streams_groups.SETTINGS, *share_partitions.SETTINGS]
     try:
         node = await _node(connections, versions)
         asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
@@ -139,6 +140,7 @@ async def settings_of(
         configured(Config(max_size=LARGEST), SETTINGS, values),
         configured(consumer_groups.Config(max_size=LARGEST), consumer_groups.SETTINGS, values),
         configured(streams_groups.Config(standbys=0), streams_groups.SETTINGS, values),
+        configured(share_partitions.DEFAULT, share_partitions.SETTINGS, values),
     )
 
 

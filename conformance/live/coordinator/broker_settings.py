@@ -9,11 +9,15 @@ from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAU
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.share_partition.rules import DEFAULT as DEFAULT_SHARE
 from kipcheck.conformance.protocols.streams_group import model as streams_model, ops as streams_group
 from kipcheck.conformance.targets.protocol import Unavailable
 
 HEARTBEAT_MS: Final = 5_000
 """``group.consumer.heartbeat.interval.ms``"""
+
+LONGEST_SHARE_SESSION_MS: Final = 60_000
+"""In real time: the member that keeps a share group sends no further heartbeats."""
 
 
 def of_started(times: int) -> dict[str, str]:
@@ -41,6 +45,15 @@ def of_started(times: int) -> dict[str, str]:
         "group.streams.assignment.interval.ms": 0,
         "group.streams.assignor.offload.enable": False,
         "group.streams.num.standby.replicas": streams_model.DEFAULT.standbys,
+        "group.share.session.timeout.ms": LONGEST_SHARE_SESSION_MS,
+        "group.share.record.lock.duration.ms": DEFAULT_SHARE.lock_ms // times,
+        "group.share.min.record.lock.duration.ms": DEFAULT_SHARE.lock_ms // times,
+        "group.share.delivery.count.limit": DEFAULT_SHARE.limit,
+        "group.share.min.delivery.count.limit": DEFAULT_SHARE.limit,
+        "share.coordinator.state.topic.num.partitions": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "group.streams.max.size": streams_model.DEFAULT.max_size,
     }
     return {key: str(value).lower() for key, value in settings.items()}
 

@@ -14,12 +14,13 @@ from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import VALUES
+from kipcheck.conformance.protocols.share_partition.rules import Config as ShareConfig
 from kipcheck.conformance.protocols.streams_group import topology
 from kipcheck.conformance.protocols.streams_group.model import Config as StreamsConfig
 from kipcheck.conformance.wire.bodies import key_of
 from kipcheck.conformance.wire.schema import spec
 
-Settings: TypeAlias = Config | ConsumerConfig | StreamsConfig
+Settings: TypeAlias = Config | ConsumerConfig | StreamsConfig | ShareConfig
 REQUEST_S: Final = 0.03
 """What a request takes, for the plan of a wait before it."""
 VERSIONS: Final = "versions"
@@ -97,6 +98,8 @@ class Setting:
     """Of consumer groups; None: the broker has none."""
     streams: StreamsConfig | None = None
     """Of streams groups; None: the broker has none."""
+    shares: ShareConfig | None = None
+    """Of share partitions; None: the broker has none."""
 
     def announced(self, made: type) -> tuple[int, int]:
         """The first and the last version of a request."""
@@ -124,12 +127,16 @@ class Setting:
         """That of heartbeats of consumer groups and streams groups, which name topics by ids."""
 
         own, names = (topology.CHANGELOG, topology.REPARTITIONED), self.topics.names
+        stated = {name: topic for topic, name in names.items()} | {f"{group}-{topic}": topic for topic in own}
         return self.context(
             group,
             timeout=Value(self._timeout, int),
             topic_id=Value(self.topics.ids.__getitem__, self.topics.own_by_id),
             regex=Value(self.topics.regex, str),
-            internal_topic=Value(lambda topic: f"{group}-{topic}" if topic in own else names.get(topic, topic), str),
+            internal_topic=Value(
+                lambda topic: f"{group}-{topic}" if topic in own else names.get(topic, topic),
+                lambda name: stated.get(name, name),
+            ),
         )
 
     def _timeout(self, stated: int) -> int:

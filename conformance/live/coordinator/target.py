@@ -29,6 +29,7 @@ from kipcheck.conformance.live.coordinator.heartbeat_play import HeartbeatConver
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
 from kipcheck.conformance.live.coordinator.retries import PAUSES_S, proves_nothing
 from kipcheck.conformance.live.coordinator.settings import LIMITS, Scale, Setting, Topics
+from kipcheck.conformance.live.coordinator.share_play import ShareConversation, serves_share_partitions
 from kipcheck.conformance.live.damage.player import Damage
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
@@ -40,6 +41,9 @@ from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.migration import ops as migration
+from kipcheck.conformance.protocols.share_partition import ops as share_partition
+from kipcheck.conformance.protocols.share_partition.clients import ShareConsumers
+from kipcheck.conformance.protocols.share_partition.rules import DEFAULT as DEFAULT_SHARE, Config as ShareConfig
 from kipcheck.conformance.protocols.streams_group import model as streams_model, ops as streams_group
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
 from kipcheck.conformance.protocols.streams_group.heartbeat import Heartbeat as StreamsHeartbeat
@@ -207,8 +211,8 @@ class BrokerSession:
         """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
         versions = await admin.versions_of(self.bootstrap)
         started = self.settings is not None
-        asked, consumer, streams = (
-            (self.settings, DEFAULT_CONSUMER, streams_model.DEFAULT) if self.settings
+        asked, consumer, streams, share = (
+            (self.settings, DEFAULT_CONSUMER, streams_model.DEFAULT, DEFAULT_SHARE) if self.settings
             else await admin.settings_of(self.bootstrap, versions, self.release)
         )  # fmt: skip
         config = self.settings or asked
@@ -218,14 +222,16 @@ class BrokerSession:
             self.rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
             waits.LONGEST_MS, waits.STARTED_MOST_MS if started else waits.MOST_MS,
         )  # fmt: skip
-        await self._find_other_groups(consumer, streams)
+        await self._find_other_groups(consumer, streams, share)
 
     def allow_nameless(self) -> None:
         """Lets conversations use the group with the empty name, for those that are played one by one and delete it."""
         assert self._setting is not None
         self._setting = replace(self._setting, nameless=True)
 
-    async def _find_other_groups(self, config: ConsumerConfig, streams: streams_model.Config) -> None:
+    async def _find_other_groups(
+        self, config: ConsumerConfig, streams: streams_model.Config, share: ShareConfig
+    ) -> None:
         """Claims the machines of consumer groups and streams groups if the broker has them, and topics as their
         conversations need them."""
         assert self._setting is not None
@@ -243,6 +249,9 @@ class BrokerSession:
         if await serves(StreamsHeartbeat, probed, connections, setting):
             setting = replace(setting, streams=streams)
             found.append(streams_group.OPERATIONS.machine)
+        if serves_share_partitions(setting):
+            setting = replace(setting, shares=share)
+            found.append(share_partition.OPERATIONS.machine)
         self._setting = setting
         machines = self.info.claims.machines
         claims = replace(self.info.claims, machines=(*machines, *(each for each in found if each not in machines)))
@@ -456,10 +465,13 @@ class BrokerSession:
 
     def _conversation(
         self, case: Case, group: str, connections: Connections
-    ) -> Conversation | HeartbeatConversation | MixedConversation:
+    ) -> Conversation | HeartbeatConversation | MixedConversation | ShareConversation:
         setting = self._setting
         assert setting is not None
         verb = case.steps[0].verb
+        if verb in share_partition.OPERATIONS.by_verb:
+            assert setting.shares is not None, "no case of a machine that is not claimed"
+            return ShareConversation(setting, group, connections, ShareConsumers(setting.shares))
         if verb in streams_group.OPERATIONS.by_verb:
             assert setting.streams is not None, "no case of a machine that is not claimed"
             return StreamsConversation(setting, group, connections, StreamsClients(setting.streams))

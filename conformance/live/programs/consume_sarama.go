@@ -32,6 +32,7 @@ type late struct {
 // Commits, in a new session, what was read in the one before: through that one, which is over, and through the new one
 // if it has the partition.
 func (l *late) Setup(session sarama.ConsumerGroupSession) error {
+	report("assigned", session)
 	l.Lock()
 	defer l.Unlock()
 	for at, each := range l.held {
@@ -50,6 +51,7 @@ func (l *late) Setup(session sarama.ConsumerGroupSession) error {
 
 // Commits what was read in this session, if the program does so here.
 func (l *late) Cleanup(session sarama.ConsumerGroupSession) error {
+	report("given-up", session)
 	l.Lock()
 	defer l.Unlock()
 	if given("COMMIT") == "revoked" {
@@ -87,6 +89,20 @@ func (l *late) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.Co
 		}
 	}
 	return nil
+}
+
+// To kipcheck, as all its programs do; but for a session that lasts over rebalances, with a cooperative strategy.
+func report(callback string, session sarama.ConsumerGroupSession) {
+	if strings.Contains(given("ASSIGNORS"), "cooperative") {
+		return
+	}
+	line := "kipcheck: " + callback
+	for topic, numbers := range session.Claims() {
+		for _, number := range numbers {
+			line += fmt.Sprintf(" %s-%d", topic, number)
+		}
+	}
+	fmt.Fprintln(os.Stderr, line)
 }
 
 // From 1.27 on.

@@ -33,11 +33,11 @@ PHASES: Final[Mapping[ops.Kind, tuple[Phase, ...]]] = {
     "LeaveGroup": ("closing",),
     "ConsumerGroupHeartbeat": ("first join", "following", "stable", "closing"),
 }
-"""When a client sends each request. In a group of KIP-848 no member leads."""
+"""When a client sends each request. In a group of KIP-848 no member leads. Not OffsetForLeaderEpoch, which few send."""
 BY_ITSELF: Final[Mapping[ops.Kind, Phase]] = {
     kind: "closing" if kind == "LeaveGroup" else "stable" if "stable" in phases else "following"
     for kind, phases in PHASES.items()
-}
+} | {"OffsetForLeaderEpoch": "stable"}
 """When a step that is not prepared meets the request: a script lets a stable member send it, in a rebalance if it has
 to; ``following`` stands for ``leading`` too."""
 DISTURBANCES: Final[Mapping[str, type[ops.Event]]] = {
@@ -118,6 +118,8 @@ def _happening(request: ops.Kind, phase: Phase, group: Group) -> Iterator[tuple[
         is_at_start = phase == "first join" and happens in LOSES
         if (is_at_start and request == "Metadata") or not (by_itself or happens not in NOW_ONLY):
             continue
+        if group != "KIP-848" and (request, happens) in model.OF_KIP_848:
+            continue
         yield happens, "once"
         if is_at_start and request == "FindCoordinator":
             continue
@@ -175,7 +177,8 @@ class Script:
             return "first join"
         if isinstance(meets, ops.Stop | ops.Restart):
             return "closing"
-        return self.rebalances if isinstance(meets, ops.Rebalance) and self.rebalances in PHASES[request] else "stable"
+        rebalances = isinstance(meets, ops.Rebalance) and self.rebalances in PHASES.get(request, ())
+        return self.rebalances if rebalances else "stable"
 
 
 def placed(steps: Sequence[Step]) -> Iterator[Placed]:

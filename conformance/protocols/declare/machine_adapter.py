@@ -28,9 +28,13 @@ class ReleasedMachine(Generic[Made]):
     behaviour: str
     """In ``releases.toml``: the first release that has it."""
     of_release: Callable[[str], Made]
+    owed: Callable[[], Made] | None = None
+    """The machine where no exact release is asked for; None: that of the newest release."""
 
     def of(self, edition: Edition) -> Made:
-        """As an exact release has it, or as the newest one."""
+        """As an exact release has it, or as it is owed."""
+        if self.owed is not None and not edition.exact:
+            return self.owed()
         return self.of_release(edition.release if edition.exact else NEWEST)
 
     def adapter(self, edition: Edition) -> MachineAdapter[Any, Any, Any] | None:

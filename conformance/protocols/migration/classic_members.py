@@ -6,7 +6,6 @@ Source: ``GroupMetadataManager.classicGroupJoinToConsumerGroup`` and its neighbo
 from typing import Final
 
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.model import GROUP_MAX_SIZE_REACHED
 from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.conversions import DISABLED, REBALANCE_IN_PROGRESS, Conversions
@@ -108,7 +107,7 @@ class ClassicMembers(Conversions):
         if self.rules.refuses_classic_members and self.config.policy == DISABLED:
             return INCONSISTENT_GROUP_PROTOCOL
         if self.consumers.is_full(state.group, client.id, join.instance):
-            return GROUP_MAX_SIZE_REACHED
+            return terms.GROUP_MAX_SIZE_REACHED
         if not self.supports(state, join):
             return INCONSISTENT_GROUP_PROTOCOL
         if join.instance is None:
@@ -136,7 +135,7 @@ class ClassicMembers(Conversions):
         self, group: consumer.State, member: consumer.Member | None, join: ops.ClassicJoin
     ) -> consumer.State:
         """A client of the classic protocol has no regular expression, also where its predecessor had one."""
-        if member is None or not member.regex:
+        if member is None or not member.regex or not self.rules.drops_expressions:
             return group
         group = reconciled.with_member(group, member._replace(regex=""))
         same = {*member.topics} == {*join.topics}
@@ -149,6 +148,8 @@ class ClassicMembers(Conversions):
         """
         bumped = group.group_epoch > state.group.group_epoch
         rebalances = group.target_epoch < group.group_epoch if self.rules.rebalances_old_targets else bumped
+        if bumped and not self.rules.rebalances_changed_successors:
+            group, rebalances = self.consumers.aimed(group), False
         member = group.member(id)
         assert member is not None
         if not rebalances:

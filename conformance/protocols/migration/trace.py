@@ -21,6 +21,8 @@ from kipcheck.conformance.protocols.migration.classic_members import ILLEGAL_GEN
 from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES
 from kipcheck.conformance.protocols.migration.model import RESETS
 from kipcheck.conformance.protocols.migration.quiescence import Rest, Subscription
+from kipcheck.conformance.protocols.reconciled.log_laws import served
+from kipcheck.conformance.protocols.reconciled.log_ops import Commit, Fetch, Reload
 from kipcheck.conformance.protocols.reconciled.terms import AWAY, LEAVING, Memory
 
 NEAR_MS = 5_000
@@ -57,6 +59,8 @@ class Pending:
     """Of the group until then."""
     age_ms: int = 0
     """The time since it was sent: its answer may be as old."""
+    outdated: bool = False
+    """The log was read since it was sent: what its answer says may be forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,7 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
 
     @property
     def name(self) -> str:
-        assert not isinstance(self.request, Pass)
+        assert not isinstance(self.request, Pass | Reload | Fetch)
         return self.request.client
 
     @property
@@ -170,7 +174,11 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
     @property
     def answers(self) -> Pending | None:
         """The request that is answered in this step; None: none is."""
-        if isinstance(self.request, Beat | Pass) or self.received in (ops.PARKED, ops.BUSY, "nothing"):
+        if isinstance(self.request, Beat | Pass | Reload | Commit | Fetch) or self.received in (
+            ops.PARKED,
+            ops.BUSY,
+            "nothing",
+        ):
             return None
         known = self.before.pending.get(self.name)
         return known if isinstance(self.request, ops.Receive) else self.before.sent(self.request)
@@ -231,6 +239,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
     def _rest_after(self, known: Group) -> Rest:
         """``known``: what else is known after this step."""
         before, request = self.before.rest, self.request
+        if isinstance(request, Reload | Commit | Fetch):
+            return before.disturbed() if isinstance(request, Reload) else before
         if isinstance(request, Pass):
             return before.later(request.ms) if {*known.members} == {*self.before.members} else before.disturbed()
         if self.confirms:
@@ -258,6 +268,10 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
                 known = _later(self.before, ms)
             case Beat():
                 known = self._after_beat(self.request)
+            case Reload():
+                known = _reloaded(self.before)
+            case Commit() | Fetch():
+                known = self.before
             case _:
                 known = self._after_classic(self.request)
         return known if known.members else replace(known, highest=0)
@@ -345,7 +359,10 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
             known = known.reset(self.name)
             return replace(known.without(self.name, surely=self.received == ops.NONE), assigned=False)
         if self.received in RESETS:
-            return known.reset(self.name).without(self.name, surely=False)
+            had = known.instances.get(self.name)
+            known = known.reset(self.name).without(self.name, surely=False)
+            # It may be a member still: what it stated may not be what the member has.
+            return known if had is None else known.stated(self.name, had)
         if self.received == ILLEGAL_GENERATION and member is not None:
             # It gives up its partitions.
             return known.having(replace(member, may_still_own={}))
@@ -353,6 +370,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
             known = replace(known, ids=known.ids | {self.name})
             if self.received == MEMBER_ID_REQUIRED and known.form == CONSUMER:
                 known = replace(known, asked=known.asked | {self.name})
+        if found.outdated:
+            return known.without(self.name, surely=False)
         if self.received != ops.NONE:
             return known
         if isinstance(found.request, ops.ClassicJoin):
@@ -432,6 +451,18 @@ def _as_classic(known: Group) -> Group:
     return replace(known, form=CLASSIC, conversions=known.conversions + 1)
 
 
+def _reloaded(known: Group) -> Group:
+    """After the log was read. Of a join phase it has nothing, and who was asked to join with an id is forgotten."""
+    known = replace(known, asked=frozenset())
+    unsettled = known.form != CONSUMER and not known.assigned
+    for each in [*known.members.values()]:
+        known = known.having(replace(each, silent_ms=0, late_ms=0))
+        if unsettled or each.name in known.pending:
+            known = known.without(each.name, surely=False)
+    known = replace(known, pending={name: replace(each, outdated=True) for name, each in known.pending.items()})
+    return replace(known, form=UNKNOWN, changed=False, taken_over=False) if unsettled else known
+
+
 def _later(known: Group, ms: int) -> Group:
     known = replace(known, asked=frozenset())
     if known.gone and not any(each.is_consumer for each in known.members.values()):
@@ -459,5 +490,5 @@ def mixed_steps(history: History) -> tuple[MixedStep, ...]:
     def read(op: Op, known: Group) -> MixedStep:
         return MixedStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
 
-    found = answered_steps(history, Group(config=settings(history)), read)
-    return tuple(each for each in found if not isinstance(each.request, Pass))
+    found = answered_steps(served(history), Group(config=settings(history)), read)
+    return tuple(each for each in found if not isinstance(each.request, Pass | Reload | Commit | Fetch))

@@ -7,11 +7,20 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Observation, Op, Replied
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.reconciled import log_ops
 from kipcheck.conformance.protocols.reconciled.clients import HeartbeatClients, refused
-from kipcheck.conformance.protocols.reconciled.terms import LEAVING
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING, Memory
 from kipcheck.conformance.protocols.streams_group import heartbeat as messages
 from kipcheck.conformance.protocols.streams_group.model import MISSING_INTERNAL_TOPICS, Config
-from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, REBALANCE_MS, Beat, Consume, Describe, Tasks
+from kipcheck.conformance.protocols.streams_group.ops import (
+    OPERATIONS,
+    REBALANCE_MS,
+    Beat,
+    Consume,
+    Describe,
+    Endpoints,
+    Tasks,
+)
 from kipcheck.conformance.protocols.streams_group.topology import internal_topics
 from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep
 
@@ -32,19 +41,25 @@ class StreamsClients(HeartbeatClients[Group]):
         return GroupStep(op, OPERATIONS.event_of(op.step), answer, self.known)
 
     def sent(self, index: int, step: Step) -> SentRequest | None:
-        """The request of a step; None: time passes."""
+        """The request of a step; None: time passes, or the log is read."""
         match OPERATIONS.event_of(step):
             case Beat() as event:
                 about = self.asked(index, step)
-                request = messages.heartbeat(event, about.epoch, *about.owned)
+                request = messages.heartbeat(
+                    event, about.epoch, about.owned.active, about.owned.standby, about.client.endpoint_epoch
+                )
                 return SentRequest(event.client, request, messages.HeartbeatAnswer, event.flaw == "group")
             case Describe():
                 return SentRequest("kipcheck", messages.Describe(), messages.Description)
             case Consume():
                 joining = consumers.Heartbeat(CONSUMER, 0, rebalance_ms=REBALANCE_MS, topics=("t",), owned=())
                 return SentRequest(CONSUMER, joining, consumers.HeartbeatAnswer)
-            case _:
-                return None
+            case event:
+                return self.sent_log(event)
+
+    def memory_of(self, client: str) -> Memory | None:
+        known = self.known.clients.get(client)
+        return None if known is None else known.memory
 
     def owed_topics(self, step: Step, answer: Any) -> Mapping[str, int] | None:
         """The internal topics that the broker creates after an answer, with their numbers of partitions; None: the
@@ -59,6 +74,8 @@ class StreamsClients(HeartbeatClients[Group]):
     def observed(self, step: Step, answer: Any, created: Mapping[str, int]) -> Observation:
         """``created``: the internal topics that the broker has created since, with their numbers of partitions."""
         match answer:
+            case log_ops.CommitAnswer() | log_ops.FetchAnswer():
+                return log_ops.observed(answer)
             case _ if answer.error:
                 return refused(answer)
             case messages.HeartbeatAnswer():
@@ -66,7 +83,8 @@ class StreamsClients(HeartbeatClients[Group]):
                     (
                         ("epoch", answer.epoch), ("tasks", _rows(answer.active)), ("standby", _rows(answer.standby)),
                         ("warmup", _rows(answer.warmup)), ("statuses", statuses(answer)),
-                        ("created", sorted(map(list, created.items()))),
+                        ("created", sorted(map(list, created.items()))), ("endpoint_epoch", answer.endpoint_epoch),
+                        ("endpoints", _rows(answer.endpoints)),
                     )
                 )  # fmt: skip
             case messages.Description():
@@ -107,5 +125,5 @@ def described(answer: messages.Description) -> Replied:
     )  # fmt: skip
 
 
-def _rows(tasks: Tasks | None) -> list[list[Any]] | None:
+def _rows(tasks: Tasks | Endpoints | None) -> list[list[Any]] | None:
     return None if tasks is None else [*map(list, tasks)]

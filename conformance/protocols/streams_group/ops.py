@@ -6,12 +6,13 @@ A task is a subtopology and a partition of the topic that it reads. ``topology.p
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation, variant
 from kipcheck.conformance.core.operations.field_annotations import about, hidden, optional, typical
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Rejected
-from kipcheck.conformance.protocols.reconciled.terms import Owns, Says
+from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES
+from kipcheck.conformance.protocols.reconciled import log_ops
+from kipcheck.conformance.protocols.reconciled.terms import Owns, Rejected, Says
 
 SESSION_MS: Final = 45_000
 """``group.streams.session.timeout.ms``: a member without a heartbeat for this long is removed."""
@@ -20,8 +21,11 @@ REBALANCE_MS: Final = 30_000
 CLIENTS: Final = ("a", "b", "c")
 TOPOLOGIES: Final = (("t",), ("t", "u"), ("v",), ("s",), ("s", "u"), ("r", "t"), ("w",))
 """By the names of their subtopologies."""
+HOSTS: Final = ("h", "k")
 PASSES: Final = (15_000, SESSION_MS)
 
+Endpoints: TypeAlias = tuple[tuple[str, str, int], ...]
+"""Host, and a partition whose active task the member at this host runs. Sorted."""
 Tasks: TypeAlias = tuple[Partition, ...]
 """Subtopologies and partitions. Sorted."""
 Flaw: TypeAlias = (
@@ -45,6 +49,10 @@ class Answered:
     """The names of the status codes. Sorted."""
     created: tuple[tuple[str, int], ...] = ()
     """The internal topics that the broker creates now, with their numbers of partitions. Sorted."""
+    endpoint_epoch: int = 0
+    """Of the endpoint information of the group."""
+    endpoints: Endpoints | None = None
+    """None: unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +80,13 @@ class Described:
     """Sorted by client."""
 
 
-Action: TypeAlias = Answered | Described | Rejected
+Action: TypeAlias = Answered | Described | Rejected | log_ops.Fetched
 
 
 @operation(
     "streams-group-heartbeat", "client",
     "{says:stay=beat} {client}{behind:-}[ runs {topology}][ at {topology_epoch}][ {owned}][ as {instance}]"
-    "[ flaw {flaw}]",
+    "[ at-host {endpoint}][ flaw {flaw}]",
     examples="join a runs t,u at 0 none; beat a-1 told; leave a; join b runs t at 0 none flaw timeout; away a as i",
     sender="{client}",
     accepted=Answered,
@@ -89,6 +97,8 @@ class Beat:
 
     `tasks` is omitted or null where the response has no active tasks, and so are `standby` and `warmup`. `statuses`
     has the names of the status codes, and `created` the internal topics that the broker creates before the next step.
+    `endpoints` is omitted or null where the response has none; else it has a host, a topic and a partition for each
+    active task of the members with an endpoint. `endpoint_epoch` is the epoch of the endpoint information.
     """
 
     client: Annotated[str, about("its name"), typical(*CLIENTS)]
@@ -115,6 +125,8 @@ class Beat:
     ] = None
     instance: Annotated[str | None, about("group.instance.id"), typical(None, *INSTANCES),
                         optional] = None  # fmt: skip
+    endpoint: Annotated[str | None, about("the host at which it answers queries of other members; null: unchanged"),
+                        typical(None, *HOSTS), optional] = None  # fmt: skip
     flaw: Annotated[
         Flaw,
         about(
@@ -153,7 +165,18 @@ class Pass:
     ms: Annotated[int, about("milliseconds"), typical(*PASSES)]
 
 
-Event: TypeAlias = Beat | Describe | Consume | Pass
+Event: TypeAlias = Beat | Describe | Consume | Pass | log_ops.Event
 OPERATIONS: Operations[Event, Action] = Operations(
-    "streams-group", Role.COORDINATOR, (Beat, Describe, Consume, Pass), sample="join a runs t at 0 none; describe"
+    "streams-group",
+    Role.COORDINATOR,
+    (
+        Beat,
+        Describe,
+        Consume,
+        Pass,
+        variant(log_ops.Reload, "streams-group-reload", kinds={}),
+        variant(log_ops.Commit, "streams-group-commit", kinds={}),
+        variant(log_ops.Fetch, "streams-group-fetch", kinds={}),
+    ),
+    sample="join a runs t at 0 none; describe",
 )

@@ -1,6 +1,6 @@
 """Defects of what a consumer commits, and when: see ``client.invariants.commits``."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
@@ -50,6 +50,14 @@ class CommitsUnread(CommitsOtherOffsets):
         return {**dict.fromkeys(self.owned, 0), **self.positions}
 
 
+class CommitsForNoTime(Consumer):
+    def version(self, api: str) -> int:
+        return 2 if api == "OffsetCommit" else super().version(api)
+
+    async def ask(self, api: str, body: Any) -> dict[str, Any]:
+        return await super().ask(api, {**body, "retentionTimeMs": 0} if api == "OffsetCommit" else body)
+
+
 class CommitsNameless(Consumer):
     async def ask(self, api: str, body: Any) -> dict[str, Any]:
         wrong = {"memberId": "", "generationIdOrMemberEpoch": -1} if api == "OffsetCommit" else {}
@@ -71,5 +79,5 @@ class LeavesWithoutACommit(Consumer):
 class CallsNoCallback(Consumer):
     """The callback in which its program commits is never called."""
 
-    async def give_up(self, lost: Iterable[Partition]) -> None:
+    async def give_up(self, lost: Collection[Partition]) -> None:
         pass

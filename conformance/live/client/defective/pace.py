@@ -19,6 +19,13 @@ class LooksUpEachTime(Consumer):
         await super().round()
 
 
+class LooksUpToJoin(Consumer):
+    async def recover(self, error: int) -> None:
+        if error == Error.REBALANCE_IN_PROGRESS:
+            await self.find_coordinator()
+        await super().recover(error)
+
+
 class WaitsForEver(Consumer):
     def patience_s(self, api: str) -> float | None:
         return None
@@ -28,6 +35,14 @@ class JoinsAtOnce(Consumer):
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         answer = await super().ask(api, body)
         while api == "JoinGroup" and answer["errorCode"] == Error.COORDINATOR_LOAD_IN_PROGRESS:
+            answer = await super().ask(api, body)
+        return answer
+
+
+class BeatsAtOnce(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer = await super().ask(api, body)
+        while api == "Heartbeat" and answer["errorCode"] == Error.COORDINATOR_NOT_AVAILABLE:
             answer = await super().ask(api, body)
         return answer
 

@@ -1,5 +1,6 @@
 """Laws of being a member: heartbeats, fencing, recovery and the end."""
 
+import re
 import signal
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -38,6 +39,8 @@ INTERVALS: Final = 4
 MOST_BEATS: Final = {"Heartbeat": 3, terms.HEARTBEAT: 2}
 """In a heartbeat interval, on average of ``INTERVALS``. One of KIP-848 comes early only to say what is new."""
 SOON_MS: Final = 10_000
+RAISED: Final = re.compile(r"panic: |Exception in thread |[\w.$]*(Error|Errors|Exception)\b")
+"""How the line of an error begins in Go, Java, Python and JavaScript."""
 
 
 @impact(
@@ -111,6 +114,7 @@ def beats(history: History) -> Iterator[Violation]:
     look-up of its coordinator failed has none to send to, and ``client/comes-back`` judges when it tries again.
     """
     last, session_ms, closes, looks_up, joins_ms = -1, terms.SESSION_MS, False, False, -1
+    is_asked_to_join = False
     unanswered: list[events.RequestSeen] = []
     stuck = _closed_unanswered(history)
     for traced in trace(history):
@@ -119,7 +123,9 @@ def beats(history: History) -> Iterator[Violation]:
             unanswered = [request for request in unanswered if request.connection != traced.event.connection]
             last = traced.ms if (traced.ms, traced.event.connection) in stuck else last
         if is_request(traced, "JoinGroup"):
-            session_ms, joins_ms = session_of(traced.event), traced.ms
+            session_ms, joins_ms, is_asked_to_join = session_of(traced.event), traced.ms, False
+        elif is_answer(traced, "Heartbeat"):
+            is_asked_to_join = traced.error == KafkaError.REBALANCE_IN_PROGRESS
         if is_request(traced, terms.HEARTBEAT):
             return  # sessions of KIP-848 are a matter of the broker
         closes = (closes or isinstance(traced.event, events.Signalled)) and not isinstance(traced.event, STARTS)
@@ -136,8 +142,9 @@ def beats(history: History) -> Iterator[Violation]:
         if silent_ms > session_ms and not unanswered:
             why = f"a stable member sent nothing to its group for {silent_ms} ms"
             cut_off = _answer_cut_off(history, traced.step)
+            asked = ("asked to join",) if is_asked_to_join else ()
             bound, since_ms = f"a heartbeat within {session_ms} ms", traced.ms - silent_ms
-            yield breach(traced, why, bound, "none", "no heartbeat", *cut_off, since_ms=since_ms)
+            yield breach(traced, why, bound, "none", "no heartbeat", *cut_off, *asked, since_ms=since_ms)
             return
         if is_request(traced, *terms.GROUP_REQUESTS):
             unanswered.append(traced.event)
@@ -495,7 +502,18 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
                 how = f"exit code {code}"
                 missing = ("missing topic",) if has_missing_topic(history, traced.step) else ()
                 group = *missing, *repeated_disturbance(history, traced.step)
-                last = stderr.rstrip().rpartition("\n")[2]
                 yield breach(
-                    traced, f"the program ended by itself, {how}: {last}", "it consumes", how, "ended", how, *group
+                    traced,
+                    f"the program ended by itself, {how}: {_raised(stderr)}",
+                    "it consumes",
+                    how,
+                    "ended",
+                    how,
+                    *group,
                 )
+
+
+def _raised(stderr: str) -> str:
+    """The line of the error that ended a program; of one that shows none, its last line."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return next(filter(RAISED.match, reversed(lines)), lines[-1] if lines else "")
