@@ -101,6 +101,7 @@ class Contents(Bodies):
         """``sent``, ``reply``: what was read of both."""
         found = {"error": body.get("errorCode"), **self._answer(request.response, reply)}
         found["error"] = body.get("errorCode") or found["error"]
+        found["throttle_ms"] = body.get("throttleTimeMs") or None
         to = carried_by(sent) if request.message in OF_MEMBERS else None
         return AnswerSeen(ms_of(at_s), request.connection, request.api, request.version, to=to, **found)
 

@@ -34,11 +34,13 @@ FIRST: Final = (
     "protocol consumer; max-poll 3000; pause 6000; pass 7500",
     "assignors range,roundrobin; member reads t takes roundrobin; rebalance",
     "begin latest; pass 500; rebalance; pass 500",
-    "begin latest; committed 0; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 500",
+    "begin latest; committed 0; pass 800; others 1 follow; assign 1,2; rebalance; pass 500",
     "others 1 follow; assign 0,1; pass 500; assign 2,3; refuse OffsetFetch TOPIC_AUTHORIZATION_FAILED",
     "intervals 3000 of 10000; pass 500; answer OffsetCommit ILLEGAL_GENERATION; pass 1500",
     "assignors cooperative-sticky; others 1 follow; assign 0,1,2; pass 700; assign 1,3; rebalance; pass 1500",
     "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
+    "assignors sticky; pass 500; others 1 lead; rebalance; pass 300; rebalance; grow 8; elect; pass 4500",
+    "assignors range; commit revoked; pause 500; others 1 follow; assign 0,1; pass 2500; assign 2,3; rebalance",
     (
         "assignors cooperative-sticky; commit async; others 1 follow; assign 0,1,2; pass 700; "
         "late JoinGroup 600 times 2 at next; assign 1,3; rebalance; pass 1500"
@@ -53,8 +55,6 @@ FIRST: Final = (
         "assignors cooperative-sticky; others 1 follow; assign 0; pass 500; assign 0,1; "
         "answer OffsetFetch COORDINATOR_LOAD_IN_PROGRESS times 12 at next; rebalance; rebalance; pass 3500"
     ),
-    "assignors sticky; pass 500; others 1 lead; rebalance; pass 300; rebalance; grow 8; elect; pass 3500",
-    "commit revoked; pause 500; others 1 follow; assign 0,1; pass 2500; assign 2,3; rebalance; pass 1200",
     "commit revoked; max-poll 10000; pause 3500; pass 500; rebalance; pass 500",
     "max-poll 3000; pause 6000; pass 7500",
 )

@@ -190,6 +190,8 @@ class AnswerSeen:
     """Of OffsetFetch: by partition, -1 for none."""
     offsets: Numbers | None = None
     """Of ListOffsets: by partition."""
+    throttle_ms: int | None = None
+    """So long the broker reads nothing more from the connection (KIP-219). None: it does."""
 
     @property
     def given(self) -> tuple[str | None, int | None]:

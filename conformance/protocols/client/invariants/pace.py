@@ -26,8 +26,10 @@ MOST_LOOK_UPS: Final = 2
 """Of a stable member to which no request fails."""
 REPEATS: Final = 4
 """Of a request that failed: fewer may be those of several parts of a client."""
-REPEATS_OF_BEATS: Final = 2
-"""Of a heartbeat, which one part of a client sends."""
+REPEATS_OF_ONE: Final = 2
+"""Of a request that one part of a client sends."""
+OF_ONE: Final = ("Heartbeat", "JoinGroup")
+"""Those requests."""
 REPEATS_MS: Final = 60
 BEATS_SEEN: Final = 2
 """Heartbeats in a row whose time is measured: one alone may be late for many reasons."""
@@ -53,6 +55,8 @@ class _Rhythm:
     """The connections on which records are awaited, behind which a heartbeat waits too."""
     connection: int = -1
     """That of the last request to the group."""
+    throttled_ms: int = -1
+    """Until when a connection is not read since the client is throttled."""
 
     def read(self, traced: TracedEvent[events.Event]) -> None:
         event = traced.event
@@ -68,9 +72,12 @@ class _Rhythm:
         if is_request(traced, "JoinGroup"):
             self.session_ms = session_of(traced.event)
         is_synced = is_answer(traced, "SyncGroup") and not traced.error
-        if is_synced or traced.stopped or self._is_disturbed(traced):
+        if is_answer(traced):
+            self.throttled_ms = max(self.throttled_ms, traced.ms + (traced.event.throttle_ms or 0))
+        is_throttled = traced.ms < self.throttled_ms
+        if is_synced or traced.stopped or is_throttled or self._is_disturbed(traced):
             self.answered_ms.clear()
-        if is_answer(traced, *terms.GROUP_REQUESTS) and not traced.error:
+        if is_answer(traced, *terms.GROUP_REQUESTS) and not traced.error and not is_throttled:
             is_commit = traced.event.api == "OffsetCommit"
             if self.recovers and not is_commit:
                 self.answered_ms.clear()
@@ -233,10 +240,10 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 @impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")
 @timed("client/pauses-before-it-repeats", "grp-96", grade=Grade.SHOULD, premise=lambda history: any(_repeats(history)))
 def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
-    """Four repeats in a row of a request that the broker cannot answer yet take more than 60 ms, two of a heartbeat.
+    """Four repeats in a row of a request that the broker cannot answer yet take more than 60 ms; two of a heartbeat do.
 
     So they do with any back-off. A broker cannot answer yet while it loads, or does not lead. Parts of a client may
-    each repeat a request once at the same time; heartbeats are sent by one part.
+    each repeat a request once at the same time; heartbeats, and JoinGroup, are sent by one part.
     """
     for traced, failed_ms in _repeats(history):
         lasted_ms = traced.ms - failed_ms
@@ -266,4 +273,4 @@ def _repeats(history: History) -> Iterator[tuple[TracedEvent[events.RequestSeen]
 
 
 def _repeats_of(api: str) -> int:
-    return REPEATS_OF_BEATS if api == "Heartbeat" else REPEATS
+    return REPEATS_OF_ONE if api in OF_ONE else REPEATS
