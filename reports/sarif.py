@@ -5,7 +5,7 @@ from typing import Any
 
 from kipcheck.conformance.core.ledger import AboutInvariant, AboutRequirement, BrokenRequirement, Cause, Failure
 from kipcheck.conformance.core.values.untrusted_text import clean
-from kipcheck.reports.phrases import about_cause, named, reason, where
+from kipcheck.reports.phrases import about_cause, named, reason, remarks, where
 from kipcheck.reports.results import dumped
 from kipcheck.reports.summary import Summary
 
@@ -133,7 +133,8 @@ def _result(failure: Failure, cause: Cause | None, rule: int, artifact: int) -> 
         words += [f"{text}." for name, text in about_cause(cause) if name in ("Kafka", "page")]
     if failure.expected or failure.observed:
         words.append(f"Expected {failure.expected or 'nothing'}, observed {failure.observed or 'nothing'}.")
-    words.append(f"{failure.target} {failure.version}, found in {failure.cases} cases: {where(failure)}.")
+    found = f"found in {failure.cases} cases: {where(failure)}{remarks(failure)}."
+    words.append(f"{failure.target} {failure.version}, {found}")
     words += [f"How to fix it: {failure.fix}"] if failure.fix else []
     words.append(f"Reproduce: {failure.reproduce}")
     place = {

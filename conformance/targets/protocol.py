@@ -218,8 +218,8 @@ PAYLOAD = (
     "dynamic", "uses", "asks", "all", "rebalances", "members", "crashed", "exit", "loaded",
     "received", "generation", "led", "leads", "controller",
     "tasks", "standby", "warmup", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch",
-    "lines", "failed", "unread", "leader", "settled", "nodes", "hit", "outcome", "accepted",
-    "acquired", "refused",
+    "lines", "failed", "unread", "leader", "settled", "nodes", "hit", "outcome", "accepted", "acquired", "refused",
+    "offsets",
 )  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 

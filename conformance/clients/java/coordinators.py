@@ -24,6 +24,7 @@ from kipcheck.conformance.protocols.group import ops as group
 from kipcheck.conformance.protocols.group.clients import GroupClients
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.migration.clients import ClassicClients, blobs
+from kipcheck.conformance.protocols.reconciled import log_ops
 from kipcheck.conformance.protocols.share_group import heartbeat as share_messages, ops as share_group
 from kipcheck.conformance.protocols.share_group.clients import ShareClients
 from kipcheck.conformance.protocols.share_group.rules import DEFAULT as SHARE_DEFAULT
@@ -42,7 +43,7 @@ VERSIONS: Final = "versions"
 """The limits of a request that its version cannot express, and of one in a version that no release has."""
 USED: Final = {
     consumer_messages.Heartbeat: 1, streams_messages.Heartbeat: 0, streams_messages.Describe: 0,
-    share_messages.Heartbeat: 1,
+    share_messages.Heartbeat: 1, **log_ops.VERSIONS,
 }  # fmt: skip
 """The versions of requests whose operations have none."""
 IDS: Final = {topic: uuid.UUID(int=(1 << 64) + ord(topic)) for topic in TOPICS}
@@ -209,7 +210,7 @@ class ReconciledGroup:
         sent = self._clients.sent(index, step)
         seen: Observation = Replied(())
         if sent is None:
-            yield from door.do("elapse", **step.body)
+            yield from door.do("reload" if step.verb.endswith("-reload") else "elapse", **step.body)
         else:
             yield from door.ask(index, sent, VALUES)
             seen = self._observed(step, door.answer(index), door.created)
@@ -232,7 +233,10 @@ class MixedGroup:
 
     def step(self, index: int, step: Step, door: Door, /) -> Playing:
         event = migration.OPERATIONS.event_of(step)
-        if isinstance(event, consumer_group.Beat | consumer_group.Pass):
+        if isinstance(event, log_ops.Commit) and event.client in migration.CLIENTS:
+            yield from door.ask(index, self._classic.commit(event), self._values)
+            return log_ops.observed(door.answer(index))
+        if isinstance(event, consumer_group.Beat | consumer_group.Pass | log_ops.Event):
             seen = yield from self._consumers.step(index, consumer_group.OPERATIONS.step_of(event), door)
             self._deliver(door)
             return seen

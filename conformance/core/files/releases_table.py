@@ -13,6 +13,12 @@ def table() -> Mapping[str, Any]:
     return tomllib.loads((files("kipcheck.conformance.core") / "data" / "releases.toml").read_text("utf-8"))
 
 
+@cache
+def rule_laws() -> Mapping[str, Any]:
+    """``data/rule_laws.toml``: by section and name, the invariants that read a rule, or why none does."""
+    return tomllib.loads((files("kipcheck.conformance.core") / "data" / "rule_laws.toml").read_text("utf-8"))
+
+
 def patches() -> tuple[str, ...]:
     """Every exact release, oldest first."""
     return tuple(patch for line in table()["line"] for patch in line["patches"])

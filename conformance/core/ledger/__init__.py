@@ -36,14 +36,19 @@ from kipcheck.conformance.core.ledger.failure import (
     united_followers,
 )
 from kipcheck.conformance.core.ledger.guard import ID, check_failure
-from kipcheck.conformance.core.ledger.lines import (
+from kipcheck.conformance.core.ledger.header import (
     FORMAT,
-    TYPES,
-    USUAL,
     AboutInvariant,
     AboutRequirement,
-    Begin,
     Campaign,
+    Header,
+    MergedFrom,
+    RunOptions,
+)
+from kipcheck.conformance.core.ledger.lines import (
+    TYPES,
+    USUAL,
+    Begin,
     Cause,
     CheckDone,
     Counts,
@@ -52,17 +57,14 @@ from kipcheck.conformance.core.ledger.lines import (
     Expected,
     Flaky,
     Footer,
-    Header,
     HeldBack,
     Inconclusive,
     LeastCases,
     LedgerLine,
-    MergedFrom,
     Place,
     PlayedCells,
     PlayedScript,
     Round,
-    RunOptions,
     Skip,
     Stale,
     Tally,

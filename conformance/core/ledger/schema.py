@@ -16,17 +16,14 @@ from types import NoneType
 from typing import Any, Final, get_args
 
 from kipcheck.conformance.core.ledger.failure import Exhibit, Failure, FirstFound, KnownEntry
+from kipcheck.conformance.core.ledger.header import Campaign, Header, MergedFrom, PartOf
 from kipcheck.conformance.core.ledger.lines import (
     TYPES,
-    Campaign,
     Cause,
     Difference,
     Flaky,
-    Header,
     HeldBack,
     Inconclusive,
-    MergedFrom,
-    PartOf,
     PlayedCells,
     Round,
     Skip,
@@ -167,7 +164,7 @@ def _described(found: Json, text: str | None) -> Json:
 def _docs() -> Mapping[str, tuple[str, Mapping[str, str]]]:
     """Class -> its docstring and those of its fields, each in one line."""
     found: dict[str, tuple[str, Mapping[str, str]]] = {}
-    for module in (Failure.__module__, Header.__module__):
+    for module in (Failure.__module__, Header.__module__, Target.__module__):
         for each in ast.parse(inspect.getsource(sys.modules[module])).body:
             if isinstance(each, ast.ClassDef):
                 found[each.name] = _one_line(ast.get_docstring(each) or ""), dict(_fields(each))

@@ -4,11 +4,12 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Any
 
+from kipcheck.conformance.core.files.releases_table import rule_laws, table
 from kipcheck.conformance.core.files.remedies import FailureFix, Remedy, failure_fixes, remedies
 from kipcheck.conformance.core.files.tags import Vocabulary
 from kipcheck.conformance.core.values.case import Role
@@ -41,12 +42,16 @@ class LintInput:
     tags: Vocabulary
     effects: Sequence[Effect] = ()
     fixes: Sequence[FailureFix] = ()
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    """By section and name of ``releases.toml``: the invariants that read a rule, or why none does."""
 
 
 def lint_input() -> LintInput:
     invariants = {each.id: each for role in Role for each in all_invariants(role)}
     about_failures = all_effects(), failure_fixes()
-    return LintInput(LISTED, tuple(invariants.values()), requirements(), remedies(), tags_vocabulary(), *about_failures)
+    return LintInput(
+        LISTED, tuple(invariants.values()), requirements(), remedies(), tags_vocabulary(), *about_failures, rule_laws()
+    )
 
 
 def troubles(of: LintInput) -> Iterator[str]:
@@ -77,6 +82,21 @@ def troubles(of: LintInput) -> Iterator[str]:
     yield from (f"{id}: remedy for an unknown requirement" for id in of.remedies if id not in of.requirements)
     yield from _tags(of)
     yield from _about_failures(of)
+    yield from _rules(of, known)
+
+
+def _rules(of: LintInput, known: Mapping[str, Invariant]) -> Iterator[str]:
+    """Each rule of a release is read by an invariant, or a sentence says why none reads it."""
+    for section, answers in of.rules.items():
+        rules = table()[section]
+        yield from (f"{section}.{name}: no invariant reads this rule" for name in rules if name not in answers)
+        for name, answer in answers.items():
+            if name not in rules:
+                yield f"{section}.{name}: rule_laws.toml has a rule that releases.toml lacks"
+            elif not answer or (isinstance(answer, str) and not answer.endswith(".")):
+                yield f"{section}.{name}: name invariants, or state in a sentence why there is none"
+            elif not isinstance(answer, str):
+                yield from (f"{section}.{name}: unknown invariant {id!r}" for id in answer if id not in known)
 
 
 def _parts(of: LintInput, known: Mapping[str, Invariant]) -> Iterator[str]:
@@ -212,6 +232,7 @@ def words(of: LintInput) -> Iterator[str]:
         *((each.pattern.invariant, each.fix) for each in of.fixes),
         *of.tags.classes.items(),
         *of.tags.effects.items(),
+        *((name, answer) for rules in of.rules.values() for name, answer in rules.items() if isinstance(answer, str)),
     ]
     yield from map(str, lint_words.found(lint_words.Text(text, id=id) for id, text in stated))
 

@@ -10,12 +10,14 @@ import signal
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
+from kipcheck.conformance.protocols.assignment.model import assignment as rules
+from kipcheck.conformance.protocols.assignment.ops import user_data
 from kipcheck.conformance.wire.embedded import Assignment, Subscription, assigned, read_subscription
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
@@ -35,7 +37,7 @@ NO_COORDINATOR: Final = (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
 RETRIED: Final = frozenset(
     {Error.COORDINATOR_LOAD_IN_PROGRESS, *NO_COORDINATOR, Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION}
 )
-COOPERATIVE: Final = "cooperative-sticky"
+RULES: Final = {rules.RANGE: rules.range_, rules.ROUNDROBIN: rules.roundrobin}
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
 TRIES: Final = 60
@@ -120,6 +122,14 @@ class Consumer:
         self.is_modern = protocol == "consumer"
         self.member, self.generation = (str(uuid.uuid4()), 0) if self.is_modern else ("", -1)
         self.owned: tuple[Partition, ...] = ()
+        self.had = b""
+        """Its last assignment as user data of the sticky assignor."""
+        self.call: Callable[[str, list[str]], None] = lambda what, partitions: None
+        """Calls a callback of its user."""
+        self.known_to_user: set[Partition] = set()
+        """What its user has, after all callbacks."""
+        self.protocol, self.sizes = "", dict[str, int]()
+        """The assignor that its group chose when it led last, and the partitions of each topic that it assigned."""
         self.positions: dict[Partition, int] = {}
         """The next offset to read, of the owned partitions whose committed offset is known."""
         self.ids: dict[str, uuid.UUID] = {}
@@ -145,7 +155,7 @@ class Consumer:
 
     @property
     def is_cooperative(self) -> bool:
-        return {*self.assignors} == {COOPERATIVE}
+        return {*self.assignors} == {rules.COOPERATIVE}
 
     async def run(self) -> int:
         """Its exit code."""
@@ -282,52 +292,68 @@ class Consumer:
 
     def metadata(self, assignor: str) -> bytes:
         """Its subscription for an assignor."""
-        if assignor == COOPERATIVE:
+        if assignor == rules.COOPERATIVE:
             return Subscription(2, tuple(self.topics), self.owned, self.generation).written
-        return Subscription(0, tuple(self.topics)).written
+        had = self.had if assignor == rules.STICKY else b""
+        return Subscription(0, tuple(self.topics), user_data=had).written
 
     async def sync(self, joined: Mapping[str, Any]) -> int:
         given: Mapping[str, list[Partition]] = {}
+        self.sizes = {}
         if joined["leader"] == self.member:
             found = {each["memberId"]: subscription(each["metadata"]) for each in joined["members"]}
             topics = sorted({*self.topics}.union(*(each.topics for each in found.values())))
             sizes = {each["name"]: len(each["partitions"]) for each in await self.describe(topics)}
-            given = self.assign(sizes, found)
+            self.protocol = joined["protocolName"]
+            given, self.sizes = self.assign(sizes, found), sizes
         assignments = [{"memberId": id, "assignment": self.assignment(mine)} for id, mine in given.items()]
         named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
         answer = await self.ask("SyncGroup", {**self.names(), **named, "assignments": assignments})
         if answer["errorCode"] == Error.NONE:
             mine = assigned(answer["assignment"]) or ()
             await self.give_up({*self.owned}.difference(mine))
+            if self.known_to_user.issuperset(mine):
+                self.call("assigned", [])
             self.own(mine)
+            self.had = user_data(mine, self.generation)
         error: int = answer["errorCode"]
         return error
 
     def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
-        """Deals the partitions of each topic to its subscribers.
+        """Assigns by the rule of the chosen assignor.
 
-        A cooperative member deals all topics evenly, those with the fewest subscribers first, and withholds what
-        another member still owns.
+        Where it has none, all topics are dealt evenly, those with the fewest subscribers first. A cooperative member
+        withholds what another member still owns.
         """
+        if (rule := RULES.get(self.protocol)) is not None:
+            topics = tuple(rules.Topic(name, size) for name, size in sizes.items())
+            group = rules.Group(topics, tuple(rules.Member(id, each.topics) for id, each in members.items()))
+            return {id: [*mine] for id, mine in rule(group).items()}
         given: dict[str, list[Partition]] = {id: [] for id in members}
         owners = {partition: id for id, member in members.items() for partition in member.owned}
         subscribers = {topic: sorted(id for id, each in members.items() if topic in each.topics) for topic in sizes}
         dealt = Counter(dict.fromkeys(members, 0))
-        for topic in sorted(sizes, key=lambda topic: len(subscribers[topic])) if self.is_cooperative else sizes:
+        for topic in sorted(sizes, key=lambda topic: len(subscribers[topic])):
             readers = subscribers[topic]
             for number in range(sizes[topic]) if readers else ():
-                reader = readers[number % len(readers)]
-                if self.is_cooperative:
-                    reader = min(readers, key=lambda id: dealt[id])
-                    dealt[reader] += 1
+                reader = min(readers, key=lambda id: dealt[id])
+                dealt[reader] += 1
                 if not self.is_cooperative or owners.get((topic, number), reader) == reader:
                     given[reader].append((topic, number))
         return given
 
     def own(self, partitions: tuple[Partition, ...]) -> None:
+        self.call_back("lost", self.known_to_user.difference(partitions))
+        self.call_back("assigned", {*partitions} - self.known_to_user)
         self.owned = partitions
         self.rebalanced |= bool(partitions)
         self.positions = {each: offset for each, offset in self.positions.items() if each in partitions}
+
+    def call_back(self, what: str, partitions: Iterable[Partition]) -> None:
+        """Unless there are none. A callback for no partitions is called by itself."""
+        if found := {*partitions}:
+            self.known_to_user = self.known_to_user | found if what == "assigned" else self.known_to_user - found
+            self.call(what, [f"{topic}-{number}" for topic, number in sorted(found)])
 
     def assignment(self, partitions: Iterable[Partition]) -> bytes:
         return Assignment(0, tuple(partitions)).written
@@ -356,6 +382,13 @@ class Consumer:
         parts = (part for each in answer["responses"] for part in each["partitions"])
         if any(part["errorCode"] == Error.NOT_LEADER_OR_FOLLOWER for part in parts):
             self.turn_to_the_next_node()
+            if self.sizes and await self.has_grown():
+                await self.join()
+
+    async def has_grown(self) -> bool:
+        """Whether a topic has more partitions now than it assigned."""
+        answer = await self.ask("Metadata", {"topics": [{"name": each} for each in self.sizes]})
+        return any(len(each["partitions"]) > self.sizes[each["name"]] for each in answer["topics"])
 
     async def look_up_positions(self) -> None:
         """New partitions are read from the committed offset on, or from the beginning or end."""
@@ -431,12 +464,13 @@ class Consumer:
         error: int = answer["topics"][0]["partitions"][0]["errorCode"]
         return Error.NONE if error == Error.UNKNOWN_TOPIC_OR_PARTITION else error
 
-    async def give_up(self, lost: Iterable[Partition]) -> None:
+    async def give_up(self, lost: Collection[Partition]) -> None:
         """Commits what it has read of partitions that it has no longer, if it commits in this way."""
         self.revoking = frozenset(lost) if self.commits == REVOKED else frozenset()
         if self.revoking:
             await self.commit()
         self.revoking = frozenset()
+        self.call_back("revoked", self.known_to_user.intersection(lost))
 
     async def leave(self) -> None:
         await self.give_up(self.owned)

@@ -9,6 +9,7 @@ import sys
 
 from kipcheck.conformance.live.client.consumer import Consumer, main
 from kipcheck.conformance.live.client.defective import (
+    callbacks,
     commits,
     connections,
     consumer_groups,
@@ -24,7 +25,7 @@ from kipcheck.conformance.live.client.defective import (
 
 MODULES = (
     connections, identity, membership, pace, leaving, partitions, positions, commits, leading, consumer_groups,
-    fatal_errors,
+    fatal_errors, callbacks,
 )  # fmt: skip
 
 

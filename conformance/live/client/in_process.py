@@ -1,7 +1,7 @@
 """Plays scripts with a consumer that runs in this process, step by step."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Final, final
@@ -46,7 +46,9 @@ class Consumers:
 class _Running:
     def __init__(self, consumer: Consumer) -> None:
         self.output = ""
+        self.on_call: Callable[[str], None] = lambda called: None
         self._consumer = consumer
+        consumer.call = lambda what, partitions: self.on_call(" ".join((what, *partitions)))
         self.ended: asyncio.Future[int] = asyncio.ensure_future(self._run())
 
     async def _run(self) -> int:

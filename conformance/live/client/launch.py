@@ -6,7 +6,7 @@ import re
 import shlex
 import signal
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -27,8 +27,19 @@ PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)(\??)\}")
 """``{instance}``, which is empty where it is not given, or ``{instance?}``, without which its word is left out."""
 
 
+CALLED: Final = "kipcheck: "
+"""Begins a line of stderr with the name of a callback that the program is in, and the partitions of it."""
+READ_S: Final = 0.2
+"""The longest wait for the output of a program that has ended."""
+LONGEST_READ: Final = 1 << 16
+"""Bytes without an end of line."""
+
+
 class Program(Protocol):
     """A consumer that runs."""
+
+    on_call: Callable[[str], None]
+    """Is called with what follows ``CALLED``."""
 
     @property
     def ended(self) -> "asyncio.Future[int]":
@@ -153,7 +164,7 @@ class Commands:
 
 
 @final
-@dataclass(slots=True)
+@dataclass
 class _Process:
     process: asyncio.subprocess.Process
     guard: process_tree.Guard
@@ -163,13 +174,31 @@ class _Process:
     _reading: "asyncio.Task[None]" = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ended = asyncio.ensure_future(self.process.wait())
+        self.on_call: Callable[[str], None] = lambda called: None
         self._reading = asyncio.ensure_future(self._read())
+        self.ended = asyncio.ensure_future(self._wait())
+
+    async def _wait(self) -> int:
+        """Until it has ended and its output is read, which another process may keep open."""
+        code = await self.process.wait()
+        await asyncio.wait([self._reading], timeout=READ_S)
+        return code
 
     async def _read(self) -> None:
         stderr: Any = self.process.stderr
+        left = b""
         while data := await stderr.read(4096):
-            for line in data.decode(errors="replace").splitlines():
+            *lines, left = (left + data).split(b"\n")
+            if len(left) > LONGEST_READ:
+                lines, left = [*lines, left], b""
+            self._take(b"\n".join(lines))
+        self._take(left)
+
+    def _take(self, data: bytes) -> None:
+        for line in data.decode(errors="replace").splitlines():
+            if line.startswith(CALLED):
+                self.on_call(line.removeprefix(CALLED))
+            else:
                 (self.first if len(self.first) < LINES else self.last).append(clean(line)[:LONGEST_LINE])
 
     @property

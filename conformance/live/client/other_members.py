@@ -128,6 +128,8 @@ class OtherMembers:
         self.left: Partitions = frozenset()
         """The partitions of a consumer group that the client does not have."""
         self._is_busy = False
+        self._is_refused = False
+        """Whether the group refused one of them, which would be refused again."""
 
     def everything(self) -> Partitions:
         """The partitions that the client subscribes to."""
@@ -144,7 +146,10 @@ class OtherMembers:
         if self._is_busy:
             return
         self._is_busy = True
+        self._is_refused = False
         while group.state.phase is messages.Phase.PREPARING and (request := self._due(group.state)) is not None:
+            if self._is_refused:
+                break
             group.send(request, partial(self._joined, group) if isinstance(request, messages.Join) else ignored)
         self._is_busy = False
 
@@ -154,7 +159,8 @@ class OtherMembers:
         for member in state.members:
             if is_other(member.id) and member.id not in ids:
                 return messages.Leave(VERSION, ((member.id, None),))
-        names = [name for client in clients(state) for name, _ in client.protocols]
+        offers = [*clients(state)] or state.members  # where the client is gone, they offer what they did
+        names = [name for member in offers for name, _ in member.protocols]
         for other in self.members:
             known = state.member(other.id)
             if known is None or known.join is None:
@@ -170,6 +176,7 @@ class OtherMembers:
     def _joined(self, group: ClassicGroup, reply: messages.Reply) -> None:
         assert isinstance(reply, messages.Joined)
         if reply.error is not messages.Error.NONE:
+            self._is_refused = True
             return
         given = tuple(self._assignments(group.state)) if reply.leader == reply.member else ()
         sync = messages.Sync(VERSION, reply.member, None, reply.generation, given)

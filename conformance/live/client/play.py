@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
@@ -133,6 +133,11 @@ class Play:
 
     def _note_idle(self) -> None:
         self.recorder.add(events.Idle(self._now_ms(), self.idle.late_ms()))
+
+    def _called_back(self, called: str) -> None:
+        what, *partitions = called.split()
+        if what in get_args(events.Callback):
+            self.recorder.add(events.CalledBack(self._now_ms(), cast(events.Callback, what), tuple(partitions)))
 
     def _now_ms(self) -> int:
         return ms_of(self.front.now())
@@ -327,6 +332,7 @@ class Play:
             self.recorder.add(launched(self._now_ms(), given, self.settings.topics, patience_ms, ends))
             try:
                 self.program = await self.launcher.start(self.settings)
+                self.program.on_call = self._called_back
             except OSError as wrong:
                 raise Broken(f"the program cannot be started: {wrong}") from None
             begun = self.front.now()
@@ -398,7 +404,7 @@ class Play:
         """Waits until the client is a stable member, and the answers that the script changes were sent.
 
         ``held_ms``: how long the script holds each of them back. Of several, each is provoked, and the client has its
-        time again after each: it has to come back after the last one."""
+        time again after each: it has to come back after the last one, also of those that were prepared."""
         self.shut_out |= self.broker.has_refused
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
@@ -408,10 +414,11 @@ class Play:
         longest_s = self._longest_s + held_s
         awaited = {api for api, _ in (*broker.faults, *broker.disturbances)}
         unsent_s = longest_s if awaited <= CERTAIN else UNSENT_S
-        first = left = broker.waiting(kind)
+        kinds = {each.kind for each in prepared} if kind is None else {kind}
+        first = left = broker.waiting(kinds)
         is_provoked = True
         while (broker.pending or not broker.stable) and not self._has_ended():
-            if (now_left := broker.waiting(kind)) < left:
+            if (now_left := broker.waiting(kinds)) < left:
                 changed, is_provoked = self.front.now(), False
                 begun, longest_s = (begun, longest_s) if left == first else (changed, self._longest_s + held_s)
                 left = now_left

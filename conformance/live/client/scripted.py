@@ -315,9 +315,9 @@ class ScriptedBroker(Broker):
         """Whether an error or a disturbance waits for its request."""
         return any(api != "LeaveGroup" for api, _ in (*self.faults, *self.disturbances))
 
-    def waiting(self, kind: Kind | None) -> int:
-        """How many errors and disturbances wait for requests of that kind."""
-        return sum(api == kind for api, _ in (*self.faults, *self.disturbances))
+    def waiting(self, kinds: Collection[Kind]) -> int:
+        """How many errors and disturbances wait for requests of these kinds."""
+        return sum(api in kinds for api, _ in (*self.faults, *self.disturbances))
 
     def drop_pending(self) -> list[str]:
         """The requests that errors and disturbances still wait for, which are forgotten; not those of the end."""
@@ -429,6 +429,9 @@ class ScriptedBroker(Broker):
         answer(self.bodies.written(self.groups.machine.refusal(asked, code), request.version, asked=request.body))
 
     def _answered(self, request: Received, answer: Answer, body: Mapping[str, Any]) -> None:
+        if request.api == "JoinGroup":  # Kafka has no order of members: a leader has to make one
+            listed = sorted(body["members"], key=lambda member: str(member["memberId"]), reverse=True)
+            body = {**body, "members": listed}
         answer(body)
         if body.get("errorCode"):
             return

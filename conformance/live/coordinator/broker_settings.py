@@ -53,6 +53,7 @@ def of_started(times: int) -> dict[str, str]:
         "share.coordinator.state.topic.num.partitions": 1,
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
+        "group.streams.max.size": streams_model.DEFAULT.max_size,
     }
     return {key: str(value).lower() for key, value in settings.items()}
 

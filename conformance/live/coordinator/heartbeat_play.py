@@ -18,12 +18,22 @@ from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.admin import delete, partitions_of
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
 from kipcheck.conformance.live.coordinator.exchange import answer_of, exchange
-from kipcheck.conformance.live.coordinator.settings import LIMITS, LOST, REQUEST_S, TIME, VERSIONS, Setting, noted
+from kipcheck.conformance.live.coordinator.settings import (
+    BROKER,
+    LIMITS,
+    LOST,
+    REQUEST_S,
+    TIME,
+    VERSIONS,
+    Setting,
+    noted,
+)
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.reconciled import log_laws
 from kipcheck.conformance.protocols.reconciled.terms import LEAVING
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
@@ -90,10 +100,12 @@ class HeartbeatConversation:
         """What was observed at one step. ``after``: the steps that follow."""
         sent = self.clients.sent(index, step)
         if sent is None:
+            if step.verb.endswith(log_laws.RELOAD):
+                return Unsupported(LIMITS[BROKER], BROKER)
             return await self._elapse(index, step, after)
         began = now()
         try:
-            observed = await self._ask(step, sent)
+            observed = await self.ask(step, sent)
         except Inexpressible:
             return Unsupported(LIMITS[VERSIONS], VERSIONS)
         self._doubt = self._doubt or self._deadlines.sent(now())
@@ -103,8 +115,8 @@ class HeartbeatConversation:
             self._deadlines.answered(client, isinstance(observed, Replied), Span(began, now()))
         return observed
 
-    async def _ask(self, step: Step, sent: SentRequest) -> Observation:
-        """Errors: ``Inexpressible``."""
+    async def ask(self, step: Step, sent: SentRequest) -> Observation:
+        """What is observed of a request. Errors: ``Inexpressible``."""
         answer = await self._exchange(sent)
         return answer if isinstance(answer, Died) else await self._observed(step, answer)
 

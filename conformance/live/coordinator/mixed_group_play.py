@@ -21,6 +21,7 @@ from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.group.ops import Join, Leave, Left, Sync
 from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.clients import ClassicClients, blobs
+from kipcheck.conformance.protocols.reconciled import log_ops
 
 LATEST_S: Final = 0.8
 """How much longer than stated a conversation may take, so that no timer expires before its step."""
@@ -70,7 +71,9 @@ class MixedConversation:
         match event:
             case Pass(ms):
                 return await self._elapse(index, event, ms)
-            case Beat():
+            case log_ops.Commit() if event.client in ops.CLIENTS:
+                return await self._consumers.ask(step, self._clients.commit(event))
+            case Beat() | log_ops.Reload() | log_ops.Commit() | log_ops.Fetch():
                 return await self._consumers.step(index, CONSUMER_OPERATIONS.step_of(event))
             case _:
                 return await self._classic(event)

@@ -31,6 +31,11 @@ def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
 
 
+def report(callback: str, partitions: Any) -> None:
+    """To kipcheck, as all its programs do."""
+    print("kipcheck:", callback, *(f"{at.topic}-{at.partition}" for at in partitions), file=sys.stderr, flush=True)
+
+
 def settings() -> dict[str, Any]:
     found: dict[str, Any] = {key: int(given(name)) for name, key in TIMES.items() if given(name)}
     found |= {key: given(name) for name, key in TEXTS.items() if given(name)}
@@ -58,6 +63,10 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
         self.working = asyncio.Lock()
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
+        report("given-up", revoked)
+        await self.finish(revoked)
+
+    async def finish(self, revoked: Any) -> None:
         """Waits for the work on what was read; or commits, as its last work, what was read of these partitions."""
         async with self.working:
             if given("COMMIT") == "revoked":
@@ -67,6 +76,7 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
                     await self.committed({at: self.held.pop(at)})
 
     def on_partitions_assigned(self, assigned: Any) -> None:
+        report("assigned", assigned)
         self.rebalanced = True
 
     async def run(self) -> None:
@@ -81,7 +91,7 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
                 await self.pause()
                 await self.commit({at: records[-1].offset + 1 for at, records in found.items()})
         await asyncio.gather(*self.commits)
-        await self.on_partitions_revoked(self.consumer.assignment())  # which aiokafka calls for rebalances alone
+        await self.finish(self.consumer.assignment())  # which aiokafka calls for rebalances alone
         await self.consumer.stop()
 
     async def pause(self) -> None:

@@ -32,8 +32,21 @@ type late struct {
 	rebalanced bool
 }
 
-func (l *late) owns(is bool) func(context.Context, *kgo.Client, map[string][]int32) {
+// To kipcheck, as all its programs do.
+func report(callback string, partitions map[string][]int32) {
+	line := "kipcheck: " + callback
+	for topic, numbers := range partitions {
+		for _, number := range numbers {
+			line += fmt.Sprintf(" %s-%d", topic, number)
+		}
+	}
+	fmt.Fprintln(os.Stderr, line)
+}
+
+func (l *late) owns(callback string) func(context.Context, *kgo.Client, map[string][]int32) {
+	is := callback == "assigned"
 	return func(_ context.Context, _ *kgo.Client, changed map[string][]int32) {
+		report(callback, changed)
 		l.Lock()
 		defer l.Unlock()
 		for topic, numbers := range changed {
@@ -57,7 +70,8 @@ func (l *late) revoked(ctx context.Context, client *kgo.Client, partitions map[s
 			}
 		}
 	}
-	l.lost(ctx, client, partitions)
+	report("revoked", partitions)
+	l.forget(partitions)
 	if len(read) > 0 && ctx.Err() == nil {
 		work(ctx)
 		client.CommitRecords(ctx, read...)
@@ -65,6 +79,11 @@ func (l *late) revoked(ctx context.Context, client *kgo.Client, partitions map[s
 }
 
 func (l *late) lost(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+	report("lost", partitions)
+	l.forget(partitions)
+}
+
+func (l *late) forget(partitions map[string][]int32) {
 	l.Lock()
 	defer l.Unlock()
 	for topic, numbers := range partitions {
@@ -138,10 +157,11 @@ func main() {
 	case "", "auto":
 		options = append(options, kgo.AutoCommitInterval(interval))
 	case "late":
-		options = append(options, kgo.DisableAutoCommit(), kgo.OnPartitionsAssigned(l.owns(true)),
-			kgo.OnPartitionsRevoked(l.owns(false)), kgo.OnPartitionsLost(l.owns(false)))
+		options = append(options, kgo.DisableAutoCommit(), kgo.OnPartitionsAssigned(l.owns("assigned")),
+			kgo.OnPartitionsRevoked(l.owns("revoked")), kgo.OnPartitionsLost(l.owns("lost")))
 	case "revoked":
-		options = append(options, kgo.DisableAutoCommit(), kgo.OnPartitionsRevoked(l.revoked), kgo.OnPartitionsLost(l.lost))
+		options = append(options, kgo.DisableAutoCommit(), kgo.OnPartitionsAssigned(l.owns("assigned")),
+			kgo.OnPartitionsRevoked(l.revoked), kgo.OnPartitionsLost(l.lost))
 	default:
 		options = append(options, kgo.DisableAutoCommit())
 	}

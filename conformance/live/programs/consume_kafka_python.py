@@ -34,6 +34,11 @@ def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
 
 
+def report(callback: str, partitions: Any) -> None:
+    """To kipcheck, as all its programs do."""
+    print("kipcheck:", callback, *(f"{at.topic}-{at.partition}" for at in partitions), file=sys.stderr, flush=True)
+
+
 def settings() -> dict[str, Any]:
     found: dict[str, Any] = {key: int(given(name)) for name, key in TIMES.items() if given(name)}
     found |= {key: given(name) for name, key in TEXTS.items() if given(name)}
@@ -59,14 +64,20 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # without type
         self.program = program
 
     def on_partitions_revoked(self, revoked: Any) -> None:
+        report("revoked", revoked)
+        self.finish(revoked)
+
+    def finish(self, revoked: Any) -> None:
         if read := self.program.taken(revoked):
             self.program.work()
             self.program.attempt(lambda: self.program.consumer.commit(read))
 
     def on_partitions_lost(self, lost: Any) -> None:
+        report("lost", lost)
         self.program.taken(lost)
 
     def on_partitions_assigned(self, assigned: Any) -> None:
+        report("assigned", assigned)
         self.program.rebalanced = True
 
 
@@ -77,6 +88,7 @@ class AsyncListener(getattr(kafka, "AsyncConsumerRebalanceListener", object)):  
         self.program = program
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
+        report("revoked", revoked)
         if read := self.program.taken(revoked):
             consumer = self.program.consumer
             await consumer._net.sleep(0 if self.program.ended else int(given("PAUSE_MS") or 0) / 1000)
@@ -84,9 +96,11 @@ class AsyncListener(getattr(kafka, "AsyncConsumerRebalanceListener", object)):  
                 await consumer.commit_async(read)
 
     async def on_partitions_lost(self, lost: Any) -> None:
+        report("lost", lost)
         self.program.taken(lost)
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
+        report("assigned", assigned)
         self.program.rebalanced = True
 
 
@@ -126,7 +140,7 @@ class Program:
             self.work()
             self.commit({partition: records[-1].offset + 1 for partition, records in found.items()})
         if isinstance(self.listener, Listener):  # which these releases call for rebalances alone
-            self.listener.on_partitions_revoked(self.consumer.assignment())
+            self.listener.finish(self.consumer.assignment())
         self.consumer.close()
 
     def work(self) -> None:

@@ -32,6 +32,7 @@ type late struct {
 // Commits, in a new session, what was read in the one before: through that one, which is over, and through the new one
 // if it has the partition.
 func (l *late) Setup(session sarama.ConsumerGroupSession) error {
+	report("assigned", claims(session))
 	l.Lock()
 	defer l.Unlock()
 	for at, each := range l.held {
@@ -50,6 +51,7 @@ func (l *late) Setup(session sarama.ConsumerGroupSession) error {
 
 // Commits what was read in this session, if the program does so here.
 func (l *late) Cleanup(session sarama.ConsumerGroupSession) error {
+	report("given-up", claims(session))
 	l.Lock()
 	defer l.Unlock()
 	if given("COMMIT") == "revoked" {
@@ -64,6 +66,11 @@ func (l *late) Cleanup(session sarama.ConsumerGroupSession) error {
 
 func (l *late) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	pause, _ := strconv.Atoi(given("PAUSE_MS"))
+	if isCooperative() {
+		mine := map[string][]int32{claim.Topic(): {claim.Partition()}}
+		report("assigned", mine)
+		defer report("given-up", mine)
+	}
 	for each := range claim.Messages() {
 		fmt.Println(each.Topic, each.Partition, each.Offset)
 		last := len(claim.Messages()) == 0
@@ -88,6 +95,27 @@ func (l *late) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.Co
 	}
 	return nil
 }
+
+// To kipcheck, as all its programs do.
+func report(callback string, partitions map[string][]int32) {
+	line := "kipcheck: " + callback
+	for topic, numbers := range partitions {
+		for _, number := range numbers {
+			line += fmt.Sprintf(" %s-%d", topic, number)
+		}
+	}
+	fmt.Fprintln(os.Stderr, line)
+}
+
+// What begins and ends with a session: one with a cooperative strategy lasts over rebalances, and its claims begin and end.
+func claims(session sarama.ConsumerGroupSession) map[string][]int32 {
+	if isCooperative() {
+		return nil
+	}
+	return session.Claims()
+}
+
+func isCooperative() bool { return strings.Contains(given("ASSIGNORS"), "cooperative") }
 
 // From 1.27 on.
 func commit(session sarama.ConsumerGroupSession) {

@@ -15,8 +15,7 @@ from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer
-from kipcheck.conformance.protocols.consumer_group.ops import Rejected
-from kipcheck.conformance.protocols.reconciled.terms import AWAY, LEAVING
+from kipcheck.conformance.protocols.reconciled.terms import AWAY, LEAVING, Rejected
 
 ASSIGNORS: Final = (None, "", "uniform", "range")
 

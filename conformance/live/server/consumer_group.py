@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.server.classic_group import ENTRY
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
-from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Answered, Beat, Rejected
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Answered, Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
-from kipcheck.conformance.protocols.reconciled.terms import Partitions, Says
+from kipcheck.conformance.protocols.reconciled.terms import Partitions, Rejected, Says
 
 
 class LiveMachine(ConsumerGroup):

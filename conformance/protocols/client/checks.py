@@ -39,6 +39,10 @@ FIRST: Final = (
     "intervals 3000 of 10000; pass 500; answer OffsetCommit ILLEGAL_GENERATION; pass 1500",
     "assignors cooperative-sticky; others 1 follow; assign 0,1,2; pass 700; assign 1,3; rebalance; pass 1500",
     "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
+    "assignors sticky; pass 500; others 1 lead; rebalance; pass 300; rebalance; grow 8; elect; pass 3500",
+    "commit revoked; pause 500; others 1 follow; assign 0,1; pass 2500; assign 2,3; rebalance; pass 1200",
+    "commit revoked; max-poll 10000; pause 3500; pass 500; rebalance; pass 500",
+    "max-poll 3000; pause 6000; pass 7500",
 )
 """How the first scripts begin: where the order of several steps matters. The plan goes on with them."""
 

@@ -6,7 +6,7 @@ each history. A field that is None or false by default is left out of the JSON t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, dataclass_transform, final
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, dataclass_transform, final
 
 from kipcheck.conformance.core.operations.field_kinds import Kind, TextForm, kind_of, record
 from kipcheck.conformance.core.operations.observed_events import ObservedEvents, observed
@@ -331,6 +331,19 @@ class Ended:
     stderr: str = ""
 
 
+Callback: TypeAlias = Literal["assigned", "revoked", "lost", "given-up"]
+
+
+@event("called", "calls its user back: {callback} {partitions}")
+class CalledBack:
+    """The client calls a callback of its user, as programs of kipcheck report it."""
+
+    ms: int
+    callback: Callback
+    """``given-up``: of a client that has one callback for partitions that are revoked and that are lost."""
+    partitions: Partitions = ()
+
+
 # Topics
 
 
@@ -389,9 +402,10 @@ class Confirmed:
 
 Event: TypeAlias = (
     RequestSeen | AnswerSeen | RequestRefused | RecordDamaged | Opened | Closed | Launched | FirstJoined | Restarted
-    | Frozen | Thawed | Signalled | Killed | Ended | TopicDeleted | Trimmed | Settled | Unsettled | Idle | Confirmed
+    | Frozen | Thawed | Signalled | Killed | Ended | CalledBack | TopicDeleted | Trimmed | Settled | Unsettled | Idle
+    | Confirmed
 )  # fmt: skip
 EVENTS: Final = ObservedEvents[Event](
     RequestSeen, AnswerSeen, RequestRefused, RecordDamaged, Opened, Closed, Launched, FirstJoined, Restarted,
-    Frozen, Thawed, Signalled, Killed, Ended, TopicDeleted, Trimmed, Settled, Unsettled, Idle, Confirmed,
+    Frozen, Thawed, Signalled, Killed, Ended, CalledBack, TopicDeleted, Trimmed, Settled, Unsettled, Idle, Confirmed,
 )  # fmt: skip

@@ -75,6 +75,8 @@ IDENTITY: Final = (
      "An old generation takes the member id."),
     ("HidesItsInstance", "HidesItsInstance", "names-its-instance", "static; stop",
      "Heartbeats of a static member carry no instance id."),
+    ("RenamesItsInstance", "RenamesItsInstance", "names-its-instance", "static; restart; stop",
+     "Each start of a static member has an instance id of its own."),
     ("SyncsWithoutItsProtocol", "HidesItsProtocol", "names-its-protocol", "stop", "SyncGroup names no protocol."),
     ("ChangesItsTimeout", "ChangesItsTimeout", "keeps-its-settings", "rebalance; stop",
      "Each JoinGroup has a longer session timeout."),
@@ -124,6 +126,8 @@ PACE: Final = (
     ("RepeatsWithoutAPause", "JoinsAtOnce", "pauses-before-it-repeats",
      "answer JoinGroup COORDINATOR_LOAD_IN_PROGRESS times 6; stop",
      "A JoinGroup of a group that is loading is sent again at once."),
+    ("BeatsWithoutAPause", "BeatsAtOnce", "pauses-before-it-repeats",
+     "answer Heartbeat COORDINATOR_NOT_AVAILABLE times 3; stop", "A heartbeat that fails is sent again at once."),
     ("WaitsForASilentCoordinator", "WaitsForEver", "gives-up-a-silent-coordinator", "silent Heartbeat 4500; stop",
      "A heartbeat that is not answered is awaited as long as its connection is open."),
 )  # fmt: skip
@@ -152,6 +156,8 @@ PARTITIONS: Final = (
      "What another member was given is committed on."),
     ("ClaimsWhenEager", "ClaimsWhenEager", "owns-nothing-when-eager", "rebalance; stop",
      "A member with range alone claims what it had before."),
+    ("ForgetsWhatItHad", "ForgetsWhatItHad", "claims-in-its-user-data", "assignors sticky; rebalance; stop",
+     "A sticky member joins again without user data."),
     ("ClaimsNothing", "ClaimsNothing", "claims-what-it-owns", "assignors cooperative-sticky; rebalance; stop",
      "A cooperative member never claims what it owns."),
 )  # fmt: skip
@@ -204,6 +210,10 @@ LEADING: Final = (
      "A cooperative leader gives away what it still reads."),
     ("ReadsItsOwnVersionOnly", "ReadsItsOwnVersion", "leads-other-clients", "member v1; rebalance; stop",
      "The leader joins again where another member's subscription has a later version than its own."),
+    ("AssignsFromTheEnd", "SortsDownwards", "assigns-by-rule", "others 1 lead; rebalance; stop",
+     "The first member by id gets the last range."),
+    ("PassesOverNewPartitions", "PassesOverNewPartitions", "joins-for-new-partitions",
+     "pass 200; grow 8; elect; pass 3600; stop", "A leader that learns of new partitions does not join again."),
     ("NamesItsFirstAssignor", "NamesItsFirstAssignor", "names-its-protocol",
      "assignors range,roundrobin; member takes roundrobin; rebalance; stop",
      "SyncGroup names the first assignor of the member, and not the one that the group chose."),
@@ -245,9 +255,19 @@ FATAL_ERRORS: Final = (
      "refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL; pass 200; stop",
      "A JoinGroup whose protocols do not match those of the group is sent again after a pause."),
 )  # fmt: skip
+CALLBACKS: Final = (
+    ("CallsBackTwice", "CallsTwice", "calls-back-once", "stop",
+     "Each callback is called twice."),
+    ("CallsBackOnce", "CallsOnce", "calls-back-in-time", "rebalance; pass 1400; stop",
+     "The callback for an assignment is called after the first rebalance alone."),
+    ("ReportsLostAsRevoked", "CallsThemRevoked", "calls-them-lost", "answer Heartbeat UNKNOWN_MEMBER_ID; stop",
+     "A member that was removed reports its partitions as revoked."),
+    ("ClosesWithoutACall", "ClosesWithoutACall", "revokes-when-it-closes", "stop",
+     "A consumer that is closed calls no callback."),
+)  # fmt: skip
 PLANTED: Final = (
     *CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PACE, *LEAVING, *PARTITIONS, *POSITIONS, *COMMITS, *LEADING,
-    *CONSUMER_GROUPS, *FATAL_ERRORS,
+    *CONSUMER_GROUPS, *FATAL_ERRORS, *CALLBACKS,
 )  # fmt: skip
 """Name, class among the defective consumers, invariant, minimal case and sentence of each mutant."""
 

@@ -354,6 +354,8 @@ class _Draft:
             self.events.append(event)
             self.script.take(event)
             self.ms += lasts_ms(event) * (2 if any(isinstance(each, ops.Intervals) for each in self.events) else 1)
+            if isinstance(event, ops.Rebalance):  # which a program that works notices when it polls
+                self.ms += sum(each.ms for each in self.events if isinstance(each, ops.Works))
 
 
 def lasts_ms(event: ops.Event) -> int:

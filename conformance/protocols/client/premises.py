@@ -79,6 +79,9 @@ MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=terms.COORDINATED)
 # The script
 SIGNALLED: Final = _is_a(events.Signalled)
 ENDED: Final = _is_a(events.Ended)
+CLOSES: Final = (SIGNALLED, ENDED)
+CALLED: Final = _is_a(events.CalledBack)
+GIVES_BACK: Final[Kind] = lambda event: isinstance(event, events.CalledBack) and event.callback in ("revoked", "lost")
 ENDS: Final = _is_a(events.Signalled, events.Ended, events.Killed)
 
 HAS_PATTERN: Final[Kind] = lambda event: isinstance(event, events.Launched) and event.pattern

@@ -1,18 +1,29 @@
 """Checks of coordinators of KIP-848 groups."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from random import Random
+from typing import Final
 
-from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.protocols.consumer_group import invariants
 from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
-from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, REBALANCE_MS, Beat, Pass
+from kipcheck.conformance.protocols.consumer_group.ops import (
+    CLIENTS,
+    INTERVAL_MS,
+    OPERATIONS,
+    REBALANCE_MS,
+    SESSION_MS,
+    Beat,
+    Pass,
+)
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.target import MACHINE
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.log_draws import Reloaded, latest
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 ROUNDS = 5
@@ -31,20 +42,61 @@ REVOKED = f"{REVOKING}; beat a told; beat b told"
 RETURNED = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join a on t none as i; beat b told; beat a told as i"
 
 
+DEADLINES: Final = {
+    "session": f"join a on t none; pass {SESSION_MS - 1}; beat a told; pass {SESSION_MS}; beat a told",
+    "refused": f"join a on t none; pass {REBALANCE_MS}; beat a+1; pass {SESSION_MS - REBALANCE_MS}; beat a told",
+    "revocation": f"{REVOKING}; pass {REBALANCE_MS - 1}; beat a before; pass 1; beat a before; beat b told",
+}
+"""A heartbeat just before a deadline and at it; and one that is refused, which renews no session."""
+FENCED = (
+    f"join a on t none; join b on t none as i; pass {INTERVAL_MS}; {2 * 'beat a told; beat b told as i; '}"
+    "beat a+1 told; join a on t none; beat a told; beat b+1 told as i; join b on t none as i; beat b told as i"
+)
+"""A dynamic and a static member are fenced, and join again."""
+
+
+CHANGES: Final = (
+    ("joins", "ab", Beat("c", Says.JOIN, owned="none"), "cab"),
+    ("joins one", "a", Beat("b", Says.JOIN, owned="none"), "ab"),
+    ("leaves", "abc", Beat("b", Says.LEAVE), "ac"),
+    ("leaves first", "abc", Beat("a", Says.LEAVE), "bc"),
+)
+"""Members of a group at rest, what one client does then, and the members after that."""
+
+
+def changed(topics: tuple[str, ...], before: str, change: Beat, after: str) -> Iterator[Beat | Pass]:
+    """Members repeat the topics to which all subscribe; then one joins or leaves."""
+    yield from (Beat(client, Says.JOIN, topics=topics, owned="none") for client in before)
+    yield Pass(INTERVAL_MS)
+    for repeated in (*(None,) * ROUNDS, topics, None):
+        yield from (Beat(client, Says.STAY, topics=repeated, owned="told") for client in before)
+    yield replace(change, topics=topics if change.says is Says.JOIN else None)
+    yield Pass(INTERVAL_MS)
+    yield from (Beat(client, Says.STAY, owned="told") for _ in range(ROUNDS) for client in after)
+
+
 def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
     """Adds rounds in which all members confirm their assignments; in half of the cases all clients join before.
 
-    The first round is not before the next target assignment may be computed.
+    The first round is not before the next target assignment may be computed. In half of the cases one client leaves
+    after the last one, and the others confirm what they have then.
     """
     rounds = [OPERATIONS.step_of(Beat(client, Says.STAY, owned="told")) for _ in range(ROUNDS) for client in CLIENTS]
     joins = [OPERATIONS.step_of(Beat(client, Says.JOIN, topics=("t",), owned="none")) for client in CLIENTS]
     joins = joins if random.random() < 0.5 else []
     pause = OPERATIONS.step_of(Pass(INTERVAL_MS))
-    yield Conversation((*steps_from(value), *joins, pause, *rounds))
+    leaver = random.choice(CLIENTS)
+    leaves = [OPERATIONS.step_of(Beat(leaver, Says.LEAVE)), pause, *rounds] if random.random() < 0.5 else []
+    yield Conversation((*steps_from(value), *joins, pause, *rounds, *leaves))
 
 
 def replacements(subject: Subject) -> Iterable[Conversation]:
-    """A static member is replaced, in a group at rest and where it subscribes to a regular expression."""
+    """A static member is replaced, in a group at rest and where it subscribes to a regular expression; and members of a
+    group at rest join and leave."""
+    for topics in (("t",), ("t", "u")):
+        for name, before, change, after in CHANGES:
+            events = changed(topics, before, change, after)
+            yield Conversation((*map(OPERATIONS.step_of, events),), f"{name} {','.join(topics)}")
     yield Conversation(OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
     yield Conversation(OPERATIONS.parse_shorthand(RETURNED), "returned")
     yield Conversation(OPERATIONS.parse_shorthand(BY_REGEX), "regex")
@@ -54,7 +106,7 @@ def replacements(subject: Subject) -> Iterable[Conversation]:
 
 def epochs(subject: Subject) -> Iterable[Conversation]:
     """Each epoch and each claim of a member that has to revoke partitions, and of one that has revoked them; what is
-    refused first. And a member that does not revoke in time.
+    refused first. And a member that does not revoke in time, and fenced ones.
     """
     for name, begun in (("revoking", REVOKING), ("revoked", REVOKED)):
         beats = [
@@ -68,8 +120,24 @@ def epochs(subject: Subject) -> Iterable[Conversation]:
         f"{REVOKING}; pass {REBALANCE_MS - INTERVAL_MS}; beat a before; pass {INTERVAL_MS}; beat a before; beat b told"
     )
     yield Conversation(OPERATIONS.parse_shorthand(late), "late")
+    for name, text in DEADLINES.items():
+        yield Conversation(OPERATIONS.parse_shorthand(text), name)
+    yield Conversation(OPERATIONS.parse_shorthand(FENCED), "fenced")
 
 
+def stated(steps: Sequence[Step]) -> list[Beat]:
+    """Each client states its whole subscription, so that the answer has its whole assignment."""
+    return [
+        Beat(client, Says.STAY, 0, None if topics is None else tuple(topics), "told", instance, regex)
+        for client, (topics, instance, regex) in latest(steps, "topics", "instance", "regex").items()
+    ]
+
+
+RELOADED: Final = Reloaded(
+    OPERATIONS, stated, CLIENTS[:2], {"taken over": TAKEN_OVER, "returned": RETURNED, "revoking": REVOKING,
+                                      "revoked": REVOKED, "regex": BY_REGEX, "alone": ALONE,
+                                      "simple": f"commit 5 for 0; {REVOKED}; commit 6 for 1 by a in 3 with m"}
+)  # fmt: skip
 GROUPS: Family[Subject] = operations_family(
     OPERATIONS, MACHINE.editions, lambda edition: CONSUMER_GROUPS, "coordinator"
 )
@@ -92,5 +160,14 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=300,
         invariants=invariants_of(invariants.EPOCHS),
         given=epochs,
+    ),
+    Check(
+        invariants.RECORDS,
+        "a coordinator that reads its log, compacted or not, has the group as it was",
+        GROUPS,
+        RELOADED,
+        values=150,
+        invariants=(*invariants_of(invariants.RECORDS), *invariants_of(invariants.OWNERSHIP)),
+        given=RELOADED.given,
     ),
 )

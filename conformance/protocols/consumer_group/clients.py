@@ -10,8 +10,9 @@ from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.consumer_group.trace import AnsweredHeartbeat, Group
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.reconciled import log_ops
 from kipcheck.conformance.protocols.reconciled.clients import HeartbeatClients, assigned
-from kipcheck.conformance.protocols.reconciled.terms import LEAVING
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING, Memory
 
 
 class ConsumerClients(HeartbeatClients[Group]):
@@ -22,16 +23,20 @@ class ConsumerClients(HeartbeatClients[Group]):
         return AnsweredHeartbeat(op, OPERATIONS.event_of(op.step), answer, self.known)
 
     def sent(self, index: int, step: Step) -> SentRequest | None:
-        """The request of a step; None: time passes."""
+        """The request of a step; None: time passes, or the log is read."""
         event = OPERATIONS.event_of(step)
         if not isinstance(event, Beat):
-            return None
+            return self.sent_log(event)
         about = self.asked(index, step)
         request = heartbeat(event, about.epoch, about.owned)
         return SentRequest(event.client, request, HeartbeatAnswer, event.lacks == "group")
 
-    def observed(self, step: Step, answer: HeartbeatAnswer) -> Observation:
-        return assigned(answer)
+    def memory_of(self, client: str) -> Memory | None:
+        known = self.known.clients.get(client)
+        return None if known is None else known.memory
+
+    def observed(self, step: Step, answer: Any) -> Observation:
+        return assigned(answer) if isinstance(answer, HeartbeatAnswer) else log_ops.observed(answer)
 
     def farewells(self) -> Iterator[SentRequest]:
         """With which all members leave."""

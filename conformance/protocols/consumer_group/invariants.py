@@ -12,19 +12,21 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.consumer_group import model
-from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED, AnsweredHeartbeat, answered_heartbeats
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_laws, terms
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 OWNERSHIP: Final = "consumer-group/ownership"
 EPOCHS: Final = "consumer-group/epochs"
+RECORDS: Final = "consumer-group/records"
 ACCEPTED: Final = ("consumer-heartbeat",)
 """Without an accepted heartbeat the group has no member."""
 ownership = partial(invariant, role=Role.COORDINATOR, checks=(OWNERSHIP,), after=ACCEPTED, unsure=is_in_doubt)
 epochs = partial(invariant, role=Role.COORDINATOR, checks=(EPOCHS,), after=ACCEPTED, unsure=is_in_doubt)
+records = partial(invariant, role=Role.COORDINATOR, checks=(RECORDS,), unsure=is_in_doubt)
 impact = partial(any_impact, links=("KIP-848",))
 
 
@@ -228,6 +230,18 @@ def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
             yield breach(step, why, f"refused: {terms.UNKNOWN_MEMBER_ID}", "never fenced")
 
 
+@impact("A member loses its partitions while it stops to read them", "double processing", "guards", "double-processing",
+        "needless-move")  # fmt: skip
+@epochs("consumer-group/revokers-have-time", "grp-268", applies_to=lambda case, step: True)
+def revokers_have_time(history: History) -> Iterator[Violation]:
+    """A member that has to revoke partitions, and sends heartbeats, stays a member for its rebalance timeout."""
+    for step in answered_heartbeats(history):
+        own = step.beat.instance is None or (step.holder is not None and step.holder.client == step.client.name)
+        if step.is_cut_short and own:
+            why = f"{step.beat.client} was asked to revoke partitions {step.client.revoking_ms} ms ago, and is unknown"
+            yield breach(step, why, f"a member for {REBALANCE_MS} ms", "fenced too early")
+
+
 @impact("A partition stays without an owner", "stuck group", "balance", "unread-partition")
 @ownership("consumer-group/settles", "grp-76", grade=Grade.SHOULD, applies_to=beats)
 def settles(history: History) -> Iterator[Violation]:
@@ -246,6 +260,39 @@ def settles(history: History) -> Iterator[Violation]:
             why = f"{topic}-{number} has no owner after {step.rounds} rounds in which every member sent what it owns"
             yield breach(step, why, f"an owner of {topic}-{number}", "left over")
             return
+
+
+@impact("A group rebalances although nothing has changed", "trivia", "epochs", "needless-move")
+@ownership("consumer-group/rests", "grp-263", applies_to=beats)
+def rests(history: History) -> Iterator[Violation]:
+    """In a group at rest a heartbeat of a member that changes nothing is answered with its epoch and its partitions."""
+    for step in answered_heartbeats(history):
+        rest, had = step.before.rest, step.client.memory.given
+        if not step.confirms or rest is None:
+            continue
+        if step.answered_epoch != rest:
+            why = f"nothing has changed since all members had epoch {rest}; {step.beat.client} gets another one"
+            yield breach(step, why, f"epoch {rest}", "epoch")
+        elif step.given is not None and {*step.given} != {*had}:
+            why = f"nothing has changed, and {step.beat.client} gets other partitions"
+            yield breach(step, why, ", ".join(map(partition_name, had)) or "no partition", "partitions")
+
+
+@impact("Members lose partitions whenever a group changes", "trivia", "balance", "needless-move")
+@ownership("consumer-group/sticky", "grp-264", grade=Grade.SHOULD, applies_to=beats)
+def sticky(history: History) -> Iterator[Violation]:
+    """When one member joins or leaves a group at rest, each of the others keeps what it has, up to its fair share.
+
+    All members subscribe to the same topics, and none has asked for an assignor.
+    """
+    for step in answered_heartbeats(history):
+        had, given = step.before.kept.get(step.beat.client), step.given
+        if had is None or given is None or not step.confirms:
+            continue
+        kept, owed = {*had} & {*given}, min(len(had), step.before.fair)
+        if len(kept) < owed:
+            why = f"{step.beat.client} had {', '.join(map(partition_name, had))}; of these it keeps {len(kept)}"
+            yield breach(step, why, f"{owed} of them", "moves")
 
 
 # Static members
@@ -371,3 +418,39 @@ def admits_members(history: History) -> Iterator[Violation]:
         if (new_instance and _may_join(step)) if joins else _may_stay(step):
             why = f"{beat.client} joins" if joins else f"{beat.client} is a member, and sends its epoch {step.epoch}"
             yield breach(step, why, "accepted", "joins" if joins else "stays", step.error)
+
+
+@impact(
+    "A group is not there, or is another one, after its coordinator has read the log",
+    "stuck group",
+    "durability",
+    "stuck-group",
+    "needless-move",
+)
+@records("consumer-group/outlives-reloads", "grp-250", "grp-251", applies_to=log_laws.reads, after=ACCEPTED)
+def outlives_reloads(history: History) -> Iterator[Violation]:
+    """A coordinator that has read its log, compacted in any part, serves the group as it was."""
+    return log_laws.outlived(history)
+
+
+@impact("Committed offsets are lost or changed", "double processing", "durability", "lost-offsets")
+@records("consumer-group/commits-kept", "grp-252", applies_to=log_laws.fetches, after=("consumer-commit",))
+def commits_kept(history: History) -> Iterator[Violation]:
+    """OffsetFetch returns the last accepted offset of each partition, with its leader epoch and metadata."""
+    return log_laws.kept(history, OPERATIONS.event_of)
+
+
+@impact("A consumer that was fenced cannot come back before its session has ended", "stuck group", "guards",
+        "refused-peer", "unread-partition", links=("KIP-848", "KAFKA-19233"))  # fmt: skip
+@epochs("consumer-group/taken-back", "grp-260", grade=Grade.SHOULD, applies_to=beats)
+def taken_back(history: History) -> Iterator[Violation]:
+    """A member that was fenced, and joins again with its id, its instance id and epoch 0, is accepted."""
+    for step in answered_heartbeats(history):
+        if not step.is_turned_away or _fault(step) or (step.beat.regex and not model.is_regex(step.beat.regex)):
+            continue
+        own: list[str | None] = [
+            instance for instance, each in step.before.holders.items() if each.client == step.client.name
+        ]
+        if step.beat.instance in (own or [None]):
+            why = f"{step.client.name} was fenced, and joins again with epoch 0"
+            yield breach(step, why, "accepted", "static" if own else "dynamic", step.error)

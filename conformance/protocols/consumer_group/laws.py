@@ -111,7 +111,7 @@ def _one_holder(index: int, before: State, event: Event, did: Step) -> str | Non
 
 
 def _kept_while_away(index: int, before: State, event: Event, did: Step) -> str | None:
-    if isinstance(event, Pass) or event.says is Says.LEAVE:
+    if not isinstance(event, Beat) or event.says is Says.LEAVE:
         return None
     for each in before.members:
         leaves = event.says is Says.AWAY and event.client == each.id and each.instance is not None

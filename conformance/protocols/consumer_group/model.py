@@ -6,13 +6,13 @@ generate their member ids. Every heartbeat is answered immediately; a regular ex
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group import ops
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, DEFAULT, Config, Rules
-from kipcheck.conformance.protocols.reconciled import model, terms
+from kipcheck.conformance.protocols.reconciled import log_ops, model, terms
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 TOPICS: Final = {"t": 3, "u": 2}
@@ -23,7 +23,6 @@ REFRESH_MS: Final = 10_000
 
 UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
 INVALID_REGULAR_EXPRESSION = "INVALID_REGULAR_EXPRESSION"
-GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
 
 
 class Member(NamedTuple):
@@ -56,6 +55,7 @@ class State(NamedTuple):
     """Regular expressions whose topics are known."""
     refreshed_ms: int | None = None
     """The time since regular expressions were resolved; None: none was."""
+    offsets: tuple[log_ops.Offset, ...] = ()
 
     def member(self, id: str) -> Member | None:
         return model.member_of(self.members, id)
@@ -95,7 +95,7 @@ class ConsumerGroup(model.PacedGroup[State, Member, ops.Beat, terms.Partitions |
             case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
             case _:
-                assert_never(event)
+                return self.logged(state, event)
 
     def enabled(self, state: State, /) -> Iterator[ops.Event]:
         """Events that the coordinator accepts."""
@@ -135,12 +135,12 @@ class ConsumerGroup(model.PacedGroup[State, Member, ops.Beat, terms.Partitions |
 
     def heartbeat(
         self, state: State, beat: ops.Beat, epoch: int, owned: terms.Partitions | None
-    ) -> Transition[State, ops.Action]:
+    ) -> Transition[State, ops.Answer]:
         """A heartbeat with this epoch and these partitions, which may differ from what the client received."""
         memory = state.memory(beat.client)
         error = self.invalid(beat, epoch, owned) or self.fault(state, beat, epoch, owned)
         if error is not None:
-            return Transition(state, (ops.Rejected(beat.client, error),))
+            return Transition(state, (terms.Rejected(beat.client, error),))
         if epoch in terms.LEFT:
             answer = ops.Answered(beat.client, self.leaving_epoch(epoch), None)
             return Transition(remembered(self.gone(state, beat.client, epoch), memory, answer), (answer,))
@@ -175,7 +175,7 @@ class ConsumerGroup(model.PacedGroup[State, Member, ops.Beat, terms.Partitions |
         if not state.exists and epoch != 0:
             return terms.GROUP_ID_NOT_FOUND
         full = epoch not in terms.LEFT and self.is_full(state, beat.client, beat.instance)
-        return GROUP_MAX_SIZE_REACHED if full else None
+        return terms.GROUP_MAX_SIZE_REACHED if full else None
 
     def unfit(self, state: State, beat: ops.Beat, epoch: int, owned: terms.Partitions | None) -> str | None:
         return INVALID_REGULAR_EXPRESSION if beat.regex and not is_regex(beat.regex) else None

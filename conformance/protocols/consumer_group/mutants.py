@@ -1,5 +1,6 @@
 """Coordinators of KIP-848 groups with one planted defect each. Least cases are in shorthand."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kipcheck.conformance.core.files.releases_table import since
@@ -10,6 +11,7 @@ from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
+from kipcheck.conformance.protocols.reconciled.log_ops import Offset, Reload
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 
@@ -17,11 +19,12 @@ class MutantCoordinator(MachineMutant, ConsumerGroup):
     """The reference machine as an adapter, with overridable decisions. It computes target assignments at once."""
 
     operations = OPERATIONS
-    rules = Rules.of(since("kip-848"))
+    rules = Rules.owed(since("kip-848"))
 
 
 ownership = mutants_of("consumer-group/ownership", OPERATIONS.machine)
 epochs = mutants_of("consumer-group/epochs", OPERATIONS.machine)
+records = mutants_of("consumer-group/records", OPERATIONS.machine)
 
 
 AFTER_ROUNDS = f"join a on t none; join b on t none; pass 1000; {4 * 'beat a told; beat b told; '}beat a told"
@@ -286,3 +289,77 @@ class AdmitsOneMember(MutantCoordinator):
 @epochs("admits-members", "join a on t none; beat a told")
 class FencesCurrentEpochs(defects.FencesTheCurrentEpoch, MutantCoordinator):
     """A member is fenced when it sends the epoch that it has."""
+
+
+# The log
+
+
+@records("outlives-reloads", ...)
+class ForgetsWhatIsAssigned(MutantCoordinator):
+    """A coordinator that has read the log does not know the assignments of members."""
+
+    def reloaded(self, state: State, reload: Reload) -> State:
+        after = super().reloaded(state, reload)
+        return after._replace(members=tuple(each._replace(assigned=()) for each in after.members))
+
+
+@records("outlives-reloads", ...)
+class ReadsNoChangingLog(MutantCoordinator):
+    """A coordinator that reads a log while it is compacted has no members."""
+
+    def reloaded(self, state: State, reload: Reload) -> State:
+        after = super().reloaded(state, reload)
+        return after._replace(members=()) if 0 < reload.since < reload.compacted else after
+
+
+@records("commits-kept", ...)
+class ForgetsLeaderEpochs(MutantCoordinator):
+    """The log has no leader epochs of committed offsets."""
+
+    def stored(self, row: Offset) -> Offset:
+        return (*row[:3], -1, row[4])
+
+
+@epochs("taken-back", "beat a on t told; beat a+1 told; join a on t none")
+class FencesConsumersForGood(defects.FencesWhoComesBack, MutantCoordinator):
+    """A member that was fenced, and joins again, is fenced again."""
+
+
+@epochs("taken-back", "join a on t none as i; beat a+1 as i; join a on t none as i")
+class RefusesTheInstanceOfAConsumer(defects.RefusesItsOwnInstance, MutantCoordinator):
+    """A static member that was fenced, and joins again, is refused: it has its instance id itself."""
+
+
+@ownership("rests", ...)
+class RebalancesForFullHeartbeats(MutantCoordinator):
+    """A heartbeat that names the topics raises the epoch of the group, although they are the same."""
+
+    def subscribed(self, state: State, beat: Beat) -> State:
+        after = super().subscribed(state, beat)
+        again = state.member(beat.client) is not None and beat.topics is not None
+        return after._replace(group_epoch=self.bumped(state)) if again else after
+
+
+@ownership("sticky", ...)
+class SharesOutAnew(MutantCoordinator):
+    """Each target assignment goes to the members in another order."""
+
+    def shares(self, state: State) -> Iterator[tuple[str, terms.Partitions]]:
+        ids, parts = zip(*super().shares(state), strict=True)
+        turn = state.group_epoch % len(ids)
+        return zip(ids, parts[turn:] + parts[:turn], strict=True)
+
+
+@epochs("revokers-have-time", ...)
+class GivesNoTimeForPartitions(defects.GivesNoTimeToRevoke, MutantCoordinator):
+    """A member that has to revoke partitions is removed one millisecond before its time is over."""
+
+
+@epochs("silent-are-fenced", ...)
+class EndsConsumersEarly(defects.EndsSessionsEarly, MutantCoordinator):
+    """The session of a member ends one millisecond before its time."""
+
+
+@epochs("silent-are-fenced", ...)
+class RenewsRefusedConsumers(defects.RenewsRefusedSessions, MutantCoordinator):
+    """A refused heartbeat renews the session of the member, too."""

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
-from kipcheck.conformance.core.operations.field_annotations import about, hidden, named, optional, typical
+from kipcheck.conformance.core.operations.field_annotations import about, hidden, optional, typical
 from kipcheck.conformance.core.values.case import Role
-from kipcheck.conformance.protocols.reconciled.terms import Owns, Partitions, Says
+from kipcheck.conformance.protocols.reconciled import log_ops
+from kipcheck.conformance.protocols.reconciled.terms import Owns, Partitions, Rejected, Says
 
 SESSION_MS: Final = 45_000
 """``group.consumer.session.timeout.ms``: a member without a heartbeat for this long is fenced."""
@@ -35,14 +36,9 @@ class Answered:
     """None: unchanged."""
 
 
-@answer("rejected")
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    client: Annotated[str, hidden]
-    error: Annotated[str, named("class")]
-
-
-Action: TypeAlias = Answered | Rejected
+Answer: TypeAlias = Answered | Rejected
+"""To a heartbeat."""
+Action: TypeAlias = Answer | log_ops.Fetched
 
 
 @operation(
@@ -99,7 +95,7 @@ class Pass:
     ms: Annotated[int, about("milliseconds"), typical(*PASSES)]
 
 
-Event: TypeAlias = Beat | Pass
+Event: TypeAlias = Beat | Pass | log_ops.Event
 OPERATIONS: Operations[Event, Action] = Operations(
-    "consumer-group", Role.COORDINATOR, (Beat, Pass), sample="join a on t none"
+    "consumer-group", Role.COORDINATOR, (Beat, Pass, *log_ops.EVENTS), sample="join a on t none"
 )

@@ -4,7 +4,7 @@ Each was observed of brokers of the releases around the change, and of their coo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, final
 
@@ -53,6 +53,8 @@ class Rules:
     """A member that has revoked what it should, and has to revoke more, gets the next epoch; else it keeps its own."""
     takes_epoch_0: bool
     """A member that is there may join again, whatever its epoch is; else only while its previous epoch was 0."""
+    refuses_own_instances: bool
+    """A static member that is there may not join again, also after it was fenced (apache/kafka#23542)."""
     drops_unsubscribed: bool
     """A member gets no partition of a topic that it no longer subscribes to, though the target has it (KAFKA-19431)."""
     refuses_classic_members: bool
@@ -64,6 +66,11 @@ class Rules:
     the member subscribes to other topics than its predecessor."""
 
     @classmethod
+    def owed(cls, release: str) -> "Rules":
+        """As a release, but members that were fenced are taken back. Errors: ValueError for an invalid release."""
+        return replace(cls.of(release), takes_epoch_0=True, refuses_own_instances=False)
+
+    @classmethod
     @cache
     def of(cls, release: str) -> "Rules":
         """The rules of a release. Errors: ValueError for an invalid release."""
@@ -72,4 +79,4 @@ class Rules:
         return cls(born_at=first, **behaviours(cls, this, "consumer-coordinator"))
 
 
-CURRENT: Final = Rules.of(NEWEST)
+CURRENT: Final = Rules.owed(NEWEST)

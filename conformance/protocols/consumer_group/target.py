@@ -7,5 +7,5 @@ from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.machine_adapter import ReleasedMachine
 
-MACHINE: Final = ReleasedMachine(OPERATIONS, "kip-848", lambda release: ConsumerGroup(rules=Rules.of(release)))
+MACHINE: Final = ReleasedMachine(OPERATIONS, "kip-848", lambda release: ConsumerGroup(rules=Rules.owed(release)))
 ADAPTERS = {OPERATIONS.machine: MACHINE.adapter}

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field, replace
 
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History, Op
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS, Beat, Event
+from kipcheck.conformance.protocols.consumer_group.model import TOPICS
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS, Beat, Event, Pass
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.log_ops import Reload
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient
 
@@ -20,8 +22,6 @@ else happens."""
 
 @dataclass(frozen=True, slots=True)
 class Client(KnownClient):
-    fenced: bool = False
-    """Its last heartbeat was refused: the client gives up all, and the coordinator still has it as a member."""
     joins: bool = False
     """Its last accepted heartbeat was a join, after which a coordinator may know no previous epoch."""
     topics: tuple[str, ...] = ()
@@ -60,6 +60,13 @@ class Group:
     rest: int | None = None
     """The epoch of a group at rest: all members had it, with all that was due to them, and have confirmed it, left for
     a while or been replaced since; None: it is not known to be at rest."""
+    chosen: bool = False
+    """A member has asked for an assignor."""
+    kept: Mapping[str, terms.Partitions] = field(default_factory=dict)
+    """After one member joined or left a group at rest, whose members subscribe to the same topics: what each of the
+    others had. Empty once anything else changed."""
+    fair: int = 0
+    """So many partitions each member has at least after that."""
     config: Config = DEFAULT
 
     def having(self, client: Client) -> "Group":
@@ -108,7 +115,9 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
     def confirms(self) -> bool:
         """Whether a member stays, lists what it owns, and says nothing new."""
         stays = self.intent is Says.STAY and self.beat.owned == "told"
-        return stays and self.accepted and _says_nothing_new(self.beat)
+        beat = self.beat
+        is_new = beat.topics is not None and {*beat.topics} != {*self.client.topics}
+        return stays and self.accepted and not is_new and _has_no_options(beat)
 
     @property
     def replaces(self) -> bool:
@@ -137,6 +146,30 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
         return known if self.answered_epoch == known else None
 
     @property
+    def _members_after(self) -> Mapping[str, frozenset[str]]:
+        """The topics of each member after one joined or left a group at rest; none where anything else happens."""
+        beat, known = self.beat, self.before
+        joins = self.intent is Says.JOIN and not self.client.member and self.holder is None and _has_no_options(beat)
+        leaves = self.intent is Says.LEAVE and self.client.member
+        away = any(each.away for each in known.holders.values())
+        if known.rest is None or known.chosen or away or not self.accepted or not (joins or leaves):
+            return {}
+        members = {name: frozenset(each.topics) for name, each in known.clients.items() if each.member}
+        others = {name: topics for name, topics in members.items() if name != beat.client}
+        return {**others, beat.client: frozenset(beat.topics or ())} if joins else others
+
+    @property
+    def _kept(self) -> Mapping[str, terms.Partitions]:
+        after = self._members_after
+        alike = len({*after.values()}) == 1
+        return {name: self.clients[name].memory.given for name in after if alike and name != self.beat.client}
+
+    @property
+    def _fair(self) -> int:
+        after = self._members_after
+        return sum(TOPICS[topic] for topic in frozenset().union(*after.values())) // len(after) if after else 0
+
+    @property
     def taken_by(self) -> str:
         """Another client that is the member with the instance id of the request, for certain; empty: none is."""
         holder = self.holder
@@ -162,14 +195,17 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
 
     def known_after(self) -> Group:
         known = self.before
-        if not isinstance(self.request, Beat):
+        if isinstance(self.request, Pass):
             return _later(known, self.request.ms)
+        if not isinstance(self.request, Beat):
+            return _reloaded(known) if isinstance(self.request, Reload) else known
         name, known = self.beat.client, replace(known, rest=self.rest)
         if self.confirms:
             known = replace(known, quiet_rounds={**known.quiet_rounds, name: known.quiet_rounds.get(name, 0) + 1})
         elif self.accepted or self.client.member:
-            known = replace(known, quiet_rounds={}, waited_ms=0)
+            known = replace(known, quiet_rounds={}, waited_ms=0, kept=self._kept, fair=self._fair)
         if self.accepted:
+            known = replace(known, chosen=known.chosen or self.beat.assignor is not None)
             joined = known.existed or self.intent is Says.JOIN
             return replace(known.having(_after(self)), existed=joined, holders=_held(self))
         if self.error == terms.FENCED_MEMBER_EPOCH:
@@ -181,10 +217,6 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
         return known
 
 
-def _says_nothing_new(beat: Beat) -> bool:
-    return beat.topics is None and _has_no_options(beat)
-
-
 def _has_no_options(beat: Beat) -> bool:
     return beat.regex is None and beat.assignor is None
 
@@ -194,8 +226,15 @@ def _later(known: Group, ms: int) -> Group:
     aged = {instance: replace(each, silent_ms=each.silent_ms + ms) for instance, each in known.holders.items()}
     holders = {instance: each for instance, each in aged.items() if not _is_gone(each, clients, known.config)}
     stays = len(holders) == len(known.holders) and not any(each.expired for each in clients.values())
-    rest = known.rest if stays else None
-    return replace(known, clients=clients, holders=holders, quiet_rounds={}, waited_ms=known.waited_ms + ms, rest=rest)
+    known = known if stays else replace(known, rest=None, kept={})
+    return replace(known, clients=clients, holders=holders, quiet_rounds={}, waited_ms=known.waited_ms + ms)
+
+
+def _reloaded(known: Group) -> Group:
+    """The sessions of all members begin again."""
+    clients = {name: each.renewed() for name, each in known.clients.items()}
+    holders = {instance: replace(each, silent_ms=0) for instance, each in known.holders.items()}
+    return replace(known, clients=clients, holders=holders, quiet_rounds={})
 
 
 def _is_gone(holder: Holder, clients: Mapping[str, Client], config: Config) -> bool:

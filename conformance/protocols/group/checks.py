@@ -3,22 +3,25 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from random import Random
+from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.values.case import Role, Step
 from kipcheck.conformance.core.values.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.core.values.verdict import Violation
-from kipcheck.conformance.protocols.declare.check import Check, Exhibit, Family, Operation, StateProbe
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Exhibit, Family, Operation, StateProbe
 from kipcheck.conformance.protocols.declare.conversations import (
     Message,
     Subject,
+    Value,
     answer,
     diagram,
     listed,
     machine_family,
     swarms,
 )
+from kipcheck.conformance.protocols.declare.draw_compaction import drawn_compaction
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.group import invariants
 from kipcheck.conformance.protocols.group.invariants.requests import granted as is_granted
@@ -29,6 +32,7 @@ from kipcheck.conformance.protocols.group.strategies.episodes import Episode
 from kipcheck.conformance.protocols.group.trace import Trace, TracedStep, trace
 from kipcheck.conformance.targets.protocol import Claims
 
+About: TypeAlias = Callable[[Subject, Value, Random], Iterable[Conversation]]
 COORDINATOR_NAME: Final = "coordinator"
 
 
@@ -117,10 +121,20 @@ of = partial(invariants_of, part=invariants)
 ANSWERS: Final = of(invariants.ANSWERS)
 
 
-def coordinator_check(id: str, sentence: str, ids: tuple[str, ...], *focus: Episode) -> Check[Subject]:
-    """``focus``: the situations that its invariants are about."""
+def compacted(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    """The log is compacted in any part before the coordinator reads it."""
+    for each in conversation(subject, value, random):
+        yield each._replace(steps=tuple(
+            replace(one, body=drawn_compaction(random)) if one.verb == "loaded" else one for one in each.steps
+        ))  # fmt: skip
+
+
+def coordinator_check(
+    id: str, sentence: str, ids: tuple[str, ...], *focus: Episode, about: About = conversation
+) -> Check[Subject]:
+    """``focus``: the situations that its invariants are about. ``about``: what makes conversations of what is drawn."""
     batch = swarms(partial(group_conversations, focus=focus))
-    return Check(id, sentence, COORDINATOR, conversation, values=300, invariants=ids, batch=batch)
+    return Check(id, sentence, COORDINATOR, about, values=300, invariants=ids, batch=batch)
 
 
 CHECKS: tuple[Check[Subject], ...] = (
@@ -184,6 +198,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         Episode.MOVE,
         Episode.MOVE,
         Episode.END,
+        about=compacted,
     ),
     Check(
         "group/newest-leads",

@@ -16,6 +16,7 @@ from kipcheck.conformance.core.operations.request_words import ACTOR, WORD, list
 from kipcheck.conformance.core.operations.requests import Requests, request, request_answer
 from kipcheck.conformance.core.operations.wire_form import Value, message
 from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.protocols.declare.compaction import COMPACTED, Compacted, Since, Tombstones
 from kipcheck.conformance.protocols.group import request_texts
 from kipcheck.conformance.protocols.group.errors import ERROR, KNOWN_ERROR, REPORTED_ERROR, Error
 
@@ -344,13 +345,18 @@ class Load:
 
 
 @final
-@operation("loaded", BROKER, "loaded", examples="loaded; move is all three", sentence="its log is read")
+@operation("loaded", BROKER, f"loaded{COMPACTED}", examples="loaded; move is all three; loaded compacted 100 gone",
+           sentence=f"its log is read{COMPACTED}")  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """This broker has read the log of the group.
 
     The group is restored from its records.
     """
+
+    compacted: Compacted = 0
+    since: Since = 0
+    tombstones: Tombstones = "kept"
 
 
 Event: TypeAlias = By | Elapse | FailWrite | Unload | Load | Loaded

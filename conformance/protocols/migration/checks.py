@@ -1,9 +1,10 @@
 """Checks of coordinators of groups with members of the classic protocol and of KIP-848's."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
+from typing import Final
 
-from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
@@ -13,6 +14,7 @@ from kipcheck.conformance.protocols.migration import invariants, ops
 from kipcheck.conformance.protocols.migration.model import CONSUMERS, INITIAL_DELAY_MS
 from kipcheck.conformance.protocols.migration.strategies import MIXED_GROUPS
 from kipcheck.conformance.protocols.migration.target import MACHINE
+from kipcheck.conformance.protocols.reconciled.log_draws import Reloaded, latest
 from kipcheck.conformance.protocols.reconciled.terms import Says
 
 FORMED = f"classic-join x on t; pass {INITIAL_DELAY_MS}; receive x; classic-sync x of t over x"
@@ -84,6 +86,25 @@ def there_and_back(subject: Subject) -> Iterable[Conversation]:
     yield Conversation(ops.OPERATIONS.parse_shorthand("classic-join x on t; join a on t none"), "early")
 
 
+def everyone(steps: Sequence[Step]) -> list[ops.Event]:
+    """Each client confirms what it has, and consumers state their topics."""
+    consumers = latest(steps, "topics", "instance", "regex")
+    beats = [
+        Beat(name, Says.STAY, 0, None if topics is None else tuple(topics), "told", instance, regex)
+        for name, (topics, instance, regex) in consumers.items()
+    ]
+    return [*beats, *map(ops.ClassicBeat, ops.CLIENTS)]
+
+
+COMMITTED: Final = f"{FORMED}; commit 5 for 0 by x; commit 6 for 1 by x in 3 with m"
+RELOADED: Final = Reloaded(
+    ops.OPERATIONS, everyone, (*CONSUMERS[:1], *ops.CLIENTS), {
+        "back": BACK, "taken over": TAKEN_OVER, "replaced": REPLACED, "replaced consumer": REPLACED_CONSUMER,
+        "removed": REMOVED, "full": FULL, "asked": ASKED,
+        "upgraded": f"{COMMITTED}; join a on t none; beat a told; commit 7 for 0 by a",
+        "emptied": f"{COMMITTED}; classic-leave x; join a on t none; beat a told",
+    },
+)  # fmt: skip
 GROUPS: Family[Subject] = operations_family(
     ops.OPERATIONS, MACHINE.editions, lambda edition: MIXED_GROUPS, "coordinator"
 )
@@ -97,5 +118,14 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=150,
         invariants=invariants_of(invariants.MEMBERS),
         given=there_and_back,
+    ),
+    Check(
+        invariants.RECORDS,
+        "a coordinator that reads its log, compacted or not, has the group as it was, whichever form it had before",
+        GROUPS,
+        RELOADED,
+        values=150,
+        invariants=(*invariants_of(invariants.RECORDS), *invariants_of(invariants.MEMBERS)),
+        given=RELOADED.given,
     ),
 )

@@ -6,7 +6,6 @@ Source: ``GroupMetadataManager.classicGroupJoinToConsumerGroup`` and its neighbo
 from typing import Final
 
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.model import GROUP_MAX_SIZE_REACHED
 from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.conversions import DISABLED, REBALANCE_IN_PROGRESS, Conversions
@@ -108,7 +107,7 @@ class ClassicMembers(Conversions):
         if self.rules.refuses_classic_members and self.config.policy == DISABLED:
             return INCONSISTENT_GROUP_PROTOCOL
         if self.consumers.is_full(state.group, client.id, join.instance):
-            return GROUP_MAX_SIZE_REACHED
+            return terms.GROUP_MAX_SIZE_REACHED
         if not self.supports(state, join):
             return INCONSISTENT_GROUP_PROTOCOL
         if join.instance is None:

@@ -14,6 +14,7 @@ from kipcheck.conformance.protocols.migration.metadata import metadata_of, parti
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import NOTHING, PARKED, Classic, ClassicJoin, Receive, Received
 from kipcheck.conformance.protocols.migration.state import State, with_client
+from kipcheck.conformance.protocols.reconciled import log_ops
 from kipcheck.conformance.protocols.reconciled.terms import Partitions
 from kipcheck.conformance.wire import embedded, layout
 from kipcheck.conformance.wire.errors import Refused
@@ -42,6 +43,10 @@ class ClassicClients:
         self._state = with_client(self._state._replace(requests=number + 1), client._replace(asked=number))
         request = self._machine.request_of(self._state, client, event, number)
         return SentRequest(event.client, request, ANSWERS[type(request)])
+
+    def commit(self, event: log_ops.Commit) -> SentRequest:
+        client = self._state.client(event.client)
+        return log_ops.sent(event, client.id, client.generation)
 
     def answered(self, reply: Reply) -> None:
         """The answer to a request, whose number is in it, has come."""

@@ -17,7 +17,7 @@ from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Phase, Timer
 from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRules, owed_rules
 from kipcheck.conformance.protocols.group.model.service import Service
-from kipcheck.conformance.protocols.group.model.state import Member, State as ClassicState, arm_session
+from kipcheck.conformance.protocols.group.model.state import Log, Member, State as ClassicState, arm_session
 from kipcheck.conformance.protocols.migration.metadata import metadata_of, partitions_of, printed
 from kipcheck.conformance.protocols.migration.ops import SESSION_MS, Received
 from kipcheck.conformance.protocols.migration.running_sessions import RunningSessions
@@ -83,7 +83,13 @@ class Conversions:
         )  # fmt: skip
         classic = tuple(sorted(ClassicMember(each.id, _protocols(each)) for each in former.members))
         return State(
-            True, group, classic, clock=self.stopped(state), clients=state.clients, requests=state.requests
+            True,
+            group,
+            classic,
+            clock=self.stopped(state),
+            clients=state.clients,
+            requests=state.requests,
+            offsets=state.offsets,
         ), None
 
     def first_epoch(self, former: ClassicState) -> int:
@@ -146,6 +152,7 @@ class Conversions:
             members=tuple(made),
         )  # fmt: skip
         classic = classic._replace(protocol=self.coordinator.elected_protocol(classic))
+        classic = classic._replace(log=Log(self.coordinator.group_record(classic)))
         out: list[messages.Action] = [arm_session(each.id, each.session_ms) for each in made]
         classic = self.coordinator.prepare(classic, out) if rebalances else classic
         clock: Clock[Timer] = Clock(state.clock.now_ms)
@@ -153,7 +160,7 @@ class Conversions:
             if isinstance(action, messages.Arm):
                 clock = clock.armed(action.timer, action.ms)
         begun = self.consumers.initial()._replace(clients=group.clients)
-        return State(False, begun, (), classic, clock, state.clients, state.requests)
+        return State(False, begun, (), classic, clock, state.clients, state.requests, state.offsets)
 
     def first_generation(self, group: consumer.State) -> int:
         """Of the classic group that a consumer group becomes, before a join phase of it ends."""

@@ -8,12 +8,7 @@ from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.consumer_group.model import (
-    GROUP_MAX_SIZE_REACHED,
-    SERVER_ASSIGNORS,
-    is_invalid,
-    is_regex,
-)
+from kipcheck.conformance.protocols.consumer_group.model import SERVER_ASSIGNORS, is_invalid, is_regex
 from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
@@ -21,11 +16,14 @@ from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.classic_members import MEMBER_ID_REQUIRED
 from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES, UPGRADES
 from kipcheck.conformance.protocols.migration.trace import CLASSIC, CONSUMER, Member, MixedStep, mixed_steps
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_laws, terms
+from kipcheck.conformance.protocols.reconciled.terms import GROUP_MAX_SIZE_REACHED
 
 MEMBERS: Final = "migration/members"
+RECORDS: Final = "migration/records"
 HELD: Final = (terms.UNRELEASED_INSTANCE_ID, terms.FENCED_INSTANCE_ID)
 rule = partial(invariant, role=Role.COORDINATOR, checks=(MEMBERS,), unsure=is_in_doubt)
+records = partial(invariant, role=Role.COORDINATOR, checks=(RECORDS,), unsure=is_in_doubt)
 impact = partial(any_impact, links=("KIP-848",))
 
 
@@ -415,3 +413,23 @@ def admits_members(history: History) -> Iterator[Violation]:
         if not granted and refusal not in terms.UNAVAILABLE:
             kind = "consumer" if joins else "classic"
             yield breach(step, f"{step.name} joins", "accepted", f"refused: {refusal}", kind, refusal)
+
+
+@impact(
+    "A group is not there, or is another one, after its coordinator has read the log",
+    "stuck group",
+    "durability",
+    "stuck-group",
+    "needless-move",
+)
+@records("migration/outlives-reloads", "grp-250", "grp-251", applies_to=log_laws.reads)
+def outlives_reloads(history: History) -> Iterator[Violation]:
+    """A coordinator that has read its log, compacted in any part, serves the group as it was."""
+    return log_laws.outlived(history)
+
+
+@impact("Committed offsets are lost or changed", "double processing", "durability", "lost-offsets")
+@records("migration/commits-kept", "grp-252", applies_to=log_laws.fetches, after=("mixed-commit",))
+def commits_kept(history: History) -> Iterator[Violation]:
+    """OffsetFetch returns the last accepted offset of each partition, with its leader epoch and metadata."""
+    return log_laws.kept(history, ops.OPERATIONS.event_of)

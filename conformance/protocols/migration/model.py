@@ -24,7 +24,7 @@ from kipcheck.conformance.protocols.migration.state import (
     State,
     with_client,
 )
-from kipcheck.conformance.protocols.reconciled import model as reconciled, terms
+from kipcheck.conformance.protocols.reconciled import log_ops, model as reconciled, terms
 
 CONSUMERS: Final = ("a", "b")
 RESETS: Final = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
@@ -42,8 +42,42 @@ class MixedGroup(ClassicMembers):
                 return self.beat(state, event)
             case consumer_ops.Pass(ms):
                 return Transition(self.passed(state, ms))
+            case log_ops.Reload():
+                return Transition(self.reloaded(state, event))
+            case log_ops.Commit():
+                return self.committed(state, event)
+            case log_ops.Fetch():
+                return Transition(state, (log_ops.Fetched(state.offsets),))
             case _:
                 return self.classic(state, event)
+
+    # The log
+
+    def reloaded(self, state: State, reload: log_ops.Reload) -> State:
+        """A classic group has no parked requests any more, and is as its last generation was."""
+        if state.is_consumer:
+            return state._replace(group=self.consumers.reloaded(state.group, reload))
+        for event in (messages.Unload(), messages.Load(), messages.Loaded()):
+            state = self.run(state, event)
+        return state
+
+    def committed(self, state: State, commit: log_ops.Commit) -> Transition[State, ops.Action]:
+        if not self.may_commit(state, commit.client):
+            return Transition(state, (terms.Rejected(commit.client, terms.UNKNOWN_MEMBER_ID),))
+        return Transition(state._replace(offsets=log_ops.merged(state.offsets, commit.row)))
+
+    def may_commit(self, state: State, name: str) -> bool:
+        """Members may, with their epoch or generation; and a consumer without membership, where there are none."""
+        members = state.group.members if state.is_consumer else state.classic.members
+        if name == log_ops.NOBODY:
+            return not members
+        client, memory = state.client(name), state.group.memory(name)
+        id, epoch = (client.id, client.generation) if name in ops.CLIENTS else (name, memory.epoch)
+        if state.is_consumer:
+            member = state.group.member(id)
+            return member is not None and member.epoch == epoch
+        settled = state.classic.phase is not messages.Phase.COMPLETING
+        return state.classic.member(id) is not None and epoch == state.classic.generation and settled
 
     # Heartbeats of KIP-848
 
@@ -59,7 +93,7 @@ class MixedGroup(ClassicMembers):
                 state, error = self.upgraded(state)
                 before = self.interrupted(before)
         if error is not None:
-            return Transition(before, (consumer_ops.Rejected(beat.client, error),))
+            return Transition(before, (terms.Rejected(beat.client, error),))
         group, actions = self.consumers.beat(self.released(state, beat) if epoch == 0 else state.group, beat)
         if not isinstance(actions[0], consumer_ops.Answered):
             return Transition(before, actions)

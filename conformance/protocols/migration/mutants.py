@@ -4,14 +4,16 @@ from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import Beat, Rejected
+from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
-from kipcheck.conformance.protocols.migration.invariants import MEMBERS
+from kipcheck.conformance.protocols.migration.invariants import MEMBERS, RECORDS
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Action, ClassicJoin, ClassicRemove, Received
 from kipcheck.conformance.protocols.migration.state import Client, State
 from kipcheck.conformance.protocols.reconciled import model as reconciled, terms
+from kipcheck.conformance.protocols.reconciled.log_ops import Reload
+from kipcheck.conformance.protocols.reconciled.terms import Rejected
 
 
 class MutantCoordinator(MachineMutant, MixedGroup):
@@ -25,6 +27,7 @@ class MutantCoordinator(MachineMutant, MixedGroup):
 
 
 defect = mutants_of(MEMBERS, OPERATIONS.machine)
+records = mutants_of(RECORDS, OPERATIONS.machine)
 
 
 @defect("upgrades", ...)
@@ -185,7 +188,7 @@ class AdmitsClassicMembersBeyondTheLimit(MutantCoordinator):
     def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
         room = state._replace(group=state.group._replace(members=state.group.members[:1]))
         found = super().join_fault(state, client, join)
-        return super().join_fault(room, client, join) if found == consumer.GROUP_MAX_SIZE_REACHED else found
+        return super().join_fault(room, client, join) if found == terms.GROUP_MAX_SIZE_REACHED else found
 
 
 @defect("size-limit", ...)
@@ -235,3 +238,26 @@ class KeepsOutConsumers(MutantCoordinator):
         if is_new and beat.instance is None and state.is_consumer and state.members:
             return Transition(state, (Rejected(beat.client, terms.GROUP_ID_NOT_FOUND),))
         return super().beat(state, beat)
+
+
+# The log
+
+
+@records("outlives-reloads", ...)
+class LoadsNoClassicMembers(MutantCoordinator):
+    """A coordinator that has read the log of a consumer group does not know its members of the classic protocol."""
+
+    def reloaded(self, state: State, reload: Reload) -> State:
+        after = super().reloaded(state, reload)
+        ids = {each.id for each in after.members}
+        members = tuple(each for each in after.group.members if each.id not in ids)
+        return after._replace(members=(), group=after.group._replace(members=members))
+
+
+@records("commits-kept", ...)
+class LosesOffsetsInUpgrades(MutantCoordinator):
+    """The offsets of a classic group are gone when it is a consumer group."""
+
+    def upgraded(self, state: State) -> tuple[State, str | None]:
+        after, error = super().upgraded(state)
+        return (after if error else after._replace(offsets=())), error

@@ -11,8 +11,9 @@ from kipcheck.conformance.core.operations.declaration import Operations, answer,
 from kipcheck.conformance.core.operations.field_annotations import about, hidden, named, optional, typical
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
-from kipcheck.conformance.protocols.consumer_group.ops import Answered, Beat, Pass, Rejected
-from kipcheck.conformance.protocols.reconciled.terms import Partitions
+from kipcheck.conformance.protocols.consumer_group.ops import Answered, Beat, Pass
+from kipcheck.conformance.protocols.reconciled import log_ops
+from kipcheck.conformance.protocols.reconciled.terms import Partitions, Rejected
 
 SESSION_MS: Final = 20_000
 """Session timeout of the members that use the classic protocol."""
@@ -149,8 +150,8 @@ class Receive:
 
 
 Classic: TypeAlias = ClassicJoin | ClassicSync | ClassicBeat | ClassicLeave | ClassicRemove | Receive
-Event: TypeAlias = Beat | Pass | Classic
-Action: TypeAlias = Answered | Rejected | Received
+Event: TypeAlias = Beat | Pass | Classic | log_ops.Event
+Action: TypeAlias = Answered | Rejected | Received | log_ops.Fetched
 OPERATIONS: Operations[Event, Action] = Operations(
     "migration",
     Role.COORDINATOR,
@@ -163,6 +164,9 @@ OPERATIONS: Operations[Event, Action] = Operations(
         ClassicLeave,
         ClassicRemove,
         Receive,
+        variant(log_ops.Reload, "mixed-reload", kinds={}),
+        variant(log_ops.Commit, "mixed-commit", kinds={}),
+        variant(log_ops.Fetch, "mixed-fetch", kinds={}),
     ),
     sample="classic-join x on t; pass 3000; receive x",
 )

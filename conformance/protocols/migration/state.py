@@ -7,6 +7,7 @@ from kipcheck.conformance.protocols.consumer_group import model as consumer
 from kipcheck.conformance.protocols.group.model.messages import Timer
 from kipcheck.conformance.protocols.group.model.state import State as ClassicState
 from kipcheck.conformance.protocols.migration.ops import Received
+from kipcheck.conformance.protocols.reconciled.log_ops import Offset
 from kipcheck.conformance.protocols.reconciled.terms import Partitions
 
 UNKNOWN_MEMBER: Final = "?"
@@ -56,6 +57,7 @@ class State(NamedTuple):
     clients: tuple[Client, ...] = ()
     """Sorted by name."""
     requests: int = 0
+    offsets: tuple[Offset, ...] = ()
 
     def client(self, name: str) -> Client:
         return next((each for each in self.clients if each.name == name), Client(name))

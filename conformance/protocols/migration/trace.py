@@ -21,6 +21,7 @@ from kipcheck.conformance.protocols.migration.classic_members import ILLEGAL_GEN
 from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES
 from kipcheck.conformance.protocols.migration.model import RESETS
 from kipcheck.conformance.protocols.migration.quiescence import Rest, Subscription
+from kipcheck.conformance.protocols.reconciled.log_ops import Commit, Fetch, Reload
 from kipcheck.conformance.protocols.reconciled.terms import AWAY, LEAVING, Memory
 
 NEAR_MS = 5_000
@@ -57,6 +58,8 @@ class Pending:
     """Of the group until then."""
     age_ms: int = 0
     """The time since it was sent: its answer may be as old."""
+    outdated: bool = False
+    """The log was read since it was sent: what its answer says may be forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
 
     @property
     def name(self) -> str:
-        assert not isinstance(self.request, Pass)
+        assert not isinstance(self.request, Pass | Reload | Fetch)
         return self.request.client
 
     @property
@@ -170,7 +173,11 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
     @property
     def answers(self) -> Pending | None:
         """The request that is answered in this step; None: none is."""
-        if isinstance(self.request, Beat | Pass) or self.received in (ops.PARKED, ops.BUSY, "nothing"):
+        if isinstance(self.request, Beat | Pass | Reload | Commit | Fetch) or self.received in (
+            ops.PARKED,
+            ops.BUSY,
+            "nothing",
+        ):
             return None
         known = self.before.pending.get(self.name)
         return known if isinstance(self.request, ops.Receive) else self.before.sent(self.request)
@@ -231,6 +238,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
     def _rest_after(self, known: Group) -> Rest:
         """``known``: what else is known after this step."""
         before, request = self.before.rest, self.request
+        if isinstance(request, Reload | Commit | Fetch):
+            return before.disturbed() if isinstance(request, Reload) else before
         if isinstance(request, Pass):
             return before.later(request.ms) if {*known.members} == {*self.before.members} else before.disturbed()
         if self.confirms:
@@ -258,6 +267,10 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
                 known = _later(self.before, ms)
             case Beat():
                 known = self._after_beat(self.request)
+            case Reload():
+                known = _reloaded(self.before)
+            case Commit() | Fetch():
+                known = self.before
             case _:
                 known = self._after_classic(self.request)
         return known if known.members else replace(known, highest=0)
@@ -339,6 +352,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
 
     def _after_answer(self, known: Group, found: Pending) -> Group:
         member = known.members.get(self.name)
+        if found.outdated:
+            return known.without(self.name, surely=False)
         if isinstance(found.request, ops.ClassicRemove):
             return _after_removal(known, found.request.instance) if self.received == ops.NONE else known
         if isinstance(found.request, ops.ClassicLeave):
@@ -432,6 +447,18 @@ def _as_classic(known: Group) -> Group:
     return replace(known, form=CLASSIC, conversions=known.conversions + 1)
 
 
+def _reloaded(known: Group) -> Group:
+    """After the log was read. Of a join phase it has nothing, and who was asked to join with an id is forgotten."""
+    known = replace(known, asked=frozenset())
+    unsettled = known.form != CONSUMER and not known.assigned
+    for each in [*known.members.values()]:
+        known = known.having(replace(each, silent_ms=0, late_ms=0))
+        if unsettled or each.name in known.pending:
+            known = known.without(each.name, surely=False)
+    known = replace(known, pending={name: replace(each, outdated=True) for name, each in known.pending.items()})
+    return replace(known, form=UNKNOWN, changed=False, taken_over=False) if unsettled else known
+
+
 def _later(known: Group, ms: int) -> Group:
     known = replace(known, asked=frozenset())
     if known.gone and not any(each.is_consumer for each in known.members.values()):
@@ -460,4 +487,4 @@ def mixed_steps(history: History) -> tuple[MixedStep, ...]:
         return MixedStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
 
     found = answered_steps(history, Group(config=settings(history)), read)
-    return tuple(each for each in found if not isinstance(each.request, Pass))
+    return tuple(each for each in found if not isinstance(each.request, Pass | Reload | Commit | Fetch))

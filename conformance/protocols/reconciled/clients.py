@@ -2,14 +2,19 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Lost, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.values.kafka_errors import error_name
+from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, payload
+from kipcheck.conformance.protocols.reconciled import log_ops
+from kipcheck.conformance.protocols.reconciled.terms import Memory
 
 Known = TypeVar("Known")
+NO_MEMBER: Final = -1
+"""The epoch in the commit of a client that is no member."""
 _UNANSWERED = Lost("")
 
 
@@ -20,6 +25,19 @@ class HeartbeatClients(Generic[Known]):
     @abstractmethod
     def read(self, op: Op, answer: Mapping[str, Any]) -> AnsweredStep[Any, Any, Known]:
         """A step of the conversation, with what was known before it."""
+
+    def memory_of(self, client: str) -> Memory | None:
+        """What a client remembers; None: it has sent nothing. Without it no client commits."""
+        return None
+
+    def sent_log(self, event: Any) -> SentRequest | None:
+        """The request of an event that is about the log; None: it is none."""
+        if not isinstance(event, log_ops.Commit | log_ops.Fetch):
+            return None
+        if isinstance(event, log_ops.Fetch) or event.client == log_ops.NOBODY:
+            return log_ops.sent(event, "", NO_MEMBER)
+        memory = self.memory_of(event.client) or Memory(event.client)
+        return log_ops.sent(event, event.client, memory.epoch)
 
     def asked(self, index: int, step: Step) -> Any:
         """The step that is sent next, which has no answer yet."""

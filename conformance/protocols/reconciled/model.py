@@ -6,10 +6,11 @@ subscribe to, how a target assignment is computed, and the next assignment of on
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, assert_never
 
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_ops, terms
 
 Target: TypeAlias = tuple[tuple[str, terms.Partitions], ...]
 """Member id and its part of a target assignment."""
@@ -60,6 +61,10 @@ class State(Protocol):
 
     @property
     def clients(self) -> tuple[terms.Memory, ...]: ...
+    @property
+    def offsets(self) -> tuple[log_ops.Offset, ...]:
+        """Committed ones. Sorted."""
+
     def _replace(self, /, *args: Any, **changes: Any) -> Self: ...
 
 
@@ -74,6 +79,10 @@ class Rules(Protocol):
     @property
     def takes_epoch_0(self) -> bool:
         """A member that is there may join again, whatever its epoch is; else only while its previous epoch was 0."""
+
+    @property
+    def refuses_own_instances(self) -> bool:
+        """A static member that is there may not join again, also after it was fenced (apache/kafka#23542)."""
 
     @property
     def counts_revocations(self) -> bool:
@@ -104,7 +113,7 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
         if beat.instance is not None:
             holder = holder_of(state.members, beat.instance)
             if epoch == 0:
-                free = holder is None or self.is_released(holder)
+                free = holder is None or self.is_released(holder) or self.is_back(holder, beat.client)
                 return self.unfit(state, beat, epoch, owned) if free else terms.UNRELEASED_INSTANCE_ID
             if holder is None:
                 return terms.UNKNOWN_MEMBER_ID
@@ -130,6 +139,10 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
     def is_released(self, holder: M) -> bool:
         """Whether another process may take over the instance of a member."""
         return holder.epoch == terms.AWAY
+
+    def is_back(self, holder: M, client: str) -> bool:
+        """Whether a member joins again as the instance that it is."""
+        return holder.id == client and not self.rules.refuses_own_instances
 
     def holds(self, holder: M, client: str) -> bool:
         return holder.id == client
@@ -174,6 +187,38 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
         member: M | None = member_of(state.members, id)
         assert member is not None
         return with_member(state, self.revoked(member)._replace(epoch=terms.AWAY))
+
+    # The log
+
+    def logged(self, state: Any, event: log_ops.Event) -> Transition[Any, Any]:
+        """The group after an event that is about its log."""
+        match event:
+            case log_ops.Reload():
+                return Transition(self.reloaded(state, event))
+            case log_ops.Commit():
+                return self.committed(state, event, terms.memory_of(state.clients, event.client).epoch)
+            case log_ops.Fetch():
+                return Transition(state, (log_ops.Fetched(state.offsets),))
+            case _:
+                assert_never(event)
+
+    def reloaded(self, state: S, reload: log_ops.Reload) -> S:
+        """The log has everything but times: sessions, and the times to revoke, begin again."""
+        return state._replace(members=tuple(each._replace(silent_ms=0, revoking_ms=0) for each in state.members))
+
+    def committed(self, state: Any, commit: log_ops.Commit, epoch: int) -> Transition[Any, Any]:
+        """Members commit with their epoch; a consumer without membership may where there are none."""
+        member = member_of(state.members, commit.client)
+        free = commit.client == log_ops.NOBODY and not state.members
+        if not free and member is None:
+            return Transition(state, (terms.Rejected(commit.client, terms.UNKNOWN_MEMBER_ID),))
+        if member is not None and member.epoch != epoch:
+            return Transition(state, (terms.Rejected(commit.client, terms.STALE_MEMBER_EPOCH),))
+        return Transition(state._replace(offsets=log_ops.merged(state.offsets, self.stored(commit.row))))
+
+    def stored(self, row: log_ops.Offset) -> log_ops.Offset:
+        """What the log keeps of a committed offset."""
+        return row
 
     # Reconciliation of one member
 

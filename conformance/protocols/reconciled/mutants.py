@@ -2,8 +2,9 @@
 
 from typing import Any, TypeAlias
 
+from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.reconciled.model import Member, ReconciledGroup
+from kipcheck.conformance.protocols.reconciled.model import Member, ReconciledGroup, member_of, with_member
 
 AnyGroup: TypeAlias = ReconciledGroup[Any, Any, Any, Any]
 
@@ -36,3 +37,34 @@ class ReleasesEveryInstance(AnyGroup):
 class EndsNoSession(AnyGroup):
     def is_late(self, member: Any) -> bool:
         return super().is_late(member._replace(silent_ms=0))
+
+
+class FencesWhoComesBack(AnyGroup):
+    def is_stale(self, member: Member, epoch: int, owned: Any) -> bool:
+        return 0 == epoch < member.epoch or super().is_stale(member, epoch, owned)
+
+
+class RefusesItsOwnInstance(AnyGroup):
+    def is_back(self, holder: Any, client: str) -> bool:
+        return False
+
+
+class GivesNoTimeToRevoke(AnyGroup):
+    def is_late(self, member: Any) -> bool:
+        return member.revoking_ms >= self.revocation_ms - 1 or super().is_late(member)
+
+
+class EndsSessionsEarly(AnyGroup):
+    def is_late(self, member: Any) -> bool:
+        return member.silent_ms >= self.config.session_ms - 1 or super().is_late(member)
+
+
+class RenewsRefusedSessions(AnyGroup):
+    """A protocol gives ``beat`` to a mutant of it."""
+
+    def beat(self, state: Any, beat: Any) -> Any:
+        after, actions = super().beat(state, beat)  # type: ignore[misc]
+        member = member_of(state.members, beat.client)
+        if member is None or not any(hasattr(each, "error") for each in actions):
+            return Transition(after, actions)
+        return Transition(with_member(after, member._replace(silent_ms=0)), actions)

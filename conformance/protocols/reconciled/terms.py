@@ -1,8 +1,11 @@
 """What is common to the heartbeats of reconciled groups: epochs, errors, and what a client remembers of answers."""
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, assert_never
+from typing import Annotated, Final, Literal, NamedTuple, Protocol, TypeAlias, assert_never
 
+from kipcheck.conformance.core.operations.declaration import answer
+from kipcheck.conformance.core.operations.field_annotations import hidden, named
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 
 LEAVING: Final = -1
@@ -15,8 +18,10 @@ INVALID_REQUEST: Final = "INVALID_REQUEST"
 GROUP_ID_NOT_FOUND: Final = "GROUP_ID_NOT_FOUND"
 UNKNOWN_MEMBER_ID: Final = "UNKNOWN_MEMBER_ID"
 FENCED_MEMBER_EPOCH: Final = "FENCED_MEMBER_EPOCH"
+STALE_MEMBER_EPOCH: Final = "STALE_MEMBER_EPOCH"
 FENCED_INSTANCE_ID: Final = "FENCED_INSTANCE_ID"
 UNRELEASED_INSTANCE_ID: Final = "UNRELEASED_INSTANCE_ID"
+GROUP_MAX_SIZE_REACHED: Final = "GROUP_MAX_SIZE_REACHED"
 UNAVAILABLE: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 """Errors of a coordinator that cannot answer yet, or no longer: they refuse any request."""
 
@@ -24,6 +29,13 @@ Partitions: TypeAlias = tuple[Partition, ...]
 """What is assigned: partitions of topics, or tasks, which are partitions of subtopologies. Sorted."""
 Owns: TypeAlias = Literal["none", "told", "before"] | None
 """Owned partitions in a heartbeat: none, those of the last assignment, those of the last two; None: omitted."""
+
+
+@answer("rejected")
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    client: Annotated[str, hidden]
+    error: Annotated[str, named("class")]
 
 
 class Says(Enum):

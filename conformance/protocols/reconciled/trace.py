@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep
-from kipcheck.conformance.protocols.reconciled.terms import Memory, Partitions
+from kipcheck.conformance.protocols.reconciled.terms import UNAVAILABLE, UNKNOWN_MEMBER_ID, Memory, Partitions
 
 Request = TypeVar("Request")
 Known = TypeVar("Known")
@@ -37,6 +37,8 @@ class KnownClient:
     silent_ms: int = 0
     revoking_ms: int = 0
     """The time for which it has owned what it was asked to revoke."""
+    fenced: bool = False
+    """Its last heartbeat was refused: the client gives up all, and the coordinator still has it as a member."""
 
     @property
     def unrevoked(self) -> frozenset[Partition]:
@@ -55,6 +57,10 @@ class KnownClient:
         return replace(
             self, expired=self.expired or over, may_still_own=owned, silent_ms=silent, revoking_ms=revoking
         )  # fmt: skip
+
+    def renewed(self) -> Self:
+        """Its times begin again, with a coordinator that has read the log."""
+        return replace(self, silent_ms=0, revoking_ms=0)
 
     def owning(self, owned: Partitions | None, given: Partitions | None, step: int) -> Mapping[Partition, int]:
         """What it may still own after a heartbeat with ``owned``, and an answer that assigns ``given``."""
@@ -82,6 +88,20 @@ class HeartbeatStep(AnsweredStep[Request, Mapping[str, Any], Known]):
     def epoch(self) -> int:
         """The epoch in the request."""
         return self.client.memory.epoch_in(self.beat)
+
+    @property
+    def is_turned_away(self) -> bool:
+        """Whether a member that was fenced joins again, as it has to, and is refused."""
+        own = self.client
+        refused = not self.accepted and self.error not in UNAVAILABLE
+        return refused and self.epoch == 0 and own.fenced and own.is_certain_member
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether a member that has yet to revoke what it was asked for, and has time left, is unknown."""
+        own = self.client
+        stays = self.epoch == own.memory.epoch > 0 and own.is_certain_member and own.revoking_ms > 0
+        return stays and self.error == UNKNOWN_MEMBER_ID
 
     def assigned(self, field: str) -> Partitions | None:
         """The partitions or tasks in a field of the answer; None: unchanged."""

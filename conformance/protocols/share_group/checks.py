@@ -1,16 +1,25 @@
 """Checks of coordinators of KIP-932's share groups."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.log_draws import Reloaded, latest
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.share_group import invariants
-from kipcheck.conformance.protocols.share_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, Beat, Event, Pass
+from kipcheck.conformance.protocols.share_group.ops import (
+    CLIENTS,
+    INTERVAL_MS,
+    OPERATIONS,
+    SESSION_MS,
+    Beat,
+    Event,
+    Pass,
+)
 from kipcheck.conformance.protocols.share_group.strategies import SHARE_GROUPS
 from kipcheck.conformance.protocols.share_group.target import MACHINE
 
@@ -23,6 +32,11 @@ KNOWN: Final = {
     "repetitions": "join a on t; join b on t; beat a; beat a-1; beat a-2; beat a+1; leave b; beat b; beat a",
     "flaws": "join a; join a on t without rack; join a on t without group; away a; join a on t; beat a without member; "
     "beat a without rack; beat a",
+    "deadline": f"join a on t; pass {SESSION_MS - 1}; beat a; pass {SESSION_MS}; beat a",
+    "refused": f"join a on t; beat a; pass 30000; beat a+1; pass {SESSION_MS - 30_000}; beat a",
+    "full": "join a on t; join b on t; join c on t; join d on t; beat d; beat a+1; join a on t; leave b; join d on t; "
+    "beat d",
+    "fenced": f"join a on t; join b on t; pass {INTERVAL_MS}; beat a; beat b; beat a+1; join a on t; beat a; beat b",
     "silent": "join a on t; join b on t; pass 15000; beat a; pass 15000; beat a; pass 15000; beat b; beat a; "
     "pass 45000; beat a; join a on t; beat a",
     "one is slow": f"join a on t; join b on t; pass {INTERVAL_MS}; {8 * 'beat a; '}beat b; beat b; beat a",
@@ -44,6 +58,15 @@ def known_ones(subject: Subject) -> Iterable[Conversation]:
         yield Conversation(OPERATIONS.parse_shorthand(text), name)
 
 
+def stated(steps: Sequence[Step]) -> list[Beat]:
+    """Each client states its topics, so that the answer has its whole assignment."""
+    return [
+        Beat(client, Says.STAY, topics=None if topics is None else tuple(topics))
+        for client, (topics,) in latest(steps, "topics").items()
+    ]
+
+
+RELOADED: Final = Reloaded(OPERATIONS, stated, known=KNOWN)
 GROUPS: Family[Subject] = operations_family(OPERATIONS, MACHINE.editions, lambda edition: SHARE_GROUPS, "coordinator")
 
 CHECKS: tuple[Check[Subject], ...] = (
@@ -55,5 +78,14 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=150,
         invariants=invariants_of(invariants.MEMBERSHIP),
         given=known_ones,
+    ),
+    Check(
+        invariants.RECORDS,
+        "a coordinator that reads its log, compacted or not, has the group as it was",
+        GROUPS,
+        RELOADED,
+        values=100,
+        invariants=(*invariants_of(invariants.RECORDS), *invariants_of(invariants.MEMBERSHIP)),
+        given=RELOADED.given,
     ),
 )

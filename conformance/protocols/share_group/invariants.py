@@ -11,16 +11,18 @@ from kipcheck.conformance.protocols.assignment.model.assignment import partition
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_laws, terms
 from kipcheck.conformance.protocols.share_group.model import is_invalid
 from kipcheck.conformance.protocols.share_group.trace import Heartbeat, heartbeats
 
 MEMBERSHIP: Final = "share-group/membership"
+RECORDS: Final = "share-group/records"
 SETTLED: Final = 2
 """After so many heartbeats of each member that change nothing, and time for a target assignment, each has its part."""
 membership = partial(
     invariant, role=Role.COORDINATOR, checks=(MEMBERSHIP,), after=("share-group-heartbeat",), unsure=is_in_doubt
 )
+records = partial(invariant, role=Role.COORDINATOR, checks=(RECORDS,), unsure=is_in_doubt)
 impact = partial(any_impact, links=("KIP-932",))
 
 
@@ -139,10 +141,49 @@ def admits_members(history: History) -> Iterator[Violation]:
     """A valid heartbeat of a client that is no member joins, and one of a member with its own epoch is accepted."""
     for step in heartbeats(history):
         client = step.client
-        joins = step.epoch == 0 and not client.member
+        others = sum(each.member for each in step.before.clients.values())
+        joins = step.epoch == 0 and not client.member and others < step.before.config.max_size
         stays = step.epoch == client.memory.epoch > 0 and client.is_certain_member
         if step.accepted or step.error in terms.UNAVAILABLE or is_invalid(step.beat, step.epoch):
             continue
         if joins or stays:
             why = f"{client.name} joins" if joins else f"{client.name} is a member, and sends its epoch"
             yield breach(step, why, "accepted", "joins" if joins else "stays", step.error)
+
+
+@impact(
+    "A group is not there, or is another one, after its coordinator has read the log",
+    "stuck group",
+    "durability",
+    "stuck-group",
+    "needless-move",
+)
+@records(
+    "share-group/outlives-reloads", "grp-250", "grp-251", applies_to=log_laws.reads, after=("share-group-heartbeat",)
+)
+def outlives_reloads(history: History) -> Iterator[Violation]:
+    """A coordinator that has read its log, compacted in any part, serves the group as it was."""
+    return log_laws.outlived(history)
+
+
+@impact("A share group has more members than the operator allows", "trivia", "guards", "misled-operator")
+@membership("share-group/size-limit", "grp-267", applies_to=beats)
+def size_limit(history: History) -> Iterator[Violation]:
+    """A share group takes no new member beyond ``group.share.max.size``."""
+    for step in heartbeats(history):
+        sure = [client for client in step.before.clients.values() if client.is_certain_member]
+        most, own = step.before.config.max_size, step.client
+        if step.accepted and step.epoch == 0 and not own.member and len(sure) >= most:
+            why = f"the group has {len(sure)} members, and {own.name} joins"
+            yield breach(step, why, f"refused: {terms.GROUP_MAX_SIZE_REACHED}", "too many")
+
+
+@impact("A share consumer that was fenced cannot come back before its session has ended", "stuck group", "guards",
+        "refused-peer", "unread-partition", links=("KIP-932", "KAFKA-19233"))  # fmt: skip
+@membership("share-group/taken-back", "grp-262", grade=Grade.SHOULD, applies_to=beats)
+def taken_back(history: History) -> Iterator[Violation]:
+    """A member that was fenced, and joins again with its id and epoch 0, is accepted."""
+    for step in heartbeats(history):
+        if step.is_turned_away and not is_invalid(step.beat, step.epoch):
+            why = f"{step.client.name} was fenced, and joins again with epoch 0"
+            yield breach(step, why, "accepted", step.error)

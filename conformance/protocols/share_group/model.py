@@ -5,12 +5,12 @@ state from a persister, which answers at once here. Epochs are those of 4.3.1 an
 """
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
-from kipcheck.conformance.protocols.consumer_group.ops import Answered, Rejected
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.consumer_group.ops import Answered
+from kipcheck.conformance.protocols.reconciled import log_ops, terms
 from kipcheck.conformance.protocols.reconciled.model import PacedGroup, member_of, part_of, with_member
 from kipcheck.conformance.protocols.share_group import ops
 from kipcheck.conformance.protocols.share_group.rules import CURRENT, DEFAULT, Config, Rules
@@ -45,6 +45,8 @@ class State(NamedTuple):
     """The time since the target assignment was computed; None: it was not."""
     initialized: tuple[str, ...] = ()
     """The topics whose partitions have state. Sorted."""
+    offsets: tuple[log_ops.Offset, ...] = ()
+    """None: the partitions of share groups have their state elsewhere."""
     new_topics: Literal["none", "now", "earlier"] = "none"
     """Whether topics got state since the group last looked at its topics, and some time has passed since then."""
 
@@ -69,7 +71,7 @@ class ShareGroup(PacedGroup[State, Member, ops.Beat, None]):
             case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
             case _:
-                assert_never(event)
+                return self.logged(state, event)
 
     def enabled(self, state: State, /) -> Iterator[ops.Event]:
         """Events that the coordinator accepts."""
@@ -88,7 +90,7 @@ class ShareGroup(PacedGroup[State, Member, ops.Beat, None]):
         epoch = memory.epoch_in(beat)
         error = terms.INVALID_REQUEST if is_invalid(beat, epoch) else self.fault(state, beat, epoch, None)
         if error is not None:
-            return Transition(state, (Rejected(beat.client, error),))
+            return Transition(state, (terms.Rejected(beat.client, error),))
         if epoch == terms.LEAVING:
             answer = Answered(beat.client, epoch, None)
             return Transition(remembered(self.gone(state, beat.client, epoch), memory, answer), (answer,))
@@ -105,7 +107,13 @@ class ShareGroup(PacedGroup[State, Member, ops.Beat, None]):
         return Transition(remembered(with_member(state, after), memory, answer), (answer,))
 
     def shut(self, state: State, beat: ops.Beat, epoch: int) -> str | None:
-        return terms.GROUP_ID_NOT_FOUND if not state.exists and epoch != 0 else None
+        if not state.exists and epoch != 0:
+            return terms.GROUP_ID_NOT_FOUND
+        return terms.GROUP_MAX_SIZE_REACHED if epoch != terms.LEAVING and self.is_full(state, beat.client) else None
+
+    def is_full(self, state: State, id: str) -> bool:
+        """Whether the group has no room for this client."""
+        return len(state.members) >= self.config.max_size and member_of(state.members, id) is None
 
     def unfit(self, state: State, beat: ops.Beat, epoch: int, owned: None) -> str | None:
         return None

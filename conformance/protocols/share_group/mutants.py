@@ -7,6 +7,7 @@ from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
+from kipcheck.conformance.protocols.reconciled.log_ops import Reload
 from kipcheck.conformance.protocols.share_group.model import Member, ShareGroup, State
 from kipcheck.conformance.protocols.share_group.ops import OPERATIONS, Action, Beat
 from kipcheck.conformance.protocols.share_group.rules import Rules
@@ -20,6 +21,7 @@ class MutantCoordinator(MachineMutant, ShareGroup):
 
 
 membership = mutants_of("share-group/membership", OPERATIONS.machine)
+records = mutants_of("share-group/records", OPERATIONS.machine)
 
 
 @membership("epochs-rise", "beat a on t; beat b on t; beat a; leave b; beat a")
@@ -105,3 +107,35 @@ class DropsSharersAtOnce(MutantCoordinator):
 @membership("admits-members", "beat a on t; beat a")
 class FencesTheCurrentShareEpoch(defects.FencesTheCurrentEpoch, MutantCoordinator):
     """A member is fenced with the epoch that it was given."""
+
+
+@records("outlives-reloads", ...)
+class ForgetsTheYoungestSharer(MutantCoordinator):
+    """A coordinator that reads a compacted log lacks the last member."""
+
+    def reloaded(self, state: State, reload: Reload) -> State:
+        after = super().reloaded(state, reload)
+        return after._replace(members=after.members[:-1]) if reload.compacted else after
+
+
+@membership("taken-back", "beat a on t; beat a+1; beat a on t")
+class FencesSharersForGood(defects.FencesWhoComesBack, MutantCoordinator):
+    """A member that was fenced, and joins again, is fenced again."""
+
+
+@membership("size-limit", "join a on t; join b on t; join c on t; join d on t")
+class TakesAnyNumberOfSharers(MutantCoordinator):
+    """A group is never full."""
+
+    def is_full(self, state: State, id: str) -> bool:
+        return False
+
+
+@membership("silent-are-removed", ...)
+class EndsSharersEarly(defects.EndsSessionsEarly, MutantCoordinator):
+    """The session of a member ends one millisecond before its time."""
+
+
+@membership("silent-are-removed", ...)
+class RenewsRefusedSharers(defects.RenewsRefusedSessions, MutantCoordinator):
+    """A refused heartbeat renews the session of the member, too."""

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.operations.declaration import Operations, operation
+from kipcheck.conformance.core.operations.declaration import Operations, operation, variant
 from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
 from kipcheck.conformance.core.values.case import Role
-from kipcheck.conformance.protocols.consumer_group.ops import Answered, Rejected
-from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.consumer_group.ops import Answered
+from kipcheck.conformance.protocols.reconciled.log_ops import Reload
+from kipcheck.conformance.protocols.reconciled.terms import Rejected, Says
 
 SESSION_MS: Final = 45_000
 """``group.share.session.timeout.ms``: a member without a heartbeat for this long is removed."""
@@ -66,5 +67,10 @@ class Pass:
     ms: Annotated[int, about("milliseconds"), typical(*PASSES)]
 
 
-Event: TypeAlias = Beat | Pass
-OPERATIONS: Operations[Event, Action] = Operations("share-group", Role.COORDINATOR, (Beat, Pass), sample="join a on t")
+Event: TypeAlias = Beat | Pass | Reload
+OPERATIONS: Operations[Event, Action] = Operations(
+    "share-group",
+    Role.COORDINATOR,
+    (Beat, Pass, variant(Reload, "share-group-reload", kinds={})),
+    sample="join a on t",
+)

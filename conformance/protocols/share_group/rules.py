@@ -15,6 +15,8 @@ class Config:
     """``group.share.session.timeout.ms``"""
     interval_ms: int = INTERVAL_MS
     """``group.share.assignment.interval.ms``"""
+    max_size: int = 3
+    """``group.share.max.size``"""
 
 
 DEFAULT: Final = Config()
@@ -25,6 +27,7 @@ DEFAULT: Final = Config()
 class Rules:
     counts_revocations: ClassVar = False
     """Members of share groups revoke nothing."""
+    refuses_own_instances: ClassVar = False
     takes_epoch_0: bool
     """A member that is there may join again, whatever its epoch is."""
     delays_targets: bool

@@ -9,6 +9,7 @@ from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.log_ops import Reload
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient
 from kipcheck.conformance.protocols.share_group import ops
 from kipcheck.conformance.protocols.share_group.rules import DEFAULT, Config
@@ -59,12 +60,17 @@ class Heartbeat(HeartbeatStep[ops.Event, Group]):
 
     def known_after(self) -> Group:
         known = self.before
+        if isinstance(self.request, Reload):
+            clients = {name: client.renewed() for name, client in known.clients.items()}
+            return replace(known, clients=clients, quiet_rounds={}, waited=False)
         if isinstance(self.request, ops.Pass):
             clients = {name: self._older(client, self.request.ms) for name, client in known.clients.items()}
             lost = any(clients[name].expired != client.expired for name, client in known.clients.items())
             waits = self.request.ms >= known.config.interval_ms
             return replace(known, clients=clients, waited=waits and not lost, quiet_rounds={})
         if not self.accepted:
+            if self.error == terms.FENCED_MEMBER_EPOCH:
+                return known.having(replace(self.client, fenced=True))
             gone = self.epoch > 0 and self.error == terms.UNKNOWN_MEMBER_ID
             removed = known.having(Client(self.beat.client, self.client.memory))
             return replace(removed, quiet_rounds={}, waited=False) if gone else known

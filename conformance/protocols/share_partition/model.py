@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.values.machine import Transition
-from kipcheck.conformance.protocols.consumer_group.ops import Rejected
 from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.terms import Rejected
 from kipcheck.conformance.protocols.share_partition import ops
 from kipcheck.conformance.protocols.share_partition.rules import DEFAULT, OWED, Config, Rules
 

@@ -1,16 +1,25 @@
 """Checks of coordinators of KIP-1071's streams groups."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.core.values.case import steps_from
+from kipcheck.conformance.core.values.case import Step, steps_from
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.reconciled.log_draws import Reloaded, latest
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.streams_group import invariants
-from kipcheck.conformance.protocols.streams_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Describe, Event
+from kipcheck.conformance.protocols.streams_group.ops import (
+    CLIENTS,
+    OPERATIONS,
+    REBALANCE_MS,
+    SESSION_MS,
+    Beat,
+    Describe,
+    Event,
+)
 from kipcheck.conformance.protocols.streams_group.strategies import STREAMS_GROUPS
 from kipcheck.conformance.protocols.streams_group.target import MACHINE
 
@@ -76,7 +85,27 @@ SILENT = (
     f"{3 * 'pass 15000; describe; beat b told; '}describe; beat a told; beat b told; describe"
 )
 """One of two members is silent, and only described, until its session has ended."""
+DEADLINES: Final = {
+    "session": f"join a runs t none; pass {SESSION_MS - 1}; beat a told; pass {SESSION_MS}; beat a told",
+    "refused": f"join a runs t none; beat a told; pass 30000; beat a+1; pass {SESSION_MS - 30_000}; beat a told",
+    "revocation": f"join a runs t none; beat a told; join b runs t none; beat a told; pass {REBALANCE_MS - 1}; "
+    "beat a before; pass 1; beat a before; beat b told",
+}
+"""A heartbeat just before a deadline and at it; and one that is refused, which renews no session."""
+FENCED = (
+    "join a runs t,u none; join b runs t,u none as i; beat a told; beat b told as i; beat a told; beat b told as i; "
+    "beat a+1 told; join a runs t,u none; beat a told; beat b+1 told as i; join b runs t,u none as i; beat b told as i"
+)
+"""A dynamic and a static member are fenced, and join again."""
+FULL = (
+    "join a runs t none; join b runs t none; join c runs t none; join d runs t none; beat d told; beat a told; "
+    "beat a+1 told; join a runs t none; beat a told; leave b; join d runs t none; beat d told; describe"
+)
+"""A fourth client joins a group for three, of which one is fenced and one leaves."""
 KNOWN: Final = {
+    **DEADLINES,
+    "full": FULL,
+    "fenced": FENCED,
     "life": LIFE,
     "flaws": FLAWS,
     "lost": LOST,
@@ -94,7 +123,7 @@ KNOWN: Final = {
 
 
 def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
-    """Adds rounds in which all members confirm their tasks, and describes.
+    """Adds rounds in which all members confirm their tasks, and describes: two after the last rounds.
 
     In half of the cases all clients join before, and in half of them all leave at last.
     """
@@ -104,6 +133,8 @@ def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterabl
     events = [
         *(joins if random.random() < 0.5 else []),
         *rounds,
+        Describe(),
+        *rounds[: len(CLIENTS)],
         Describe(),
         *(leaves if random.random() < 0.5 else []),
         Describe(),
@@ -116,6 +147,18 @@ def known_ones(subject: Subject) -> Iterable[Conversation]:
         yield Conversation(OPERATIONS.parse_shorthand(text), name)
 
 
+def described(steps: Sequence[Step]) -> list[Event]:
+    """Each client confirms its tasks, and the group is described."""
+    return [*(Beat(each, Says.STAY, owned="told", instance=of) for each, (of,) in latest(steps, "instance").items()),
+            Describe()]  # fmt: skip
+
+
+RELOADED: Final = Reloaded(
+    OPERATIONS,
+    described,
+    CLIENTS[:2],
+    {**KNOWN, "simple": f"commit 5 for 0; {STANDBY}; commit 6 for 1 by b in 3 with m"},
+)
 GROUPS: Family[Subject] = operations_family(OPERATIONS, MACHINE.editions, lambda edition: STREAMS_GROUPS, "coordinator")
 
 CHECKS: tuple[Check[Subject], ...] = (
@@ -145,5 +188,14 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=100,
         invariants=invariants_of(invariants.DESCRIBE),
         given=known_ones,
+    ),
+    Check(
+        invariants.RECORDS,
+        "a coordinator that reads its log, compacted or not, has the group as it was",
+        GROUPS,
+        RELOADED,
+        values=100,
+        invariants=(*invariants_of(invariants.RECORDS), *invariants_of(invariants.TASKS)),
+        given=RELOADED.given,
     ),
 )

@@ -7,8 +7,9 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Observation, Op, Replied
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
+from kipcheck.conformance.protocols.reconciled import log_ops
 from kipcheck.conformance.protocols.reconciled.clients import HeartbeatClients, refused
-from kipcheck.conformance.protocols.reconciled.terms import LEAVING
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING, Memory
 from kipcheck.conformance.protocols.streams_group import heartbeat as messages
 from kipcheck.conformance.protocols.streams_group.model import MISSING_INTERNAL_TOPICS, Config
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, REBALANCE_MS, Beat, Consume, Describe, Tasks
@@ -32,7 +33,7 @@ class StreamsClients(HeartbeatClients[Group]):
         return GroupStep(op, OPERATIONS.event_of(op.step), answer, self.known)
 
     def sent(self, index: int, step: Step) -> SentRequest | None:
-        """The request of a step; None: time passes."""
+        """The request of a step; None: time passes, or the log is read."""
         match OPERATIONS.event_of(step):
             case Beat() as event:
                 about = self.asked(index, step)
@@ -43,8 +44,12 @@ class StreamsClients(HeartbeatClients[Group]):
             case Consume():
                 joining = consumers.Heartbeat(CONSUMER, 0, rebalance_ms=REBALANCE_MS, topics=("t",), owned=())
                 return SentRequest(CONSUMER, joining, consumers.HeartbeatAnswer)
-            case _:
-                return None
+            case event:
+                return self.sent_log(event)
+
+    def memory_of(self, client: str) -> Memory | None:
+        known = self.known.clients.get(client)
+        return None if known is None else known.memory
 
     def owed_topics(self, step: Step, answer: Any) -> Mapping[str, int] | None:
         """The internal topics that the broker creates after an answer, with their numbers of partitions; None: the
@@ -59,6 +64,8 @@ class StreamsClients(HeartbeatClients[Group]):
     def observed(self, step: Step, answer: Any, created: Mapping[str, int]) -> Observation:
         """``created``: the internal topics that the broker has created since, with their numbers of partitions."""
         match answer:
+            case log_ops.CommitAnswer() | log_ops.FetchAnswer():
+                return log_ops.observed(answer)
             case _ if answer.error:
                 return refused(answer)
             case messages.HeartbeatAnswer():

@@ -15,18 +15,21 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_laws, terms
 from kipcheck.conformance.protocols.streams_group import model
 from kipcheck.conformance.protocols.streams_group.described import differs, lists_differ
 from kipcheck.conformance.protocols.streams_group.legality import faults, is_legal, other_topology
-from kipcheck.conformance.protocols.streams_group.ops import Consume
+from kipcheck.conformance.protocols.streams_group.model import is_invalid
+from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, REBALANCE_MS, Consume
 from kipcheck.conformance.protocols.streams_group.topology import WRONG
 from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep, beats, describes, group_steps
 
 TASKS: Final = "streams-group/tasks"
 EPOCHS: Final = "streams-group/epochs"
 DESCRIBE: Final = "streams-group/describe"
+RECORDS: Final = "streams-group/records"
 HEARTBEAT: Final = "streams-group-heartbeat"
+FULL: Final = terms.GROUP_MAX_SIZE_REACHED
 impact = partial(any_impact, links=("KIP-1071",))
 
 
@@ -41,6 +44,7 @@ def asks(case: Case, step: Step) -> bool:
 rule = partial(invariant, role=Role.COORDINATOR, unsure=is_in_doubt)
 tasks = partial(rule, checks=(TASKS,), after=(HEARTBEAT,), applies_to=sends)
 epochs = partial(rule, checks=(EPOCHS,), after=(HEARTBEAT,), applies_to=sends)
+records = partial(rule, checks=(RECORDS,))
 described = partial(rule, checks=(DESCRIBE,), after=(HEARTBEAT,), applies_to=asks)
 
 
@@ -329,6 +333,17 @@ def silent_are_removed(history: History) -> Iterator[Violation]:
             yield breach(step, why, "accepted", "removed too early")
 
 
+@impact("A member loses its tasks while it closes them", "double processing", "guards", "double-processing",
+        "needless-move")  # fmt: skip
+@rule("streams-group/revokers-have-time", "grp-269", checks=(EPOCHS,), after=(HEARTBEAT,))
+def revokers_have_time(history: History) -> Iterator[Violation]:
+    """A member that has to revoke tasks, and sends heartbeats, stays a member for its rebalance timeout."""
+    for step in beats(history):
+        if step.is_cut_short and step.beat.instance is None:
+            why = f"{step.client.name} was asked to revoke tasks {step.client.revoking_ms} ms ago, and is unknown"
+            yield breach(step, why, f"a member for {REBALANCE_MS} ms", "removed too early")
+
+
 @impact("Two processes act as one static member", "double processing", "identity", "double-processing",
         links=("KIP-345", "KIP-1071"))  # fmt: skip
 @epochs("streams-group/one-member-an-instance", "grp-160")
@@ -340,6 +355,19 @@ def one_member_an_instance(history: History) -> Iterator[Violation]:
             expected = terms.UNRELEASED_INSTANCE_ID if step.epoch == 0 else terms.FENCED_INSTANCE_ID
             why = f"{step.client.name} sends instance id {step.beat.instance}, which {holder.name} has"
             yield breach(step, why, f"refused: {expected}", "joins" if step.epoch == 0 else "stays")
+
+
+@impact("A streams group has more members than the operator allows", "trivia", "guards", "misled-operator")
+@epochs("streams-group/size-limit", "grp-266")
+def size_limit(history: History) -> Iterator[Violation]:
+    """A streams group takes no new member beyond ``group.streams.max.size``."""
+    for step in beats(history):
+        sure = [client for client in step.before.members if client.is_certain_member]
+        most, own = step.before.config.max_size, step.client
+        is_new = step.epoch == 0 and not (own.member or own.away) and step.beat.instance not in step.before.instances
+        if step.accepted and is_new and len(sure) >= most:
+            why = f"the group has {len(sure)} members, and {own.name} joins"
+            yield breach(step, why, f"refused: {FULL}", "too many")
 
 
 # Topologies
@@ -367,7 +395,7 @@ def one_topology(history: History) -> Iterator[Violation]:
     """A member does not join with another topology of the same epoch."""
     for step in beats(history):
         same_epoch = other_topology(step) and step.beat.topology_epoch == step.before.topology_epoch
-        if same_epoch and step.error not in (terms.INVALID_REQUEST, model.STREAMS_INVALID_TOPOLOGY_EPOCH):
+        if same_epoch and step.error not in (terms.INVALID_REQUEST, model.STREAMS_INVALID_TOPOLOGY_EPOCH, FULL):
             why = f"{step.client.name} joins with {step.beat.topology}, the group has {step.before.topology}"
             yield breach(step, why, f"refused: {terms.INVALID_REQUEST} or {model.STREAMS_INVALID_TOPOLOGY_EPOCH}")
 
@@ -379,7 +407,7 @@ def no_update_yet(history: History) -> Iterator[Violation]:
     """A join with a newer topology epoch is refused as INVALID_REQUEST: releases do not update topologies."""
     for step in beats(history):
         newer = other_topology(step) and step.beat.topology_epoch > step.before.topology_epoch
-        if newer and step.error != terms.INVALID_REQUEST:
+        if newer and step.error not in (terms.INVALID_REQUEST, FULL):
             why = f"{step.client.name} joins with topology epoch {step.beat.topology_epoch}"
             yield breach(step, why, f"refused: {terms.INVALID_REQUEST}", "accepted" if step.accepted else step.error)
 
@@ -491,6 +519,29 @@ def revokes_before_its_epoch(history: History) -> Iterator[Violation]:
                 )
 
 
+@impact("A group rebalances although nothing has changed", "trivia", "epochs", "needless-move")
+@described("streams-group/rests", "grp-265")
+def rests(history: History) -> Iterator[Violation]:
+    """While nothing changes a group that is Stable stays so, in its epoch, and its members keep epoch and tasks."""
+    for step in group_steps(history):
+        epoch = step.before.stable
+        if epoch is None or not step.accepted:
+            continue
+        if step.verb == "streams-group-describe":
+            found = step.described
+            yield from differs(step, "the epoch of a group in which nothing has changed", epoch, found.epoch, "group")
+            yield from differs(
+                step, "the state of a group in which nothing has changed", model.STABLE, found.state, "state"
+            )
+        elif step.verb == HEARTBEAT and step.is_quiet:
+            own, what = step.client, f"of {step.client.name}, for which nothing has changed"
+            yield from differs(step, f"the epoch {what}", epoch, step.answered_epoch, "member")
+            pairs = ("", own.memory.given, step.given), ("standby ", own.standbys.given, step.given_standby)
+            for kind, had, given in pairs:
+                if given is not None:
+                    yield from lists_differ(step, f"the {kind}tasks {what}", sorted(had), sorted(given), f"{kind}tasks")
+
+
 @impact("A group without its topics looks ready", "stuck group", "answers", "misled-operator")
 @described("streams-group/not-ready-without-topics", "grp-133")
 def not_ready_without_topics(history: History) -> Iterator[Violation]:
@@ -522,3 +573,38 @@ def describes_groups(history: History) -> Iterator[Violation]:
         sure = any(client.is_certain_member for client in step.before.members)
         if describes_one and sure and not step.accepted and step.error not in terms.UNAVAILABLE:
             yield Violation("the group has members", (step.op.index,), "a description", f"refused: {step.error}")
+
+
+@impact(
+    "A group is not there, or is another one, after its coordinator has read the log",
+    "stuck group",
+    "durability",
+    "stuck-group",
+    "needless-move",
+)
+@records("streams-group/outlives-reloads", "grp-250", "grp-251", applies_to=log_laws.reads, after=(HEARTBEAT,))
+def outlives_reloads(history: History) -> Iterator[Violation]:
+    """A coordinator that has read its log, compacted in any part, serves the group as it was."""
+    return log_laws.outlived(history)
+
+
+@impact("Committed offsets are lost or changed", "double processing", "durability", "lost-offsets")
+@records("streams-group/commits-kept", "grp-252", applies_to=log_laws.fetches, after=("streams-group-commit",))
+def commits_kept(history: History) -> Iterator[Violation]:
+    """OffsetFetch returns the last accepted offset of each partition, with its leader epoch and metadata."""
+    return log_laws.kept(history, OPERATIONS.event_of)
+
+
+@impact("A Streams client that was fenced cannot come back before its session has ended", "stuck group", "guards",
+        "refused-peer", "unread-partition", links=("KIP-1071", "KAFKA-19233"))  # fmt: skip
+@epochs("streams-group/taken-back", "grp-261", grade=Grade.SHOULD)
+def taken_back(history: History) -> Iterator[Violation]:
+    """A member that was fenced, and joins again with its id, its instance id, its topology and epoch 0, is accepted."""
+    for step in beats(history):
+        own: list[str | None] = [
+            instance for instance, name in step.before.instances.items() if name == step.client.name
+        ]
+        invalid = step.beat.flaw is not None or is_invalid(step.beat, step.epoch, step.owned.active)
+        if step.is_turned_away and not invalid and not other_topology(step) and step.beat.instance in (own or [None]):
+            why = f"{step.client.name} was fenced, and joins again with epoch 0"
+            yield breach(step, why, "accepted", "static" if own else "dynamic", step.error)

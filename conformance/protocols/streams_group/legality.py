@@ -31,6 +31,12 @@ def other_topology(step: GroupStep) -> bool:
     return joins and (topology, step.beat.topology_epoch) != (known.topology, known.topology_epoch)
 
 
+def has_room(step: GroupStep) -> bool:
+    """Whether the group has surely room for another member: those that may be gone are counted."""
+    others = [each for each in step.before.clients.values() if each.member or each.away]
+    return len(others) < step.before.config.max_size
+
+
 def is_legal(step: GroupStep) -> bool:
     """Whether a heartbeat without an instance id is one that joins with the topology of the group, or one of a member
     with its own epoch, which has no task to revoke and is in time.
@@ -39,7 +45,7 @@ def is_legal(step: GroupStep) -> bool:
     if beat.instance is not None or beat.flaw is not None or faults(step) or known.form not in ("none", "streams"):
         return False
     if step.epoch == 0:
-        is_new = not (own.member or own.away or own.expired)
+        is_new = not (own.member or own.away or own.expired) and has_room(step)
         return is_new and (known.form == "none" or not other_topology(step))
     is_current = own.is_certain_member and step.epoch == own.memory.epoch > 0 and not own.revoking_ms
     return is_current and own.silent_ms < known.config.session_ms

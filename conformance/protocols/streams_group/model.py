@@ -8,14 +8,14 @@ Not modelled: warm-up tasks, endpoints and shutdown requests.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, assert_never, final
+from typing import Final, final
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Rejected
+from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES
 from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.model import ReconciledGroup, balanced, renamed, with_member
-from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.reconciled.terms import Rejected, Says
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
 from kipcheck.conformance.protocols.streams_group.rules import CURRENT, Rules
 from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
@@ -44,12 +44,15 @@ class Config:
     """``group.streams.session.timeout.ms``"""
     standbys: int = 1
     """``group.streams.num.standby.replicas``"""
+    max_size: int = 3
+    """``group.streams.max.size``"""
 
 
 DEFAULT: Final = Config()
 SETTINGS: Final[Mapping[str, str]] = {
     "group.streams.session.timeout.ms": "session_ms",
     "group.streams.num.standby.replicas": "standbys",
+    "group.streams.max.size": "max_size",
 }
 """The field that has a setting."""
 
@@ -75,7 +78,7 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
             case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
             case _:
-                assert_never(event)
+                return self.logged(state, event)
 
     def enabled(self, state: State, /) -> Iterator[ops.Event]:
         """Events that the coordinator accepts."""
@@ -165,7 +168,16 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
 
     def shut(self, state: State, beat: ops.Beat, epoch: int) -> str | None:
         absent = state.form == "consumer" or (state.form == "none" and epoch != 0)
-        return terms.GROUP_ID_NOT_FOUND if absent else None
+        if absent:
+            return terms.GROUP_ID_NOT_FOUND
+        return terms.GROUP_MAX_SIZE_REACHED if epoch == 0 and self.is_full(state, beat) else None
+
+    def is_full(self, state: State, beat: ops.Beat) -> bool:
+        """Whether the group has no room for a member that joins."""
+        if len(state.members) < self.config.max_size:
+            return False
+        is_there = state.member(beat.client) is not None or state.holder(beat.instance) is not None
+        return not is_there or self.rules.counts_rejoins
 
     def unfit(self, state: State, beat: ops.Beat, epoch: int, owned: Owned) -> str | None:
         fits = (epoch != 0 or self.may_run(state, beat)) and self.is_possible(state, owned.active)

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import Rejected
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.reconciled import mutants as defects, terms
+from kipcheck.conformance.protocols.reconciled.log_ops import Offset, Reload
 from kipcheck.conformance.protocols.reconciled.model import with_member
+from kipcheck.conformance.protocols.reconciled.terms import Rejected
 from kipcheck.conformance.protocols.streams_group import model, ops
-from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, TASKS
+from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, RECORDS, TASKS
 from kipcheck.conformance.protocols.streams_group.state import Member, Owned, State
 from kipcheck.conformance.protocols.streams_group.topology import REPARTITIONED, STATEFUL
 
@@ -28,6 +29,7 @@ class MutantCoordinator(MachineMutant, model.StreamsGroup):
 tasks = mutants_of(TASKS, ops.OPERATIONS.machine)
 epochs = mutants_of(EPOCHS, ops.OPERATIONS.machine)
 described = mutants_of(DESCRIBE, ops.OPERATIONS.machine)
+records = mutants_of(RECORDS, ops.OPERATIONS.machine)
 
 
 # Tasks
@@ -448,3 +450,74 @@ class DescribesNothing(MutantCoordinator):
 
     def described(self, state: State) -> ops.Action:
         return Rejected("", terms.GROUP_ID_NOT_FOUND)
+
+
+# The log
+
+
+@records("outlives-reloads", ...)
+class LoadsSimpleGroups(MutantCoordinator):
+    """Offsets that were committed before the first member make the group that is read from the log a simple one."""
+
+    def reloaded(self, state: State, reload: Reload) -> State:
+        after = super().reloaded(state, reload)
+        drops = reload.compacted > 0 and reload.tombstones == "gone"
+        return after._replace(form="consumer", members=()) if drops and state.offsets else after
+
+
+@records("commits-kept", ...)
+class ForgetsMetadata(MutantCoordinator):
+    """The log has no metadata of committed offsets."""
+
+    def stored(self, row: Offset) -> Offset:
+        return (*row[:4], "")
+
+
+@epochs("taken-back", ...)
+class FencesStreamsClientsForGood(defects.FencesWhoComesBack, MutantCoordinator):
+    """A member that was fenced, and joins again, is fenced again."""
+
+
+@epochs("taken-back", ...)
+class RefusesTheInstanceOfAStreamsClient(defects.RefusesItsOwnInstance, MutantCoordinator):
+    """A static member that was fenced, and joins again, is refused: it has its instance id itself."""
+
+
+@described("rests", ...)
+class RebalancesForListedTasks(MutantCoordinator):
+    """A heartbeat that lists the tasks of a member raises the epoch of a stable group."""
+
+    def beat(self, state: State, beat: ops.Beat) -> Transition[State, ops.Action]:
+        lists = beat.owned == "told" and self.phase(state) == model.STABLE
+        return super().beat(state._replace(epoch=self.bumped(state)) if lists else state, beat)
+
+
+@epochs("size-limit", ...)
+class TakesAnyNumberOfStreamsClients(MutantCoordinator):
+    """A group is never full."""
+
+    def is_full(self, state: State, beat: ops.Beat) -> bool:
+        return False
+
+
+@epochs("taken-back", ...)
+class CountsWhoComesBack(MutantCoordinator):
+    """A full group has no room for a member that was fenced, and joins again."""
+
+    def is_full(self, state: State, beat: ops.Beat) -> bool:
+        return bool(len(state.members) >= self.config.max_size)
+
+
+@epochs("revokers-have-time", ...)
+class GivesNoTimeForTasks(defects.GivesNoTimeToRevoke, MutantCoordinator):
+    """A member that has to revoke tasks is removed one millisecond before its time is over."""
+
+
+@epochs("silent-are-removed", ...)
+class EndsStreamsClientsEarly(defects.EndsSessionsEarly, MutantCoordinator):
+    """The session of a member ends one millisecond before its time."""
+
+
+@epochs("silent-are-removed", ...)
+class RenewsRefusedStreamsClients(defects.RenewsRefusedSessions, MutantCoordinator):
+    """A refused heartbeat renews the session of the member, too."""

@@ -6,12 +6,13 @@ A task is a subtopology and a partition of the topic that it reads. ``topology.p
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
-from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
+from kipcheck.conformance.core.operations.declaration import Operations, answer, operation, variant
 from kipcheck.conformance.core.operations.field_annotations import about, hidden, optional, typical
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Rejected
-from kipcheck.conformance.protocols.reconciled.terms import Owns, Says
+from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES
+from kipcheck.conformance.protocols.reconciled import log_ops
+from kipcheck.conformance.protocols.reconciled.terms import Owns, Rejected, Says
 
 SESSION_MS: Final = 45_000
 """``group.streams.session.timeout.ms``: a member without a heartbeat for this long is removed."""
@@ -72,7 +73,7 @@ class Described:
     """Sorted by client."""
 
 
-Action: TypeAlias = Answered | Described | Rejected
+Action: TypeAlias = Answered | Described | Rejected | log_ops.Fetched
 
 
 @operation(
@@ -153,7 +154,18 @@ class Pass:
     ms: Annotated[int, about("milliseconds"), typical(*PASSES)]
 
 
-Event: TypeAlias = Beat | Describe | Consume | Pass
+Event: TypeAlias = Beat | Describe | Consume | Pass | log_ops.Event
 OPERATIONS: Operations[Event, Action] = Operations(
-    "streams-group", Role.COORDINATOR, (Beat, Describe, Consume, Pass), sample="join a runs t at 0 none; describe"
+    "streams-group",
+    Role.COORDINATOR,
+    (
+        Beat,
+        Describe,
+        Consume,
+        Pass,
+        variant(log_ops.Reload, "streams-group-reload", kinds={}),
+        variant(log_ops.Commit, "streams-group-commit", kinds={}),
+        variant(log_ops.Fetch, "streams-group-fetch", kinds={}),
+    ),
+    sample="join a runs t at 0 none; describe",
 )

@@ -2,6 +2,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from kipcheck.conformance.protocols.reconciled.log_ops import Offset
 from kipcheck.conformance.protocols.reconciled.model import holder_of, member_of, part_of
 from kipcheck.conformance.protocols.reconciled.terms import Memory, memory_of
 from kipcheck.conformance.protocols.streams_group.ops import Tasks
@@ -53,6 +54,7 @@ class State(NamedTuple):
     """When the group last looked, all topics existed with the right numbers of partitions."""
     created: bool = False
     """The broker has created the internal topics."""
+    offsets: tuple[Offset, ...] = ()
 
     def member(self, id: str) -> Member | None:
         return member_of(self.members, id)

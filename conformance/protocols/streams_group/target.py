@@ -7,5 +7,5 @@ from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
 from kipcheck.conformance.protocols.streams_group.rules import Rules
 
-MACHINE: Final = ReleasedMachine(OPERATIONS, "kip-1071", lambda release: StreamsGroup(Rules.of(release)))
+MACHINE: Final = ReleasedMachine(OPERATIONS, "kip-1071", lambda release: StreamsGroup(Rules.owed(release)))
 ADAPTERS = {OPERATIONS.machine: MACHINE.adapter}

@@ -14,10 +14,10 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_ops, terms
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
-from kipcheck.conformance.protocols.streams_group.model import DEFAULT, Config, owned_tasks
+from kipcheck.conformance.protocols.streams_group.model import DEFAULT, STABLE, Config, owned_tasks
 from kipcheck.conformance.protocols.streams_group.state import Owned
 from kipcheck.conformance.protocols.streams_group.topology import sizes
 
@@ -56,6 +56,9 @@ class Group:
     """Instance id -> the client that joined with it last, unless it has left."""
     highest: int = 0
     """The highest epoch of the group or a member so far."""
+    stable: int | None = None
+    """The epoch with which a describe had the group in state Stable, while nothing has changed since; None: it had not,
+    or something may have."""
     config: Config = DEFAULT
     topics: Mapping[str, int] = field(default_factory=lambda: TOPICS)
     """Those that exist, with their partitions; of a topology that is not one of conversations, ``OTHER_TOPICS``."""
@@ -177,22 +180,42 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
             tuple(sorted(found["topology"])), members,
         )  # fmt: skip
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether a member with its own epoch stays, and claims no other tasks than it was assigned."""
+        own, beat = self.client, self.beat
+        stays = own.is_certain_member and self.epoch == own.memory.epoch > 0 and beat.owned in ("told", None)
+        return stays and self.accepted and beat.flaw is None
+
     def known_after(self) -> Group:
         known = self.before
         match self.request:
             case ops.Pass(ms):
-                return replace(known, clients={name: _older(each, ms, known) for name, each in known.clients.items()})
+                clients = {name: _older(each, ms, known) for name, each in known.clients.items()}
+                ended = any(each.expired or each.away for each in clients.values())
+                return replace(known, clients=clients, stable=None if ended else known.stable)
             case ops.Consume():
                 return replace(known, form="consumer") if self.accepted and known.form == "none" else known
             case ops.Beat():
                 return self._after_beat()
-            case _:
-                epoch = self.described.epoch if self.accepted else 0
-                return replace(known, highest=max(known.highest, epoch))
+            case log_ops.Reload():
+                return replace(known, clients={name: each.renewed() for name, each in known.clients.items()})
+            case log_ops.Commit() | log_ops.Fetch():
+                return known
+            case ops.Describe():
+                if not self.accepted:
+                    return known
+                found = self.described
+                stable = found.epoch if found.state == STABLE else None
+                return replace(known, highest=max(known.highest, found.epoch), stable=stable)
 
     def _after_beat(self) -> Group:
         known, client = self.before, self.client
+        if self.epoch <= 0 or (self.accepted and not self.is_quiet):
+            known = replace(known, stable=None)
         if not self.accepted:
+            if self.error == terms.FENCED_MEMBER_EPOCH:
+                return known.having(replace(client, fenced=True))
             gone = self.epoch > 0 and self.error == terms.UNKNOWN_MEMBER_ID and self.beat.instance is None
             removed = Client(client.name, client.memory, standbys=client.standbys)
             return known.without_instance(client.name).having(removed) if gone else known

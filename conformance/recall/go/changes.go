@@ -381,6 +381,10 @@ func statementAt(file *ast.File, offset int) int {
 		return true
 	})
 	for _, each := range slices.Concat(blocks...) {
+		switch each.(type) {
+		case *ast.CaseClause, *ast.CommClause:
+			continue // in the block of a switch or select: nothing can stand before it
+		}
 		if at(each.Pos()) <= offset && offset <= at(each.End()) {
 			begins = max(begins, at(each.Pos()))
 		}

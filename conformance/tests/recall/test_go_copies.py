@@ -117,6 +117,8 @@ def test_a_changed_program_counts(tmp_path: Path) -> None:
     assert instrumented(outside) is None
     inside = of_mistake(Edit("client", "1", "client.go", "c.epoch < 10", "c.epoch < 11"), CLIENT)
     assert instrumented(inside) == CLIENT.replace("if errors", f"{NOTE}; if errors").replace("epoch < 10", "epoch < 11")
+    case = of_mistake(Edit("client", "1", "client.go", "case known:", "case !known:"), CLIENT)
+    assert instrumented(case) == CLIENT.replace("switch", f"{NOTE}; switch").replace("case known", "case !known")
 
 
 def _mistake(copy: GoCopy, text: str, line: str, becomes: str) -> Change:

@@ -255,9 +255,19 @@ final class Coordinator {
                 case "load":
                     broker.load();
                     break;
+                case "reload":
+                    broker.unload();
+                    broker.load();
+                    loaded(order);
+                    break;
                 default:
-                    broker.loaded();
+                    loaded(order);
             }
+        }
+
+        private void loaded(Map<String, Object> order) throws Throwable {
+            broker.loaded((Long) order.getOrDefault("compacted", 0L), (Long) order.getOrDefault("since", 0L),
+                "gone".equals(order.get("tombstones")));
         }
 
         /** The responses by now, and the topics that the broker creates after them. */

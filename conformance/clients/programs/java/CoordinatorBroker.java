@@ -43,7 +43,7 @@ final class CoordinatorBroker {
             // The runtime logs the reason and continues.
             throw new Release.Unsupported("the group coordinator of " + parts.release.name + " does not start");
         }
-        loaded();
+        loaded(0, 0, false);
     }
 
     /** The method of the service of that name, or null. */
@@ -112,8 +112,9 @@ final class CoordinatorBroker {
         work();
     }
 
-    void loaded() throws Throwable {
-        log.read();
+    /** With a log that was compacted: see {@code CoordinatorLog.read}. */
+    void loaded(long compacted, long since, boolean drops) throws Throwable {
+        log.read(compacted, since, drops);
         work();
     }
 

@@ -24,6 +24,8 @@ final class CoordinatorParts {
         // Assignments that a heartbeat requires are computed before its response.
         Map.entry("group.consumer.assignor.offload.enable", false),
         Map.entry("group.consumer.max.size", 3),
+        Map.entry("group.share.max.size", 3),
+        Map.entry("group.streams.max.size", 3),
         Map.entry("group.share.assignor.offload.enable", false),
         Map.entry("group.streams.assignor.offload.enable", false),
         Map.entry("group.streams.num.standby.replicas", 1),

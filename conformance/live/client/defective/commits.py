@@ -1,6 +1,6 @@
 """Defects of what a consumer commits, and when: see ``client.invariants.commits``."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
@@ -71,5 +71,5 @@ class LeavesWithoutACommit(Consumer):
 class CallsNoCallback(Consumer):
     """The callback in which its program commits is never called."""
 
-    async def give_up(self, lost: Iterable[Partition]) -> None:
+    async def give_up(self, lost: Collection[Partition]) -> None:
         pass

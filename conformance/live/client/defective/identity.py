@@ -1,5 +1,6 @@
 """Defects of what a request says of its sender: see ``client.invariants.identity``."""
 
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,12 @@ class HidesItsInstance(Consumer):
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         wrong = {"groupInstanceId": None} if api == "Heartbeat" else {}
         return await super().ask(api, {**body, **wrong})
+
+
+class RenamesItsInstance(Consumer):
+    async def join(self) -> None:
+        self.instance = self.instance and str(uuid.uuid4())
+        await super().join()
 
 
 class HidesItsProtocol(Consumer):

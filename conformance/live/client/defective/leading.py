@@ -14,6 +14,19 @@ class ForgetsAMember(Consumer):
         return super().assign(sizes, {self.member: members[self.member]})
 
 
+class SortsDownwards(Consumer):
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
+        given, ids = super().assign(sizes, members), sorted(members)
+        return dict(zip(ids, (given[id] for id in reversed(ids)), strict=True))
+
+
+class PassesOverNewPartitions(Consumer):
+    async def sync(self, joined: Mapping[str, Any]) -> int:
+        error = await super().sync(joined)
+        self.sizes = dict.fromkeys(self.sizes, 1 << 20)
+        return error
+
+
 class GivesTwice(Consumer):
     def assign(self, sizes: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[Partition]]:
         if self.generation < 2:  # it may not have read its metadata yet

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kipcheck.conformance.live.client.consumer import Consumer, Partition
+from kipcheck.conformance.protocols.assignment.ops import user_data
 from kipcheck.conformance.wire.embedded import Subscription
 
 
@@ -79,6 +80,19 @@ class ClaimsWhenEager(Consumer):
 
     def metadata(self, assignor: str) -> bytes:
         return Subscription(1, tuple(self.topics), self.last).written
+
+
+class ForgetsWhatItHad(Consumer):
+    def metadata(self, assignor: str) -> bytes:
+        self.had = b""
+        return super().metadata(assignor)
+
+
+class HadItInNoGeneration(Consumer):
+    async def sync(self, joined: Mapping[str, Any]) -> int:
+        error = await super().sync(joined)
+        self.had = user_data(self.owned, -1)
+        return error
 
 
 class ClaimsNothing(Consumer):

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
-from kipcheck.conformance.protocols.client.events import Event, Launched
+from kipcheck.conformance.protocols.client.events import Event, Launched, Signalled
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.invariants.partitions import hindered_ms
 from kipcheck.conformance.protocols.client.log_ops import Records
@@ -198,17 +198,18 @@ class _Pace:
 def commits_in_time(history: History) -> Iterator[Violation]:
     """A program that commits again and again commits its whole position: a second and three of its pauses later.
 
-    One that works between polls is given what was sent to it when it polls again.
+    One that works between polls is given what was sent to it when it polls again; one that is closed polls no more.
     """
-    pace, behind = _Pace(), set[str]()
+    pace, behind, closes = _Pace(), set[str](), False
     for traced in trace(history) if not _has_unread_offsets(history) else ():
         pace.read(traced)
+        closes = isinstance(traced.event, Signalled) or (closes and not isinstance(traced.event, STARTS))
         behind &= pace.by_name.keys()
         works_ms = 0 if pace.launched is None else pace.launched.pause_ms or 0  # records wait for its next poll
         for name, found in pace.by_name.items():
             since_ms = traced.ms - found.bound_ms() - works_ms
             end, sent_ms = found.sent_until(since_ms)
-            if found.committed < end and pace.since_ms < since_ms and name not in behind:
+            if found.committed < end and pace.since_ms < since_ms and name not in behind and not closes:
                 behind.add(name)
                 why = f"the client was sent {name} up to {end}, and commits {found.committed}"
                 yield breach(traced, why, f"offset {end}", f"offset {found.committed}", "behind", since_ms=sent_ms)
@@ -222,13 +223,15 @@ def commits_in_time(history: History) -> Iterator[Violation]:
 def commits_before_it_leaves(history: History) -> Iterator[Violation]:
     """A program that is to commit by itself has sent a commit of its positions when it leaves its group.
 
-    Records that it was sent in the last second, or while it worked, need not be among them.
+    Records that it was sent in the last second, or while it worked, need not be among them. A program that commits in
+    the callback for revoked partitions finishes its work there, after that on its last poll.
     """
     pace = _Pace()
     for traced in trace(history) if not _has_unread_offsets(history) else ():
         launched = pace.launched
         if launched is not None and launched.commit in COMMITS_BY_ITSELF and _leaves(traced):
-            before_ms = traced.ms - terms.GRACE_MS - (launched.pause_ms or 0)
+            works = 2 if launched.commit == "revoked" else 1
+            before_ms = traced.ms - terms.GRACE_MS - works * (launched.pause_ms or 0)
             for name, found in pace.by_name.items() if pace.since_ms < before_ms else ():
                 end, sent_ms = found.sent_until(before_ms)
                 if found.tried < end:

@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.group import request_rules
 PLACE = 30
 
 INSTANCE_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
+ANOTHER: Final = "another instance id"
 KEYS: Final = {"JoinGroup": "11", "SyncGroup": "14", "Heartbeat": "12", "OffsetCommit": "8"}
 
 
@@ -90,7 +91,8 @@ class _Ids:
         elif event.api == "JoinGroup" and traced.error in (0, KafkaError.MEMBER_ID_REQUIRED):
             self._set(traced, {event.member or ""}, "JoinGroup" if not traced.error else "MEMBER_ID_REQUIRED")
         elif traced.error in (KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID):
-            self._set(traced, self.right | {""}, "ILLEGAL_GENERATION")  # client/keeps-its-id
+            if "" not in self.right:  # else an answer of before forbids the id
+                self._set(traced, self.right | {""}, "ILLEGAL_GENERATION")  # client/keeps-its-id
         elif traced.error == KafkaError.UNKNOWN_MEMBER_ID and to in self.right:
             now = traced.now
             known = self.right if event.api == "OffsetCommit" or now is None else set[str]()
@@ -162,8 +164,13 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 @law("client/names-its-instance", "grp-85", premise=(premises.JOINED, premises.AS_MEMBER))
 def names_its_instance(history: History) -> Iterator[Violation]:
-    """A member whose JoinGroup has an instance id puts it into all group requests; another puts it into none."""
+    """A member whose JoinGroup has an instance id puts it into all group requests, also after it is started again.
+
+    Another member puts an instance id into none.
+    """
     static: str | None = None
+    before = ""
+    """The instance id of the last JoinGroup that had one."""
     highest: Mapping[str, int] = {}
     for traced in client_trace.trace(history):
         if client_trace.is_answer(traced, "ApiVersions"):
@@ -173,6 +180,10 @@ def names_its_instance(history: History) -> Iterator[Violation]:
         given, since = traced.event.instance or "", INSTANCE_SINCE[traced.event.api]
         if traced.event.api == "JoinGroup" and (static is None or not traced.memberships):
             static = given if traced.event.version >= since else None
+            if before and given and given != before:
+                why = f"JoinGroup carries the instance id {given}, the one before it {before}"
+                yield breach(traced, why, before, given, "JoinGroup", ANOTHER)
+            before = given or before
             continue
         if static is None or given == static or not traced.event.member:
             continue
@@ -185,7 +196,7 @@ def names_its_instance(history: History) -> Iterator[Violation]:
             yield breach(traced, why, f"instance id {static}", "none", api, "version without it")
             continue
         why = f"{traced.event.api} carries the instance id {given or 'none'}, JoinGroup {static or 'none'}"
-        words = "no instance id", "an instance id", "another instance id"
+        words = "no instance id", "an instance id", ANOTHER
         kind = request_rules.way(given or None, static or None, *words)
         yield breach(traced, why, static or "none", given or "none", traced.event.api, kind)
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.history import History, Op, Replied
-from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.invariants import assignments, cooperation
 from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS, COOPERATIVE, NO_GENERATION
 from kipcheck.conformance.protocols.client import events, premises, terms, trace as client_trace
-from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, breach, law
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, breach, law, timed
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group.request_rules import shares
 
@@ -204,6 +204,16 @@ def assigns_evenly(history: History) -> Iterator[Violation]:
 
 
 @impact(
+    "A leader deals partitions out in another way than other clients do: they move when another member leads", "trivia",
+    "order", "needless-move",
+)  # fmt: skip
+@law("client/assigns-by-rule", "grp-16", grade=Grade.SHOULD, premise=_is_judged)
+def assigns_by_rule(history: History) -> Iterator[Violation]:
+    """A leader without static members assigns with range and round robin as their rules say, in member id order."""
+    yield from _judged(history, assignments.by_rule)
+
+
+@impact(
     "A partition is assigned while another member still reads it", "double processing", "claims", "double-processing",
     links=("KIP-429",),
 )  # fmt: skip
@@ -269,3 +279,52 @@ def leads_other_clients(history: History) -> Iterator[Violation]:
                 why = f"the leader is sent whole subscriptions {named}, and sends no SyncGroup, {turns} times in a row"
                 yield breach(traced, why, "SyncGroup", traced.event.api, "no assignment")
             shown = None
+
+
+@impact(
+    "New partitions of a topic are not read: no member joins again for them", "stuck group", "gating",
+    "unread-partition",
+)  # fmt: skip
+@timed(
+    "client/joins-for-new-partitions", "grp-230", grade=Grade.SHOULD, premise=lambda history: any(_outgrown(history))
+)
+def joins_for_new_partitions(history: History) -> Iterator[Violation]:
+    """A leader that is sent that a topic of its group has more partitions joins again within its session timeout.
+
+    A program that works between two polls may do so that much later. What fails meanwhile may hinder it so long.
+    """
+    for traced, since_ms, longest_ms in _outgrown(history):
+        if traced.ms > since_ms + longest_ms:
+            why = f"{traced.ms - since_ms} ms ago the leader was sent that a topic has more partitions than it assigned"
+            yield breach(traced, why, f"JoinGroup within {longest_ms} ms", "none", "new partitions", since_ms=since_ms)
+            return
+
+
+def _outgrown(history: History) -> Iterator[tuple[client_trace.TracedEvent[events.Event], int, int]]:
+    """The events at which a stable leader knows of partitions that it has not assigned, since when, and in what time it
+    joins again."""
+    known: dict[str, int] = {}
+    assigned: dict[str, int] = {}
+    topics = frozenset[str]()
+    since_ms, pause_ms, session_ms = terms.NEVER, 0, terms.SESSION_MS
+    for traced in client_trace.trace(history):
+        event = traced.event
+        if isinstance(event, events.Launched):
+            pause_ms = event.pause_ms or 0
+        if isinstance(event, client_trace.OVER) or client_trace.is_request(traced, "JoinGroup", "LeaveGroup"):
+            assigned, topics, since_ms = {}, frozenset(), terms.NEVER
+        if client_trace.is_request(traced, "JoinGroup"):
+            session_ms = client_trace.session_of(traced.event)
+        elif client_trace.is_answer(traced, "JoinGroup") and not traced.error:
+            subscribed = (member.subscription for member in traced.event.members or ())
+            topics = frozenset(topic for each in subscribed if each is not None for topic in each.topics)
+        elif client_trace.is_answer(traced, "SyncGroup") and not traced.error:
+            assigned = {name: size for name, size in known.items() if name in topics}
+        elif client_trace.is_answer(traced, "Metadata") and not traced.error and not traced.event.missing:
+            known |= traced.event.sizes or {}
+            is_more = any(known[name] > size for name, size in assigned.items())
+            since_ms = min(since_ms, traced.ms) if is_more else since_ms
+        elif since_ms != terms.NEVER and (client_trace.has_failed(traced) or traced.stopped):
+            since_ms = traced.ms
+        if since_ms != terms.NEVER and traced.certain is not None:
+            yield traced, since_ms, session_ms + pause_ms

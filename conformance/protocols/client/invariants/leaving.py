@@ -46,7 +46,7 @@ def stays(history: History) -> Iterator[Violation]:
         event = traced.event
         if isinstance(event, OVER):
             closes = isinstance(event, events.Signalled)
-        if isinstance(event, events.Launched) and event.pause_ms:
+        if premises.TOO_SLOW(event):
             return
         if is_answer(traced, "SyncGroup") and not traced.error:
             is_told, is_to_stay = False, not closes

@@ -102,6 +102,7 @@ def beats(history: History) -> Iterator[Violation]:
     look-up of its coordinator failed has none to send to, and ``client/comes-back`` judges when it tries again.
     """
     last, session_ms, closes, looks_up, joins_ms = -1, terms.SESSION_MS, False, False, -1
+    is_asked_to_join = False
     unanswered: list[events.RequestSeen] = []
     stuck = _closed_unanswered(history)
     for traced in trace(history):
@@ -110,7 +111,9 @@ def beats(history: History) -> Iterator[Violation]:
             unanswered = [request for request in unanswered if request.connection != traced.event.connection]
             last = traced.ms if (traced.ms, traced.event.connection) in stuck else last
         if is_request(traced, "JoinGroup"):
-            session_ms, joins_ms = session_of(traced.event), traced.ms
+            session_ms, joins_ms, is_asked_to_join = session_of(traced.event), traced.ms, False
+        elif is_answer(traced, "Heartbeat"):
+            is_asked_to_join = traced.error == KafkaError.REBALANCE_IN_PROGRESS
         if is_request(traced, terms.HEARTBEAT):
             return  # sessions of KIP-848 are a matter of the broker
         closes = (closes or isinstance(traced.event, events.Signalled)) and not isinstance(traced.event, STARTS)
@@ -127,8 +130,9 @@ def beats(history: History) -> Iterator[Violation]:
         if silent_ms > session_ms and not unanswered:
             why = f"a stable member sent nothing to its group for {silent_ms} ms"
             cut_off = _answer_cut_off(history, traced.step)
+            asked = ("asked to join",) if is_asked_to_join else ()
             bound, since_ms = f"a heartbeat within {session_ms} ms", traced.ms - silent_ms
-            yield breach(traced, why, bound, "none", "no heartbeat", *cut_off, since_ms=since_ms)
+            yield breach(traced, why, bound, "none", "no heartbeat", *cut_off, *asked, since_ms=since_ms)
             return
         if is_request(traced, *terms.GROUP_REQUESTS):
             unanswered.append(traced.event)

@@ -25,7 +25,9 @@ MOST_LOOK_UPS: Final = 2
 """Of a stable member to which no request fails."""
 REPEATS: Final = 4
 """Of a request that failed: fewer may be those of several parts of a client."""
-REPEATS_MS: Final = 30
+REPEATS_OF_BEATS: Final = 2
+"""Of a heartbeat, which one part of a client sends."""
+REPEATS_MS: Final = 60
 BEATS_SEEN: Final = 2
 """Heartbeats in a row whose time is measured: one alone may be late for many reasons."""
 LONGEST_INTERVAL: Final = 1.9
@@ -48,6 +50,8 @@ class _Rhythm:
     """Connection -> when the request was sent for whose answer the client waits there, but for Fetch."""
     fetches: set[int] = field(default_factory=set)
     """The connections on which records are awaited, behind which a heartbeat waits too."""
+    connection: int = -1
+    """That of the last request to the group."""
 
     def read(self, traced: TracedEvent[events.Event]) -> None:
         event = traced.event
@@ -58,6 +62,8 @@ class _Rhythm:
             self.fetches.add(traced.connection)
         elif is_request(traced):
             self.waiting.setdefault(traced.connection, traced.ms)
+        if is_request(traced, *terms.GROUP_REQUESTS):
+            self.connection = traced.connection
         if is_request(traced, "JoinGroup"):
             self.session_ms = session_of(traced.event)
         is_synced = is_answer(traced, "SyncGroup") and not traced.error
@@ -91,7 +97,7 @@ class _Rhythm:
     @property
     def longest_ms(self) -> int | None:
         """In what time since then the last heartbeats have to have come. None: nothing is due."""
-        if self.interval_ms is None or not self.answered_ms:
+        if self.interval_ms is None or not self.answered_ms or self.connection in self.fetches:
             return None
         longest_ms = round(BEATS_SEEN * (LONGEST_INTERVAL * self.interval_ms + self.pause_ms))
         return max(longest_ms, self.session_ms) if self.recovers else longest_ms
@@ -217,16 +223,17 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 @impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")
 @timed("client/pauses-before-it-repeats", "grp-96", grade=Grade.SHOULD, premise=lambda history: any(_repeats(history)))
 def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
-    """Four repeats in a row of a request that the broker cannot answer yet take more than 30 ms.
+    """Four repeats in a row of a request that the broker cannot answer yet take more than 60 ms, two of a heartbeat.
 
     So they do with any back-off. A broker cannot answer yet while it loads, or does not lead. Parts of a client may
-    each repeat a request once at the same time.
+    each repeat a request once at the same time; heartbeats are sent by one part.
     """
     for traced, failed_ms in _repeats(history):
         lasted_ms = traced.ms - failed_ms
         if lasted_ms <= REPEATS_MS:
             api = traced.event.api
-            why = f"{api}, which the broker could not answer yet, is sent {REPEATS} times more within {lasted_ms} ms"
+            times = _repeats_of(api)
+            why = f"{api}, which the broker could not answer yet, is sent {times} times more within {lasted_ms} ms"
             yield breach(traced, why, f"more than {REPEATS_MS} ms", f"{lasted_ms} ms", api, since_ms=failed_ms)
             return
 
@@ -242,5 +249,11 @@ def _repeats(history: History) -> Iterator[tuple[TracedEvent[events.RequestSeen]
                 failed_ms.setdefault(traced.event.api, []).append(traced.ms)
             else:
                 failed_ms.pop(traced.event.api, None)
-        elif is_request(traced) and len(times := failed_ms.get(traced.event.api, [])) >= REPEATS:
-            yield traced, times[-REPEATS]
+        elif is_request(traced):
+            times, number = failed_ms.get(traced.event.api, []), _repeats_of(traced.event.api)
+            if len(times) >= number:
+                yield traced, times[-number]
+
+
+def _repeats_of(api: str) -> int:
+    return REPEATS_OF_BEATS if api == "Heartbeat" else REPEATS

@@ -7,7 +7,8 @@ from typing import Final
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError, error_name
 from kipcheck.conformance.core.values.verdict import Grade, Violation
-from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION
+from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY
+from kipcheck.conformance.protocols.assignment.ops import read_user_data, user_data_version
 from kipcheck.conformance.protocols.client import premises, terms, trace as client_trace
 from kipcheck.conformance.protocols.client.events import (
     Closed,
@@ -28,6 +29,7 @@ PLACE = 60
 HINDERS: Final = (Opened, Closed, Thawed)
 """What keeps a client from reading for a while."""
 NO_FAILURES: Final = (KafkaError.NONE, KafkaError.REBALANCE_IN_PROGRESS)
+VERSION_BYTES: Final = 2
 LOOKED_UP: Final = "offset looked up"
 """The client sent ListOffsets for partitions that it had not any more."""
 
@@ -341,6 +343,47 @@ def _claims(traced: client_trace.TracedEvent[RequestSeen], found: Subscribed, cl
     if now is not None and generation is not None and generation not in _generations(traced, now):
         why = f"the subscription is of generation {generation}, the member of {now.generation}"
         yield breach(traced, why, f"generation {now.generation}", str(generation), "generation")
+
+
+@impact(
+    "A sticky consumer does not say what it had, so that its leader assigns all partitions anew", "trivia", "claims",
+    "needless-move", links=("KIP-54",),
+)  # fmt: skip
+@law("client/claims-in-its-user-data", "grp-231", grade=Grade.SHOULD, premise=lambda history: any(_sticky(history)))
+def claims_in_its_user_data(history: History) -> Iterator[Violation]:
+    """A member that led by the sticky assignor joins again with its last assignment, and the generation, as user data.
+
+    One that followed may have its user data from its leader, as in sarama.
+    """
+    for traced, now, data in _sticky(history):
+        claims, generation = read_user_data(data) or ((), NO_GENERATION)
+        claimed = frozenset(f"{topic}-{number}" for topic, number in claims)
+        if claimed not in (right := _owned(traced)):
+            why = f"the user data claims {listed(claimed)}; the member had {listed(right[0])}"
+            yield breach(traced, why, listed(right[0]), listed(claimed), "user data", "claims" if claims else "none")
+        elif user_data_version(data) and generation not in _generations(traced, now):
+            why = f"the user data is of generation {generation}, the assignment of {now.generation}"
+            yield breach(traced, why, f"generation {now.generation}", str(generation), "user data", "generation")
+
+
+def _sticky(
+    history: History,
+) -> Iterator[tuple[client_trace.TracedEvent[RequestSeen], client_trace.Membership, bytes]]:
+    """Each JoinGroup of a member that led by the sticky assignor and certainly has partitions, with its user data."""
+    has_led = False
+    for traced in client_trace.trace(history):
+        if client_trace.is_answer(traced, "JoinGroup") and not traced.error:
+            has_led = bool(traced.event.leads) and traced.event.protocol == STICKY
+        elif client_trace.has_failed(traced) and traced.error != KafkaError.REBALANCE_IN_PROGRESS:
+            has_led = False
+        now = traced.certain
+        if not (has_led and now is not None and client_trace.is_request(traced, "JoinGroup")):
+            continue
+        found = dict(zip(traced.event.assignors, traced.event.subscriptions or (), strict=False)).get(STICKY)
+        if found is not None and now.synced_ms is not None and now.partitions and not traced.event.pipelined:
+            data = bytes.fromhex(found.data or "")
+            # kafka-python writes a version in front, which assign/writes-user-data judges
+            yield traced, now, data if read_user_data(data) is not None else data[VERSION_BYTES:]
 
 
 def _generations(traced: client_trace.TracedEvent[Event], now: client_trace.Membership) -> set[int]:

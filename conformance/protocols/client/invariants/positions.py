@@ -337,11 +337,12 @@ def reads_on(history: History) -> Iterator[Violation]:
     """The offset that the client has committed, 0 for none, and since when that is known."""
     lost: set[str] = set()
     """The partitions whose position the client may have given up for an error of Fetch, and not yet found again."""
-    refused: tuple[str, ...] = ()
-    """Whether the last answer to OffsetFetch had an error, which says nothing of what the group has committed."""
+    refused: set[str] = set()
+    """The partitions whose last OffsetFetch has an error as its answer, which says nothing of what is committed."""
     for traced in trace(history):
-        if is_answer(traced, "OffsetFetch"):
-            refused = ("OffsetFetch refused",) if traced.error else ()
+        if is_request(traced, "OffsetFetch"):
+            asked = {*(committed if traced.event.partitions is None else traced.event.partitions)}
+            refused = refused | asked if traced.answered else refused - asked
         fails = is_answer(traced, "Fetch") and traced.error
         if isinstance(traced.event, (*STARTS, TopicDeleted)) or is_answer(traced, "OffsetForLeaderEpoch") or fails:
             lost |= committed.keys() if fails else set()
@@ -359,7 +360,8 @@ def reads_on(history: History) -> Iterator[Violation]:
                 if offset < right and traced.earliest_ms > ms + terms.RACE_MS:
                     why = f"the client reads {name} at {offset}, and has committed {right}"
                     owed = f"offset {right} or later"
-                    yield breach(traced, why, owed, f"offset {offset}", "back", *refused, since_ms=ms)
+                    cause = ("OffsetFetch refused",) if name in refused else ()
+                    yield breach(traced, why, owed, f"offset {offset}", "back", *cause, since_ms=ms)
                     return
                 lost.discard(name)
         furthest |= {name: max(offset, furthest.get(name, 0)) for name, offset in _reached(traced)}

@@ -23,6 +23,10 @@ def with_tags(of: LintInput, id: str, tags: Tags) -> LintInput:
     return replace(of, tags=Vocabulary(of.tags.classes, of.tags.effects, {**of.tags.invariants, id: tags}))
 
 
+def with_rules(of: LintInput, rules: dict[str, object]) -> LintInput:
+    return replace(of, rules={"share-coordinator": rules})
+
+
 def test_what_there_is_is_in_order() -> None:
     assert list(troubles(lint_input())) == []
 
@@ -39,6 +43,10 @@ def test_what_there_is_is_in_order() -> None:
             lambda of: replace(of, fixes=[FailureFix(FailurePattern("wire/sings"), "Sing.")]),
             "wire/sings: remedies.toml has an entry for an unknown invariant",
         ),
+        (lambda of: with_rules(of, {}), "share-coordinator.takes-epoch-0: no invariant reads this rule"),
+        (lambda of: with_rules(of, {"sings": "Nobody hears it."}), "sings: rule_laws.toml has a rule that"),
+        (lambda of: with_rules(of, {"takes-epoch-0": ""}), "takes-epoch-0: name invariants, or state"),
+        (lambda of: with_rules(of, {"takes-epoch-0": ["wire/sings"]}), "takes-epoch-0: unknown invariant 'wire/sings'"),
         (lambda of: replace(of, invariants=(*of.invariants, INVARIANT)), "named 2 times"),
         (lambda of: replace(of, checks=(replace(FIRST, id="Wire Trip"), *of.checks[1:])), "Wire Trip: invalid id"),
         (lambda of: replace(of, checks=(replace(FIRST, sentence=""), *of.checks[1:])), "its sentence"),

@@ -51,7 +51,10 @@ def test_a_race_is_a_failure_if_more_than_a_third_of_its_plays_fail(
         assert "a race: it occurs in 6 of 12 plays beside copies of its case, and not alone" in " ".join(
             capsys.readouterr().out.split()
         )
-        assert "a race: it occurs in 6 of 12 plays" in (tmp_path / "out" / "report.html").read_text("utf-8")
+        for form in ("report.html", "results.sarif", "junit.xml", "summary.md"):
+            assert "a race: it occurs in 6 of 12 plays" in " ".join(
+                (tmp_path / "out" / form).read_text("utf-8").split()
+            )
         again = ["replay", str(tmp_path / "out" / "failures" / f"{failure.id}.json"), "--trust"]
         assert run(again) == 0 and "gone (in 0 of 12 plays beside copies" in capsys.readouterr().out
         (tmp_path / "starts").write_text("....", "utf-8")

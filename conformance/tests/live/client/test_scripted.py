@@ -47,6 +47,7 @@ OURS: Final = {
     "several": "answer Heartbeat NOT_COORDINATOR times 6; answer JoinGroup UNKNOWN_MEMBER_ID times 2; "
     "answer OffsetFetch NOT_COORDINATOR times 2; late Heartbeat 100 times 2; reset SyncGroup times 2; "
     "silent Heartbeat 100 times 2; stop",
+    "prepared": "pass 200; answer JoinGroup NOT_COORDINATOR times 6 at next; rebalance; stop",
     "at the start": "answer JoinGroup NOT_COORDINATOR times 2 at start; late Heartbeat 100 at start; pass 200; "
     "answer OffsetCommit NOT_COORDINATOR at stop; restart; stop",
     "refused": "refuse JoinGroup GROUP_AUTHORIZATION_FAILED at start; stop",
@@ -110,6 +111,28 @@ def test_several_requests_in_a_row_are_disturbed(played: Played) -> None:
         assert [answer for answer in errors({"step": [step]}, "step") if answer[1] != 27] == answers
     assert [len(events({"step": [step]}, "step", "closed")) for step in each[4:6]] == [2, 2]
     assert not any(event["unsent"] for event in events(played, "several", "settled"))
+
+
+def test_a_client_has_its_time_again_after_each_prepared_error(played: Played) -> None:
+    """librdkafka 2.16.1 and franz-go 1.22.2, whose back-off grows, were back 12 s after the first of six."""
+    failed = [each["ms"] for each in events(played, "prepared", "answer") if each.get("error") == 16]
+    settled = next(each for each in events(played, "prepared", "settled") if each["ms"] > failed[-1])
+    assert len(failed) == 6 and settled["ms"] - settled["waited_ms"] >= failed[-2]
+
+
+class OfItsOwn(Consumer):
+    """Offers an assignor that no other client has."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.assignors = ["RoundRobinAssigner"]
+
+
+def test_other_members_go_on_with_the_assignor_of_a_client_that_left() -> None:
+    """kafkajs 2.2.4 offers RoundRobinAssigner alone; a group that has moved knows that one of all others too."""
+    steps = OPERATIONS.parse_shorthand("others 2 follow; move; stop")
+    found = asyncio.run(play(served("apache"), Consumers(OfItsOwn), steps, SETTLE_S))
+    assert events({"it": found}, "it", "ended")[-1]["code"] == 0
 
 
 def test_requests_of_a_start_and_of_an_end_are_answered_with_errors(played: Played) -> None:

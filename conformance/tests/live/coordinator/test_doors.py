@@ -19,13 +19,13 @@ from kipcheck.conformance.live.coordinator.settings import Scale, Setting, Topic
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS, ConsumerGroup
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Answered, Beat, Rejected
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Answered, Beat
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
 from kipcheck.conformance.protocols.consumer_group.target import MACHINE
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.group.model import answers
 from kipcheck.conformance.protocols.group.model.rules import Rules
-from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.reconciled.terms import Rejected, Says
 from kipcheck.conformance.wire.bodies import body_of, layout_of, read_body
 
 GROUP: Final = "g"

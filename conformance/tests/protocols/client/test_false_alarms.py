@@ -135,6 +135,15 @@ def test_a_client_whose_session_is_over_joins_without_its_id() -> None:
     assert [*joins_with_its_id(history(begins, joined(100), ("answer", 3200, beaten), joins))]
 
 
+def test_an_error_of_the_generation_does_not_give_back_an_id_that_is_unknown() -> None:
+    """sarama 1.61.1: its commit was answered ILLEGAL_GENERATION after its heartbeat was answered UNKNOWN_MEMBER_ID."""
+    errors = [
+        refuses(ms, api, error, ["m", 1]) for ms, api, error in ((900, "Heartbeat", 25), (1200, "OffsetCommit", 22))
+    ]
+    (found,) = joins_with_its_id(history(*MEMBER, *errors, rejoins(1500)))
+    assert found.shape == ("an id", "UNKNOWN_MEMBER_ID")
+
+
 def test_a_static_member_that_does_not_poll_in_time_forgets_its_id() -> None:
     """librdkafka 2.16.1, as Java in maybeLeaveGroup: it is none any more, and sends no LeaveGroup."""
     asks = {**rejoins(0)[2], "member": "", "instance": "i", "session_ms": 3000}
@@ -323,6 +332,12 @@ def test_a_position_may_go_back_where_an_answer_takes_it_back() -> None:
     ]
     for reason in reasons:
         assert not [*reads_on(history(*accepted, reason, fetches(400, 10)))]
+    # aiokafka 0.14.0 asks for one partition at a time: the answer to another one says nothing of this one.
+    asked = [each for at, name, error in ((300, "t-0", 14), (310, "t-1", 0))
+             for each in (("request", at, {"api": "OffsetFetch", "version": 3, "partitions": [name]}),
+                          ("answer", at + 1, {"api": "OffsetFetch", "error": error}))]  # fmt: skip
+    (found,) = reads_on(history(*accepted, *asked, fetches(400, 10)))
+    assert found.shape == ("back", "OffsetFetch refused")
     # kafka-python 3.0.12: an automatic commit while it looked up where to begin after OFFSET_OUT_OF_RANGE.
     again = commits(320, 12), ("answer", 321, {"api": "OffsetCommit", "error": 0, "to": ["m", 1]})
     assert not [*reads_on(history(*accepted, reasons[1], *again, fetches(600, 0)))]
@@ -858,6 +873,10 @@ def test_heartbeats_that_something_else_holds_up_keep_their_interval() -> None:
     reads = "request", 120, {**fetches(120, 10)[2], "connection": 1}
     assert not [*beats_at_its_interval(in_order(*STABLE, reads, *slow, STOPS))]
     assert [*beats_at_its_interval(in_order(*STABLE, (*reads[:2], {**reads[2], "connection": 2}), *slow))]
+    for connection, breaches in {1: 0, 2: 1}.items():
+        first = "request", 420, {**fetches(420, 10)[2], "connection": connection}
+        found = [*beats_at_its_interval(in_order(*STABLE, *beating(410), first, ("opened", 1900, {})))]
+        assert len(found) == breaches, "what is sent behind the first Fetch is not read"
     asked = "request", 720, {"api": "OffsetFetch", "version": 4, "connection": 3}
     late = "answer", 1200, {"api": "OffsetFetch", "committed": {"t-0": 1}, "connection": 3}
     assert not [*beats_at_its_interval(in_order(*STABLE, asked, late, *slow, STOPS))]
@@ -1067,6 +1086,7 @@ def test_a_process_that_was_stopped_need_not_have_committed() -> None:
         *commits_in_time(history(*events, ("frozen", 900, {}), beat(3000, "m", 1), ("thawed", 3001, {}), ENDED))
     ]
     launched = "launched", 90, {"commit": "auto"}
+    assert not [*commits_in_time(history(launched, *events, ("signalled", 1000, {}), beat(3000, "m", 1)))]
     end = "request", 2500, {"api": "LeaveGroup", "version": 1, "member": "m"}
     assert [*commits_before_it_leaves(history(launched, *events, end))]
     assert not [*commits_before_it_leaves(history(launched, *events, ("thawed", 2400, {}), end))]

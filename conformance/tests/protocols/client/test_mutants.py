@@ -43,6 +43,7 @@ WAYS: Final = {
     "AssignsToAStranger": ("stop", "client/assigns-to-everybody"),
     "AssignsTwice": ("rebalance; stop", "client/assigns-to-everybody"),
     "AssignsAsAFollower": ("others 1 follow; rebalance; stop", "client/assigns-to-everybody"),
+    "HadItInNoGeneration": ("assignors sticky; rebalance; stop", "client/claims-in-its-user-data"),
     "ClaimsAnOldGeneration": ("assignors cooperative-sticky; rebalance; stop", "client/claims-what-it-owns"),
 }  # fmt: skip
 """Consumers without a mutant of their own: script, and the law that they break in another way than the mutants do."""
