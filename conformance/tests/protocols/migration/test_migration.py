@@ -124,6 +124,19 @@ def test_releases_share_out_partitions_that_have_an_owner() -> None:
     assert answers(TAKEN_OVER, Sharing(NEW))[-4:] == ["NONE 2", "NONE 2", "ILLEGAL_GENERATION", "parked"]
 
 
+@for_each(
+    [("4.0.1", "NONE"), ("4.0.2", "REBALANCE_IN_PROGRESS"), ("4.1.0", "NONE"), ("4.1.1", "REBALANCE_IN_PROGRESS")]
+)
+def test_a_successor_with_other_topics_makes_the_others_join_again(release: str, beat: str) -> None:
+    """Not in the first patches of 4.0 and 4.1 (KAFKA-19546), where it alone has the new generation."""
+
+    class Released(MixedGroup):
+        assigns_unreleased = True
+
+    found = answers(f"{RESTED}classic-join y on t,u as j; classic-sync y; classic-beat x", Released(Rules.of(release)))
+    assert found[-2:] == ["ILLEGAL_GENERATION", beat]
+
+
 @for_each([("4.2.1", "NONE 2"), ("4.3.1", "INCONSISTENT_GROUP_PROTOCOL")])
 def test_a_disabled_migration_keeps_classic_members_out(release: str, last: str) -> None:
     machine = MixedGroup(Rules.of(release), Config(policy="disabled"))
