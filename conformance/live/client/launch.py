@@ -164,17 +164,17 @@ class Commands:
 
 
 @final
-@dataclass(slots=True)
+@dataclass
 class _Process:
     process: asyncio.subprocess.Process
     guard: process_tree.Guard
     first: list[str] = field(default_factory=list)
     last: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
-    on_call: Callable[[str], None] = field(default=lambda called: None)
     ended: "asyncio.Future[int]" = field(init=False)
     _reading: "asyncio.Task[None]" = field(init=False)
 
     def __post_init__(self) -> None:
+        self.on_call: Callable[[str], None] = lambda called: None
         self._reading = asyncio.ensure_future(self._read())
         self.ended = asyncio.ensure_future(self._wait())
 

@@ -9,8 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from kipcheck.conformance.core.operations.declaration import Operations, answer, operation
 from kipcheck.conformance.core.operations.field_annotations import about, hidden, optional, typical
 from kipcheck.conformance.core.values.case import Role
-from kipcheck.conformance.protocols.consumer_group.ops import Rejected
-from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.reconciled.terms import Rejected, Says
 
 LOCK_MS: Final = 30_000
 """``group.share.record.lock.duration.ms``: how long a member has an acquired record."""

@@ -1,4 +1,4 @@
-"""Compares answers of coordinators of streams groups and share groups with those of the machine."""
+"""Compares answers of coordinators and of leaders of share partitions with those of the machine."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +15,9 @@ from kipcheck.conformance.tests.support.machines import differences, session_ans
 
 STREAMS_MACHINE = replace(MACHINE, of_release=lambda release: StreamsGroup(Rules.of(release)))
 """With what releases do otherwise than they should."""
-COMPARED = ("epoch", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch")
+COMPARED = (
+    "epoch", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch", "acquired", "refused",
+)  # fmt: skip
 """Not tasks or partitions: which member gets which is the coordinator's choice."""
 
 
