@@ -64,6 +64,10 @@ class Rules:
     rebalances_old_targets: bool
     """A group that a static member makes a classic one starts a join phase if its target assignment is old; before, if
     the member subscribes to other topics than its predecessor."""
+    rebalances_changed_successors: bool
+    """Before ``rebalances_old_targets``: whether it does so; else the group goes on with a new target (KAFKA-19546)."""
+    drops_expressions: bool
+    """A client of the classic protocol has no regular expression of its predecessor (KAFKA-19720)."""
 
     @classmethod
     def owed(cls, release: str) -> "Rules":

@@ -159,6 +159,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         Episode.UNUSED,
         Episode.SESSION,
         Episode.SILENCE,
+        Episode.EXTREMES,
     ),
     coordinator_check(
         "group/static",

@@ -135,7 +135,7 @@ class ClassicMembers(Conversions):
         self, group: consumer.State, member: consumer.Member | None, join: ops.ClassicJoin
     ) -> consumer.State:
         """A client of the classic protocol has no regular expression, also where its predecessor had one."""
-        if member is None or not member.regex:
+        if member is None or not member.regex or not self.rules.drops_expressions:
             return group
         group = reconciled.with_member(group, member._replace(regex=""))
         same = {*member.topics} == {*join.topics}
@@ -148,6 +148,8 @@ class ClassicMembers(Conversions):
         """
         bumped = group.group_epoch > state.group.group_epoch
         rebalances = group.target_epoch < group.group_epoch if self.rules.rebalances_old_targets else bumped
+        if bumped and not self.rules.rebalances_changed_successors:
+            group, rebalances = self.consumers.aimed(group), False
         member = group.member(id)
         assert member is not None
         if not rebalances:

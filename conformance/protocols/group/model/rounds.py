@@ -33,7 +33,7 @@ class Rounds(Decisions):
             id,
             join.instance,
             join.session_ms,
-            join.patience_ms,
+            self.patience_ms(join),
             join.protocols,
             join=group_state.Parked(join.request, join.version),
             new=self.rules.bounded_new_members,
@@ -67,8 +67,12 @@ class Rounds(Decisions):
     def timeouts(self, member: group_state.Member, join: messages.Join) -> tuple[int, int]:
         """Session and rebalance timeout of a member that joins again."""
         if self.rules.timeouts_renewed:
-            return join.session_ms, join.patience_ms
+            return join.session_ms, self.patience_ms(join)
         return member.session_ms, member.rebalance_ms
+
+    def patience_ms(self, join: messages.Join) -> int:
+        """How long a join phase waits for the member."""
+        return join.patience_ms if join.version > 0 or self.rules.old_joins_wait else 0
 
     def supersede_join(self, member: group_state.Member, former: group_state.Parked, out: Out) -> None:
         """A newer JoinGroup of the same member replaces the parked one."""
@@ -91,10 +95,14 @@ class Rounds(Decisions):
         if state.phase is messages.Phase.EMPTY and self.rules.initial_delay:
             return self.prepare_first(state, out)
         state = state._replace(phase=messages.Phase.PREPARING)
-        if self.all_joined(state):
+        if self.all_joined(state) or self.waits_for_nobody(state):
             return self.complete_join(state, out)
         out.append(messages.Arm(group_state.REBALANCE, state.rebalance_ms))
         return state
+
+    def waits_for_nobody(self, state: group_state.State) -> bool:
+        """Whether the timer of the join phase expires at once; where a group has no members, this stays open."""
+        return bool(state.members) and state.rebalance_ms == 0
 
     def prepare_first(self, state: group_state.State, out: Out) -> group_state.State:
         delay = self.config.initial_delay_ms

@@ -64,6 +64,9 @@ class Rules:
     """A pending id for which there is no room becomes invalid (from the source: since 3.0)."""
     timeouts_renewed: bool
     """A member that joins again gets the timeouts of that request, not those of its first join (KAFKA-14009)."""
+    old_joins_wait: bool
+    """A join phase waits for members whose JoinGroup has version 0, for their session timeout; in 2.3.0 it does not, as
+    their rebalance timeout is -1 (KAFKA-8653)."""
     generation_in_errors: int
     """The generation in failed JoinGroup answers: 0 up to 2.1 (changed by KAFKA-7824)."""
     expired_ids_end_delay: bool
@@ -162,6 +165,7 @@ def owed_rules(release: str = NEWEST) -> Rules:
         fails_on_unused_static_ids=False,
         refusals_end_join_phase=True,
         deletes_unwritten=False,
+        old_joins_wait=True,
         absent_sessions_end=True,
         removed_joins_answered=True,
         removed_answered=True,

@@ -7,6 +7,7 @@ invariants also find defects they were not written for. Least cases are in short
 from collections.abc import Callable
 from typing import TypeVar
 
+from kipcheck.conformance.core.files.releases_table import named
 from kipcheck.conformance.protocols.declare.mutant import Least, mutant
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.messages import Error
@@ -159,6 +160,17 @@ class AnswersAndForgets(CoordinatorAdapter):
 
     def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
         return False
+
+
+@mutant(
+    "group/parked", "group/sessions-kept", GROUP, None, "join a v0; elapse 3000; sync a; join b v0; beat a",
+    edition=f"apache@{named('last-before-4')}",
+)  # fmt: skip
+class HurriesOldMembers(CoordinatorAdapter):
+    """A member whose JoinGroup has version 0, without a rebalance timeout, has no time to join again (KAFKA-8653)."""
+
+    def patience_ms(self, join: messages.Join) -> int:
+        return 0 if join.version == 0 else join.patience_ms
 
 
 @group_mutant("errors", "answers-heartbeat", "join a v4; rejoin a; beat a")

@@ -21,7 +21,7 @@ from kipcheck.conformance.protocols.group.model.possible import possible_event
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Ranges
 from kipcheck.conformance.protocols.group.model.service import Event, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Standing, State
-from kipcheck.conformance.protocols.group.ops import BROKER, OPERATIONS, TIME, usual_version
+from kipcheck.conformance.protocols.group.ops import BROKER, OPERATIONS, usual_version
 from kipcheck.conformance.protocols.group.strategies.episodes import (
     Episode,
     Focus,
@@ -30,7 +30,6 @@ from kipcheck.conformance.protocols.group.strategies.episodes import (
 )
 from kipcheck.conformance.protocols.group.strategies.events import (
     LOG_ERRORS,
-    LONGEST_MS,
     MOST,
     NAMES,
     PARTITIONS,
@@ -43,17 +42,19 @@ from kipcheck.conformance.protocols.group.strategies.events import (
     distinct_versions,
 )
 from kipcheck.conformance.protocols.group.strategies.participants import (
-    QUIET,
     GroupView,
     Participants,
     draw_participants,
 )
+from kipcheck.conformance.protocols.group.strategies.waits import expire, nearly_expire, stay_silent, wait
 from kipcheck.strategies.events import Conversations, Swarm
 
 INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})
 TENDENCY: Final = 0.85
 """The share of the steps that lead to the situation of an episode, where some do."""
+ANY: Final = {Phase.EMPTY: 0.5, Phase.PREPARING: 0.25, Phase.COMPLETING: 0.5, Phase.STABLE: 0.25, Phase.DEAD: 0.5}
+"""By the phase: the share of the steps with any request, where these come at any moment. Groups are seldom empty."""
 Move: TypeAlias = tuple[int, str, Callable[[Random], Step]]
 """Weight, verb, and the step."""
 
@@ -68,6 +69,9 @@ class Likely:
     def __call__(self, served: Served[State], swarm: Swarm, random: Random) -> Step | None:
         episode, participants = swarm.traits
         scene = GroupView(served, participants)
+        at_any_moment = episode is Episode.EXTREMES and scene.group.standing is Standing.OURS
+        if at_any_moment and random.random() < ANY[scene.group.phase]:
+            return self._of_anyone(scene, random.choice([*filter(self._has, OPERATIONS.requests)]))(random)
         near = self._of_episode(scene, episode) if random.random() < TENDENCY else ()
         moves = [each for each in near if self._has(each[1])]
         moves = moves or [each for each in self._moves(scene) if each[1] in swarm.verbs]
@@ -108,7 +112,7 @@ class Likely:
         if scene.served.clock.timers:
             late = scene.participants.sessions_outlast_rebalances and group.phase in (Phase.PREPARING, Phase.COMPLETING)
             soon = 30 if late else 15 if group.initial else 6
-            yield soon, "elapse", partial(_wait, scene)
+            yield soon, "elapse", partial(wait, scene)
         yield 2, "commit", partial(self._commit_from_outside, scene)
         for verb, weight in (("fetch", 2), ("describe-group", 4), ("list-groups", 1)):
             yield weight, verb, partial(self._look, scene, verb)
@@ -141,6 +145,8 @@ class Likely:
         if episode is not None and group.phase is Phase.PREPARING and group.initial:
             yield from self._of_growth(scene, self._grows(scene, episode))
             return
+        if episode is Episode.EXTREMES and scene.removed:
+            yield 2, "heartbeat", partial(self._beat, scene, scene.removed)  # so a client learns of it
         match episode:
             case Episode.MOVE | Episode.SESSION | Episode.REFUSAL if group.phase is Phase.STABLE and scene.members:
                 yield from self._of_stable_group(scene, episode)
@@ -150,13 +156,16 @@ class Likely:
                 yield from self._of_rejoins_beside_unused_id(scene)
             case Episode.ABSENCE if group.phase is Phase.PREPARING:
                 yield from self._of_growth(scene, grows=not scene.members)
-            case Episode.ABSENCE | Episode.MOVE | Episode.END | Episode.SESSION | Episode.REFUSAL if (
-                group.phase is Phase.COMPLETING and scene.members
-            ):
+            case (
+                Episode.ABSENCE | Episode.MOVE | Episode.END | Episode.SESSION | Episode.REFUSAL | Episode.EXTREMES
+            ) if group.phase is Phase.COMPLETING and scene.members:
                 leading = [client for client, each in scene.members.items() if each.id == group.leader]
                 yield 1, "sync", partial(self._sync, scene, leading or [*scene.members])
-            case Episode.ABSENCE if group.phase is Phase.STABLE and scene.newcomers:
+            case Episode.ABSENCE | Episode.EXTREMES if group.phase is Phase.STABLE and scene.newcomers:
                 yield 1, "join", partial(self._join_anew, scene, scene.newcomers)
+            case Episode.EXTREMES if group.phase is Phase.PREPARING and (late := _late(scene)):
+                yield 1, "heartbeat", partial(self._beat, scene, late)  # so a client learns that it has to join again
+                yield 1, "join", partial(self._rejoin, scene, late, 0.2)
             case Episode.END:
                 yield from self._of_end(scene)
             case Episode.DEPARTURE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
@@ -169,7 +178,7 @@ class Likely:
             case Episode.SILENCE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
                 followers = [client for client, each in scene.members.items() if each.id != group.leader]
                 if any(each.sync is not None for each in group.members):
-                    yield 1, "elapse", partial(_expire, scene)
+                    yield 1, "elapse", partial(expire, scene)
                 elif followers:
                     yield 1, "sync", partial(self._sync, scene, followers)
             case Episode.PREFERENCE if group.phase in (Phase.COMPLETING, Phase.STABLE) and scene.members:
@@ -191,7 +200,7 @@ class Likely:
                 return not scene.group.grown
             case Episode.SILENCE | Episode.PREFERENCE | Episode.DEPARTURE:
                 return len(scene.group.members) < 2
-            case Episode.ABSENCE:
+            case Episode.ABSENCE | Episode.EXTREMES:
                 return not scene.members
             case _:
                 return False
@@ -225,7 +234,7 @@ class Likely:
             case Episode.SESSION:
                 silent, left_ms, session_ms = scene.most_silent
                 if 2 * left_ms > session_ms:
-                    yield 1, "elapse", partial(_stay_silent, left_ms)
+                    yield 1, "elapse", partial(stay_silent, left_ms)
                 else:
                     yield 1, "heartbeat", partial(self._beat, scene, [silent])
             case Episode.REFUSAL:
@@ -251,7 +260,7 @@ class Likely:
         if first not in scene.expected:
             yield 1, "join", partial(self._join_anew, scene, [first])
         elif clock.timers and clock.timers[0][0] - clock.now_ms > DEFAULT.initial_delay_ms:
-            yield 1, "elapse", partial(_nearly_expire, scene)
+            yield 1, "elapse", partial(nearly_expire, scene)
         elif others:
             yield 1, "join", partial(self._join_anew, scene, others)
 
@@ -264,7 +273,7 @@ class Likely:
         elif late:
             yield 1, "join", partial(self._rejoin, scene, late, 0.9)
         elif scene.served.clock.timers:
-            yield 1, "elapse", partial(_expire, scene)
+            yield 1, "elapse", partial(expire, scene)
 
     def _of_growth(self, scene: GroupView, grows: bool) -> Iterator[Move]:
         """Another member joins, or the initial rebalance goes on."""
@@ -273,11 +282,11 @@ class Likely:
         elif grows and scene.newcomers:
             yield 1, "join", partial(self._join_anew, scene, scene.newcomers)
         elif scene.served.clock.timers:
-            yield 1, "elapse", partial(_expire, scene)
+            yield 1, "elapse", partial(expire, scene)
 
     def _of_members(self, scene: GroupView) -> Iterator[Move]:
         group, members = scene.group, scene.members
-        late = [client for client, each in members.items() if each.join is None]
+        late = _late(scene)
         asked = [client for client, each in members.items() if each.join is not None]
         unsynced = [client for client, each in members.items() if each.sync is None]
         all_clients = [*members]
@@ -310,6 +319,25 @@ class Likely:
         yield weight, "commit", partial(self._commit, scene, clients)
         yield weight, "leave", partial(self._leave, scene, clients)
         yield weight, "join", partial(self._rejoin, scene, clients, 0.2)
+
+    def _of_anyone(self, scene: GroupView, verb: str) -> Callable[[Random], Step]:
+        """A request of a member, or a JoinGroup of a client that is none; without members, a request of any client."""
+        clients = [*scene.members] or scene.participants.clients
+        match verb:
+            case "join" if scene.newcomers:
+                return partial(self._join_anew, scene, scene.newcomers)
+            case "join":
+                return partial(self._rejoin, scene, clients, 0.2)
+            case "sync":
+                return partial(self._sync, scene, clients)
+            case "heartbeat":
+                return partial(self._beat, scene, clients)
+            case "leave":
+                return partial(self._leave, scene, clients)
+            case "commit":
+                return partial(self._commit, scene, clients)
+            case _:
+                return partial(self._look, scene, verb)
 
     def _is_static_member(self, scene: GroupView, client: str) -> bool:
         """Whether its instance id belongs to a member."""
@@ -447,8 +475,8 @@ class Likely:
 
     def _version(self, scene: GroupView, request: type[Request], random: Random) -> int:
         span, participants = self._versions[request], scene.participants
-        if participants.newest:
-            return span[-1]
+        if participants.lowest is not None:
+            return span[0] if random.random() < participants.lowest else span[-1]
         return random.choice(span) if participants.mixed else min(_USUAL[request], span[-1])
 
     def _join_version(self, scene: GroupView, client: str, instance: str | None) -> int:
@@ -461,6 +489,11 @@ class Likely:
 _USUAL: Final[Mapping[type[Request], int]] = {
     each.made: usual_version(each.verb) for each in OPERATIONS.requests.values()
 }
+
+
+def _late(scene: GroupView) -> list[str]:
+    """Clients whose members have not joined again."""
+    return [client for client, each in scene.members.items() if each.join is None]
 
 
 def _broker(verb: str, random: Random) -> Step:
@@ -476,34 +509,6 @@ def _stale(made: Callable[[Random], Step], random: Random) -> Step:
     step = made(random)
     flaw = random.choice(({"behind": 1}, {"behind": -1}, {"member": "?"}))
     return Step(step.actor, step.verb, {**step.body, **flaw})
-
-
-def _stay_silent(left_ms: int, random: Random) -> Step:
-    """For more than half of what is left of a session, which does not end."""
-    return step(TIME, "elapse", ms=random.choice((left_ms - 1, left_ms * 2 // 3, left_ms * 3 // 4)))
-
-
-def _wait(scene: GroupView, random: Random) -> Step:
-    """To the next deadline, just before it, past all deadlines, or a little."""
-    clock = scene.served.clock
-    first, last = (due - clock.now_ms for due in (clock.timers[0][0], clock.timers[-1][0]))
-    ms = random.choice((first, first, first, first - 1, first // 2, last, random.randint(1, 5_000)))
-    if scene.participants.profile is QUIET and scene.group.phase is Phase.STABLE and random.random() < 0.8:
-        ms = random.choice((first // 2, first * 2 // 3, first - 1))  # no session has expired
-    return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
-
-
-def _expire(scene: GroupView, random: Random) -> Step:
-    """To the next deadline."""
-    clock = scene.served.clock
-    return step(TIME, "elapse", ms=min(max(clock.timers[0][0] - clock.now_ms, 1), LONGEST_MS))
-
-
-def _nearly_expire(scene: GroupView, random: Random) -> Step:
-    """To a moment shortly before the next deadline."""
-    clock = scene.served.clock
-    ms = clock.timers[0][0] - clock.now_ms - random.randint(1, DEFAULT.initial_delay_ms - 1)
-    return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
 
 
 def _draw_traits(focus: Focus, random: Random) -> tuple[Episode | None, Participants]:

@@ -6,14 +6,17 @@ from random import Random
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.protocols.group.strategies.events import CLIENTS, INSTANCES
-from kipcheck.conformance.protocols.group.strategies.participants import SESSIONS, Participants
+from kipcheck.conformance.protocols.group.strategies.participants import (
+    HIGHEST,
+    SESSIONS,
+    Participants,
+    with_extreme_versions,
+)
 
 SHORT_MS: Final = (4_000, 4_000, 10_000)
 """Rebalance timeouts that pass before any session."""
 RECENT: Final = (0.15, 0.3, 0.35, 0.99)
 """Choose versions of JoinGroup with a rebalance timeout; most of them admit a member at once."""
-NEWEST: Final = 0.99
-"""Chooses the newest version of JoinGroup, which needs a member id."""
 EPISODIC: Final = 0.45
 """The share of conversations that tend towards some situation."""
 
@@ -41,6 +44,8 @@ class Episode(Enum):
     """In a stable group, heartbeats extend sessions, for longer than one session."""
     REFUSAL = "refusal"
     """A request to a stable group is refused, and the group is described before and after."""
+    EXTREMES = "extremes"
+    """Any request comes at any moment, in its lowest or its highest version, and clients join a stable group."""
 
 
 Focus: TypeAlias = tuple[Episode, ...]
@@ -49,7 +54,13 @@ FOCUSED: Final = 0.4
 """The share of conversations that tend towards a situation of the focus."""
 
 
+EXTREME: Final = 0.15
+"""The share of conversations with requests of extreme versions at any moment, whatever the focus."""
+
+
 def draw_episode(random: Random, focus: Focus = ()) -> Episode | None:
+    if random.random() < EXTREME:
+        return Episode.EXTREMES
     if focus and random.random() < FOCUSED:
         return random.choice(focus)
     return random.choice([*Episode]) if random.random() < EPISODIC else None
@@ -78,7 +89,7 @@ def fitting_participants(episode: Episode | None, drawn: Participants, random: R
             )
         case Episode.UNUSED:
             first, *others = CLIENTS
-            versions = {first: NEWEST, **dict.fromkeys(others, random.choice(RECENT[:-1]))}
+            versions = {first: HIGHEST, **dict.fromkeys(others, random.choice(RECENT[:-1]))}
             return replace(
                 drawn,
                 clients=CLIENTS[: random.choice((2, 3))],
@@ -98,6 +109,10 @@ def fitting_participants(episode: Episode | None, drawn: Participants, random: R
                 rebalance_ms=random.choice(SHORT_MS),
                 profile={},
                 uniform=True,
+            )
+        case Episode.EXTREMES:
+            return with_extreme_versions(
+                replace(drawn, clients=CLIENTS[: random.choice((2, 3, 5))], profile={}), random
             )
         case Episode.PREFERENCE:
             return replace(drawn, plural=True, profile={})

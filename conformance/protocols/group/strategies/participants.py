@@ -1,7 +1,7 @@
 """The participants in a conversation with a group coordinator, the profile of its verbs, and views of the group."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 from typing import Final
@@ -32,10 +32,12 @@ PROFILES: Final[tuple[Mapping[str, float], ...]] = (
     FAILING,
 )
 """Factors for the likelihood of verbs, once there is a generation."""
-MANY_VERSIONS = 0.3
-"""Share of conversations with requests in any version; the others use the usual ones, or the newest."""
-NEWEST_VERSIONS = 0.25
-"""Share of conversations with requests in the newest version."""
+MANY_VERSIONS = 0.2
+"""Share of conversations with requests in any version."""
+HIGHEST: Final = 0.99
+"""Chooses the highest version of JoinGroup."""
+EXTREME_VERSIONS = 0.25
+"""Share of conversations with requests in the lowest and the highest version alone; the others use the usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class Participants:
     """Whether most members support several protocols."""
     uniform: bool = False
     """Whether all members have the same rebalance timeout."""
-    newest: bool = False
-    """Whether all requests but JoinGroup use the newest version."""
+    lowest: float | None = None
+    """The share of requests in the lowest version, while others use the highest; None: not these two alone."""
 
     @property
     def appends_fail(self) -> bool:
@@ -76,7 +78,7 @@ def draw_participants(random: Random) -> Participants:
     static = random.choice((0.0, 0.0, 0.5, 1.0))
     old = random.random() < 0.4  # versions that admit members at once
     rebalance_ms = random.choice((*[30_000] * 6, 10_000, 4_000))
-    return Participants(
+    drawn = Participants(
         clients,
         {each: random.choice(INSTANCES) if random.random() < static else None for each in CLIENTS},
         {each: max(SESSIONS) if rebalance_ms < max(SESSIONS) else random.choice(SESSIONS) for each in CLIENTS},
@@ -85,7 +87,18 @@ def draw_participants(random: Random) -> Participants:
         rebalance_ms,
         random.choice(PROFILES),
         random.random() < 0.2,
-        newest=random.random() < NEWEST_VERSIONS,
+    )
+    return with_extreme_versions(drawn, random) if random.random() < EXTREME_VERSIONS else drawn
+
+
+def with_extreme_versions(drawn: Participants, random: Random) -> Participants:
+    """The same, with the lowest and the highest version of each request alone."""
+    lowest = random.choice((0.0, 0.5, 1.0, 1.0))
+    return replace(
+        drawn,
+        versions={each: 0.0 if random.random() < lowest else HIGHEST for each in CLIENTS},
+        instances=dict.fromkeys(CLIENTS) if lowest == 1.0 else drawn.instances,  # the lowest versions have none
+        lowest=lowest,
     )
 
 
@@ -120,6 +133,14 @@ class GroupView:
         """Clients without a member in the group, even one whose id they do not know."""
         there = {each.id.partition("-")[0] for each in self.group.members}
         return [each for each in self.participants.clients if each not in there and each not in self.members]
+
+    @cached_property
+    def removed(self) -> list[str]:
+        """Clients that have an id, and no member with it any more."""
+        known = {*self.references.values()}
+        return [
+            each for each in self.participants.clients if each in known and each not in (*self.members, *self.expected)
+        ]
 
     @property
     def most_silent(self) -> tuple[str, int, int]:

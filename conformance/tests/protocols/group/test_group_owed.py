@@ -66,6 +66,7 @@ FAULTS = [
     ("apache@1.1.1", "answers-sync", "beat a v1 nameless; sync a v1 nameless"),
     ("apache@1.1.1", "answers-heartbeat", "beat a v1 nameless"),
     ("apache@1.1.1", "answers-leave", "leave a v1 nameless"),
+    ("apache@2.3.0", "sessions-kept", "join a v0; elapse 3000; sync a; join b v0; beat a"),
     ("apache@2.3.1", "answers-groups", "join a; elapse 3000; sync a; describe v3"),
     ("apache@2.5.1", "answers-join", f"{FULL}; rejoin a v2; rejoin b v2"),
     ("apache@2.6.0", "fenced-never-wins", f"{STATIC}; beat a id=a-old as i"),
