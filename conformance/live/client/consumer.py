@@ -14,39 +14,20 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
+from kipcheck.conformance.live.client.consumer_connections import PAUSE_S, Channel, Connections
 from kipcheck.conformance.protocols.assignment.model import assignment as rules
 from kipcheck.conformance.protocols.assignment.ops import user_data
 from kipcheck.conformance.wire.embedded import Assignment, Subscription, assigned, read_subscription
 from kipcheck.conformance.wire.errors import Refused
-from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 from kipcheck.conformance.wire.record_batches import next_offset
-from kipcheck.conformance.wire.schema import spec
 
-VERSIONS: Final = {
-    "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 5, "Heartbeat": 3,
-    "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "ListOffsets": 1, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
-}  # fmt: skip
-WITH_IDS: Final = 12
-"""Metadata."""
-COORDINATED: Final = frozenset({
-    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
-})  # fmt: skip
 NO_COORDINATOR: Final = (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
 RETRIED: Final = frozenset(
     {Error.COORDINATOR_LOAD_IN_PROGRESS, *NO_COORDINATOR, Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION}
 )
 RULES: Final = {rules.RANGE: rules.range_, rules.ROUNDROBIN: rules.roundrobin}
-PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
-TRIES: Final = 60
-MOST_LOST: Final = 7
-"""Of these those that lost a connection, as for what it sends; the others could not connect."""
-LAST_TRIES: Final = 5
-"""Of a consumer that closes."""
-LONGEST_PAUSE_S: Final = 0.4
-"""Between attempts to connect, which grow."""
 LATEST: Final = "latest"
 LATE: Final = "late"
 """How a program commits that holds records over a rebalance."""
@@ -54,34 +35,6 @@ REVOKED: Final = "revoked"
 """How one commits that does so for the partitions that it gives up, before it has them no more."""
 
 Partition = tuple[str, int]
-
-
-class Channel:
-    """A connection, which is opened again when it is lost."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self.host, self.port = host, port
-        self.sent = 0
-        self.writer: asyncio.StreamWriter | None = None
-
-    async def ask(self, message: bytes) -> bytes:
-        """The answer to a request, each without its size. Errors: OSError, EOFError."""
-        await self.write(message)
-        return await self.read()
-
-    async def write(self, message: bytes) -> None:
-        if self.writer is None:
-            self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
-        self.writer.write(frame(message))
-
-    async def read(self) -> bytes:
-        size = int.from_bytes(await self.reader.readexactly(4), "big")
-        return await self.reader.readexactly(size)
-
-    def close(self) -> None:
-        if self.writer is not None:
-            self.writer.close()
-        self.writer = None
 
 
 def subscription(data: bytes) -> Subscription:
@@ -92,7 +45,7 @@ def subscription(data: bytes) -> Subscription:
         return Subscription(0, ())
 
 
-class Consumer:
+class Consumer(Connections):
     """Runs until it is stopped."""
 
     commits = "auto"
@@ -113,13 +66,11 @@ class Consumer:
         protocol: str = "", rebalance_ms: int = 6000,
     ) -> None:  # fmt: skip
         """``topics`` and ``assignors``: with commas between them; ``protocol``: ``consumer`` for that of KIP-848."""
-        host, _, port = bootstrap.rpartition(":")
-        self.home = self.coordinator = Channel(host, int(port))
-        self.group, self.topics, self.session_ms = group, topics.split(","), session_ms
+        super().__init__(bootstrap, session_ms, protocol == "consumer")
+        self.group, self.topics = group, topics.split(",")
         self.rebalance_ms = rebalance_ms
         self.instance = instance or None
         self.assignors = (assignors or "range").split(",")
-        self.is_modern = protocol == "consumer"
         self.member, self.generation = (str(uuid.uuid4()), 0) if self.is_modern else ("", -1)
         self.owned: tuple[Partition, ...] = ()
         self.had = b""
@@ -134,10 +85,6 @@ class Consumer:
         """The next offset to read, of the owned partitions whose committed offset is known."""
         self.ids: dict[str, uuid.UUID] = {}
         """Of topics, for KIP-848."""
-        self.nodes: list[tuple[str, int]] = []
-        """All nodes of the cluster; the first is the one that it asks what others than the coordinator answer."""
-        self.offered: dict[int, range] = {}
-        """The versions that its broker offers, by API key; empty: it did not ask."""
         self.held: dict[Partition, int] = {}
         """What it has read, and commits late."""
         self.done: dict[Partition, int] = {}
@@ -150,8 +97,6 @@ class Consumer:
         """Whether it was assigned partitions since it last committed late."""
         self.busy_until_s = self.polled_s = 0.0
         """When its work ends; when it polled last."""
-        self.stopping, self.running = asyncio.Event(), asyncio.Event()
-        self.running.set()
 
     @property
     def is_cooperative(self) -> bool:
@@ -535,69 +480,6 @@ class Consumer:
             "subscribedTopicRegex": self.pattern or None, "serverAssignor": None,
             "topicPartitions": [{**each, "topicId": self.ids[each["topicId"]]} for each in parts],
         })  # fmt: skip
-
-    # Connections
-
-    def version(self, api: str) -> int:
-        return VERSIONS[api] if api != "Metadata" or not self.is_modern else WITH_IDS
-
-    def written(self, api: str, version: int, correlation: int, body: Mapping[str, Any]) -> bytes:
-        return encode_request(APACHE, f"{api}Request", version, correlation, "small", body)
-
-    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer; over a new connection if the one that there was is lost. Errors: ConnectionError."""
-        lost = 0
-        for tried in range(TRIES):
-            channel = self.coordinator if api in COORDINATED else self.home
-            try:
-                if channel.writer is None:
-                    await self.ask_versions(channel)
-                async with asyncio.timeout(self.patience_s(api)):
-                    return await self._ask(channel, api, body)
-            except TimeoutError:
-                channel.close()
-            except (OSError, EOFError):
-                lost += channel.writer is not None
-                channel.close()
-                if lost > MOST_LOST or (self.stopping.is_set() and tried >= LAST_TRIES):
-                    break
-                await asyncio.sleep(min(PAUSE_S * 2**tried, LONGEST_PAUSE_S))
-            if channel is not self.home:
-                await self.find_coordinator()  # which may be another node by now
-            else:
-                self.turn_to_the_next_node()
-        raise ConnectionError(f"{api} was never answered")
-
-    def turn_to_the_next_node(self) -> None:
-        if len(self.nodes) > 1:
-            if self.home is not self.coordinator:
-                self.home.close()
-            self.nodes = [*self.nodes[1:], self.nodes[0]]
-            self.home = Channel(*self.nodes[0])
-
-    async def ask_versions(self, channel: Channel) -> None:
-        """Of a connection that is new: its broker may be of another release now. Errors: as ``_ask``; RuntimeError."""
-        answer = await self._ask(channel, "ApiVersions", {})
-        self.offered = {each["apiKey"]: range(each["minVersion"], each["maxVersion"] + 1) for each in answer["apiKeys"]}
-
-    def patience_s(self, api: str) -> float | None:
-        """How long the answer to a request is awaited. A coordinator that is silent for a session is taken for dead."""
-        return self.session_ms / 1000 if api == "Heartbeat" else None
-
-    async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        version = self.version(api)
-        if self.offered and VERSIONS[api] not in self.offered.get(spec(APACHE, f"{api}Request").api_key or 0, ()):
-            raise RuntimeError(f"the broker does not offer version {VERSIONS[api]} of {api}")
-        await self.running.wait()
-        channel.sent += 1
-        answer = await channel.ask(self.written(api, version, channel.sent, self.known(api, version, body)))
-        await self.running.wait()
-        return decode_response(answer, APACHE, f"{api}Response", version).body
-
-    def known(self, api: str, version: int, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that a version has."""
-        fields = {each.name for each in spec(APACHE, f"{api}Request").at(version).slots}
-        return {name: value for name, value in body.items() if name in fields}
 
 
 async def main(made: type[Consumer], bootstrap: str, group: str, topic: str) -> int:

@@ -66,6 +66,8 @@ class Group:
     or something may have."""
     endpoint_epoch: int | None = None
     """The highest one of its endpoint information; None: it is not known, since the coordinator has read its log."""
+    drops_endpoint: bool = False
+    """A member joined again, and stated no endpoint: it has its former one, or none."""
     config: Config = DEFAULT
     topics: Mapping[str, int] = field(default_factory=lambda: TOPICS)
     """Those that exist, with their partitions; of a topology that is not one of conversations, ``OTHER_TOPICS``."""
@@ -255,6 +257,8 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
         if self.epoch == terms.AWAY and self.beat.instance is not None:
             known = replace(known, instances={**known.instances, self.beat.instance: client.name})
         known = replace(known, created=known.created | {*self.created})
+        if self.epoch == 0 and self.beat.endpoint is None and client.endpoint is not None:
+            known = replace(known, drops_endpoint=True)
         if self.endpoint_epoch is not None:
             known = replace(known, endpoint_epoch=max(self.endpoint_epoch, known.endpoint_epoch or 0))
         return replace(known.having(self._client_after()), highest=max(known.highest, self.answered_epoch))
@@ -286,7 +290,7 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
             unused=newer and not joins, may_still_own=before.owning(owned, self.given, self.op.index),
             standbys=standbys,
             topology_epoch=self.beat.topology_epoch if joins else before.topology_epoch,
-            endpoint=self.beat.endpoint or (before.endpoint if before.is_certain_member else None),
+            endpoint=self.beat.endpoint if joins else self.beat.endpoint or before.endpoint,
             endpoint_epoch=before.endpoint_epoch if self.endpoint_epoch is None else self.endpoint_epoch,
         )  # fmt: skip
         return after.since(before)

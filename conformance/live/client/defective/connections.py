@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
-from kipcheck.conformance.live.client.consumer import Channel, Consumer, Partition
+from kipcheck.conformance.live.client.consumer import Consumer, Partition
+from kipcheck.conformance.live.client.consumer_connections import Channel
 
 UNSERVED: Final = bytes.fromhex("000d006300000001000000000000")
 """LeaveGroup in version 99."""

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kipcheck.conformance.live.client.consumer import Channel, Consumer, Partition
+from kipcheck.conformance.live.client.consumer import Consumer, Partition
+from kipcheck.conformance.live.client.consumer_connections import Channel
 from kipcheck.conformance.live.client.defective.alters import Alters
 from kipcheck.conformance.protocols.client.terms import HEARTBEAT
 

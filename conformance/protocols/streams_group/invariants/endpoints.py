@@ -32,7 +32,7 @@ def endpoints_current(history: History) -> Iterator[Violation]:
     for step in answered(history):
         after = step.known_after()
         unsure = not all(each.is_certain_member for each in after.members)
-        if step.endpoints is None or unsure or not after.is_drawn or after.instances:
+        if step.endpoints is None or unsure or not after.is_drawn or after.instances or after.drops_endpoint:
             continue  # a successor has the endpoint of the process before it
         name = f"the endpoints in the answer to {step.client.name}"
         yield from lists_differ(step, name, endpoints_after(step), step.endpoints, "endpoints")
