@@ -217,7 +217,8 @@ PAYLOAD = (
     "responses", "sent", "old", "new", "descriptors", "threads", "memory_mib", "processor_ms",
     "dynamic", "uses", "asks", "all", "rebalances", "members", "crashed", "exit", "loaded",
     "received", "generation", "led", "leads", "controller",
-    "tasks", "standby", "warmup", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch",
+    "tasks", "standby", "warmup", "statuses", "created", "endpoint_epoch", "endpoints", "state", "assignment_epoch",
+    "topology", "topology_epoch",
     "lines", "failed", "unread", "leader", "settled", "nodes", "hit", "outcome", "accepted", "acquired", "refused",
     "offsets",
 )  # fmt: skip

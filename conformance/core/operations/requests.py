@@ -220,7 +220,7 @@ class Requests(Operations[Any, Any]):
         self._others_by_word: dict[str, list[Callable[[list[str]], Step | None]]] = {}
         for each in self._others:
             for form in each.shorthand:
-                self._others_by_word.setdefault(form.text.split()[0], []).append(each.short_reader(form))
+                self._others_by_word.setdefault(_word(form.text), []).append(each.short_reader(form))
         self._printers = {each.verb: (each.usual, each.known, each.printed) for each in self.requests.values()}
         self._short = short
         self._carrier = next(iter(self.requests.values())).carrier
@@ -299,7 +299,7 @@ class Requests(Operations[Any, Any]):
         for read in self._others_by_word.get(words[0], ()):
             if (step := read(words)) is not None:
                 return step
-        others = (each.shorthand[0].text.split()[0] for each in self._others)
+        others = (_word(each.shorthand[0].text) for each in self._others)
         known = dict.fromkeys(
             (*(form.word for each in self.requests.values() for form in each.words), *others, *self._short)
         )
@@ -317,3 +317,8 @@ class Requests(Operations[Any, Any]):
     def describe_answer(self, reply: Any) -> str:
         found: RequestAnswer = declared(type(reply))
         return found.refused.printed(reply) if reply.error else found.describe(reply)
+
+
+def _word(template: str) -> str:
+    """The one with which it begins: sections that may be left out begin behind it."""
+    return template.partition("[")[0].split()[0]

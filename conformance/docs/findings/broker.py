@@ -12,6 +12,7 @@ python3 broker.py [OPTION]... COMMAND...    starts the command with the address 
 --follow                another member leads, and assigns t-0 and t-1 to the consumer
 --take                  the same, but only after the first rebalance: until then the consumer leads, and has t-0 to t-3
 --consumer              the group has the protocol of KIP-848, of which there is ConsumerGroupHeartbeat alone
+--down MS               the broker closes all connections, and refuses others for so long; another node is down anyway
 --fence                 another process takes the instance id of the consumer
 --count API=N           says at the end whether there were more than N requests of that kind in a second
 --silence API=MS        says at the end whether the member sent none of these requests for so long
@@ -236,31 +237,42 @@ class Broker:
         self.member: Any = None
         self.instance: Any = None
         self.replaced: Any = None
-        self.generation, self.protocol, self.assignment, self.port = 0, "", b"", 0
+        self.generation, self.protocol, self.assignment, self.port, self.last = 0, "", b"", 0, ""
         self.rebalancing = self.armed = False
         self.assigned_s = 0.0
-        self.names: Any = {}
-        self.last = ""
+        self.names, self.sent = dict[str, str](), dict[str, float]()
         self.ids = itertools.count(1)
         self.joined = asyncio.Event()
         self.limits = {api: int(most) for api, _, most in (each.partition("=") for each in options.count)}
         self.times: Any = {api: deque(maxlen=most + 1) for api, most in self.limits.items()}
-        self.exceeded: set[str] = set()
+        self.exceeded, self.was_silent = set[str](), set[str]()
         self.silences = {api: int(ms) / 1000 for api, _, ms in (each.partition("=") for each in options.silence)}
-        self.sent: Any = {}
-        self.was_silent: set[str] = set()
-
-    # Connections
+        self.server: Any = None
+        self.task: Any = None
+        self.writers: set[Any] = set()
 
     async def serve(self, reader: Any, writer: Any) -> None:
         self.print("Connection", "Connection opened")
+        self.writers.add(writer)
         try:
             while True:
                 (size,) = struct.unpack(">i", await reader.readexactly(4))
                 await self.answer(await reader.readexactly(size), writer)
         except (OSError, EOFError, asyncio.CancelledError):
             self.print("Connection", "Connection closed by the consumer")
+            self.writers.discard(writer)
             writer.close()
+
+    async def listen(self) -> None:
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", self.port)
+        self.port = self.server.sockets[0].getsockname()[1]
+
+    async def go_down(self) -> None:
+        self.server.close()
+        for writer in self.writers:
+            writer.transport.abort()
+        await asyncio.sleep(int(self.options.down[0]) / 1000)
+        await self.listen()
 
     async def answer(self, request: bytes, writer: Any) -> None:
         key, version, id, skipped = struct.unpack_from(">hhih", request)
@@ -298,14 +310,14 @@ class Broker:
             return
         send(writer, id, data)
 
-    def listen(self) -> None:
+    def hear(self) -> None:
         """Between the assignment and the end."""
         for name, longest_s in self.silences.items():
             if self.assigned_s and time.monotonic() > self.sent.get(name, self.assigned_s) + longest_s:
                 self.was_silent.add(name)
 
     def count(self, name: str) -> None:
-        self.listen()
+        self.hear()
         self.sent[name] = time.monotonic()
         times = self.times.get(name, ())
         if name in self.times:
@@ -315,22 +327,21 @@ class Broker:
 
     def show(self, title: str, value: Any, error: int, cut: Any) -> None:
         name = title.partition(" ")[0]
-        about = {
-            each: value[each]
-            for each in ("member", "instance", "generation", "epoch")
-            if value.get(each) not in (None, -1)
-        }
+        shown = ("member", "instance", "generation", "epoch")
+        about = {each: value[each] for each in shown if value.get(each) not in (None, -1)}
         if "member" in about:
             about["member"] = about["member"] and self.names.setdefault(about["member"], f"m{len(self.names) + 1}")
         if name == "JoinGroup":
             about["protocols"] = ",".join(each["name"] for each in value["protocols"])
             about["owned"] = owned(value["protocols"][0]["metadata"])
         if name == "SyncGroup" and value["assignments"]:
-            about["assigns to"] = ", ".join(
-                self.names.get(each["member"], each["member"]) for each in value["assignments"]
-            )
+            members = (each["member"] for each in value["assignments"])
+            about["assigns to"] = ", ".join(self.names.get(each, each) for each in members)
         if name == "Metadata":
             about = {"topics": ",".join(each["name"] for each in value["topics"])}
+        if name == "OffsetCommit":
+            offsets = [part["offset"] for each in value["topics"] for part in each["partitions"] if part["offset"] < 0]
+            about |= {"offset": min(offsets)} if offsets else {}
         if name == "Fetch":
             about = {"reads": ",".join(sorted(listed(value)))}
         line = " ".join([title, *(f"{key}={shown!r}" for key, shown in about.items() if shown is not None)])
@@ -341,8 +352,6 @@ class Broker:
         if name in self.shown and line != self.last:
             print(line, flush=True)
             self.last = line
-
-    # The group
 
     def forget(self, error: int) -> None:
         if error == NOT_MEMBER:
@@ -405,6 +414,9 @@ class Broker:
         self.armed = True
         pending = {each[0] for each in (*self.faults, *self.cuts)} | self.refusals.keys()
         self.rebalancing = self.rebalancing or bool(pending & {"JoinGroup", "SyncGroup"})
+        if self.options.down:
+            print("the broker goes down", flush=True)
+            self.task = asyncio.ensure_future(self.go_down())
         if self.options.fence and not self.replaced:
             self.replaced, self.member = self.member, "another process"
 
@@ -432,8 +444,6 @@ class Broker:
     async def OffsetFetch(self, value: Any, error: int) -> Any:
         return {"error": error, "topics": parts(value, lambda part: {"offset": -1, "epoch": -1, "about": ""})}
 
-    # The log
-
     async def Metadata(self, value: Any, error: int) -> Any:
         nodes = [{"node": 1}]
         partitions = [{"index": each, "leader": 1, "replicas": nodes, "isr": nodes} for each in range(4)]
@@ -443,8 +453,9 @@ class Broker:
              "partitions": [] if error or name != "t" else partitions}
             for name in names
         ]  # fmt: skip
-        broker = {"node": 1, "host": "127.0.0.1", "port": self.port}
-        return {"brokers": [broker], "cluster": "c", "controller": 1, "topics": topics}
+        ports = (self.port, 1)[: 2 if self.options.down else 1]  # nobody listens on port 1
+        brokers = [{"node": 1 + at, "host": "127.0.0.1", "port": port} for at, port in enumerate(ports)]
+        return {"brokers": brokers, "cluster": "c", "controller": 1, "topics": topics}
 
     async def FindCoordinator(self, value: Any, error: int) -> Any:
         return {"error": error, "node": 1, "host": "127.0.0.1", "port": self.port}
@@ -458,14 +469,8 @@ class Broker:
 
         def answered(part: Any) -> Any:
             end = part["offset"] + 1
-            return {
-                "error": error,
-                "high": end,
-                "stable": end,
-                "aborted": -1,
-                "replica": -1,
-                "records": record(end - 1),
-            }
+            ends = {"high": end, "stable": end, "aborted": -1, "replica": -1}
+            return {"error": error, "records": record(end - 1), **ends}
 
         return {"topics": parts(value, answered)}
 
@@ -509,13 +514,12 @@ def send(writer: Any, id: int, data: bytes, size: Any = None) -> None:
 
 async def main(options: Any) -> None:
     broker = Broker(options)
-    server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
-    broker.port = server.sockets[0].getsockname()[1]
+    await broker.listen()
     program = await asyncio.create_subprocess_exec(*options.command, f"127.0.0.1:{broker.port}")
     ended, joined = asyncio.ensure_future(program.wait()), asyncio.ensure_future(broker.joined.wait())
     await asyncio.wait([ended, joined], timeout=LONGEST_START_S, return_when=asyncio.FIRST_COMPLETED)
     await asyncio.wait([ended], timeout=options.seconds)
-    broker.listen()
+    broker.hear()
     if not ended.done():
         print("SIGTERM", flush=True)
         program.terminate()
@@ -533,7 +537,7 @@ async def main(options: Any) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage=__doc__)
-    for option in ("--answer", "--refuse", "--cut", "--late", "--member", "--count", "--silence", "--slow"):
+    for option in ("--answer", "--refuse", "--cut", "--late", "--member", "--count", "--silence", "--slow", "--down"):
         parser.add_argument(option, action="append", default=[])
     for option in ("--follow", "--take", "--fence", "--consumer"):
         parser.add_argument(option, action="store_true")

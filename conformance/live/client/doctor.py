@@ -1,6 +1,7 @@
 """Whether a program can be tested: it starts, connects, joins, fetches, and leaves when it is stopped."""
 
 import asyncio
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -24,6 +25,10 @@ FETCHES: Final = "poll in a loop; a program that pauses its partitions cannot be
 STATIC: Final = OPERATIONS.parse_shorthand("static; pass 200; stop")
 INSTANCE_NAME: Final = "instance"
 WRONG: Final = "wrong"
+CLOSE: Final = (
+    "close the consumer at SIGTERM, and end the process after that: its group waits for its session otherwise; a"
+    " framework may have a handler of SIGTERM in place of the program's; a client that cannot leave is tested as it is"
+)
 JOINS: Final = ("JoinGroup", "ConsumerGroupHeartbeat")
 LEAVES: Final = ("LeaveGroup", "ConsumerGroupHeartbeat")
 
@@ -120,7 +125,14 @@ def _lines(events: Sequence[Event], why: str) -> Iterator[Line]:
 
 
 def _end(events: Sequence[Event]) -> str:
-    return next((f"exit code {event.code}" for event in events if isinstance(event, Ended)), "it did not end")
+    """Its exit code, and how long after SIGTERM it ended."""
+    stopped_ms = next((event.ms for event in events if isinstance(event, Signalled)), None)
+    for event in events:
+        if isinstance(event, Ended):
+            after = "" if stopped_ms is None else f", {(event.ms - stopped_ms) / 1000:.2f} s after SIGTERM"
+            killed = ", for which it has no handler" if event.code == -signal.SIGTERM else ""
+            return f"exit code {event.code}{after}{killed}"
+    return "it did not end"
 
 
 def _wrong(id: str, events: Sequence[Event], why: str) -> tuple[str, str]:
@@ -136,7 +148,7 @@ def _wrong(id: str, events: Sequence[Event], why: str) -> tuple[str, str]:
         return f"{NEVER_READ}: {sent}; {failed_start.seen(events)}", FETCHES
     if id == "ends":
         return _end(events), "handle SIGTERM: close the consumer, and end the process"
-    return "no LeaveGroup", "close the consumer before the process ends: its group waits for its session otherwise"
+    return f"no LeaveGroup; {_end(events)}", CLOSE
 
 
 def _about_placeholders(target: LiveClient) -> Line:

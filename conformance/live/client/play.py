@@ -22,7 +22,7 @@ from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.client import events, log_ops, ops
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
 from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
-from kipcheck.conformance.protocols.client.terms import BY_SCRIPT, INTERVALS_OF_ITS_OWN, LATE_MS
+from kipcheck.conformance.protocols.client.terms import BY_SCRIPT, HEARTBEAT, INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
@@ -43,6 +43,8 @@ LOST_S: Final = 2.0
 """The same for one that was none in a step before: it may still come back, and is not judged if it does not."""
 CERTAIN: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """The requests that each client sends, if it uses their protocol."""
+JOINS: Final = frozenset({"JoinGroup", HEARTBEAT})
+"""The requests by which it takes part in a rebalance."""
 FENCED_S: Final = 0.6
 """Time for a client to notice that another one has its instance id."""
 REFUSED_S: Final = 1.5
@@ -97,7 +99,7 @@ class Play:
         """Of the broker, from the program's next start on; empty: that of the edition."""
         self.offered: dict[ops.Kind, range] = {}
         """The versions that the broker offers then, of requests of which it does not offer all that it has."""
-        self._due: dict[ops.Phase, list[ops.Timed]] = {"start": [], "stop": [], "next": []}
+        self._due: dict[ops.Phase, list[Any]] = {"start": [], "stop": [], "next": []}
         """The steps that change answers when the program starts or stops next."""
         self.shut_out = False
         """Whether the client may have ended: another program has its instance id, or the broker refuses it."""
@@ -117,9 +119,9 @@ class Play:
             return {"status": "unsupported", "message": "a broker does not answer that"}
         if self._over:
             return {"status": "accepted", "actions": []}
-        if isinstance(event, ops.TIMED) and event.at != "now":
+        if isinstance(event, (*ops.TIMED, ops.Rebalance)) and event.at != "now":
             self._due[event.at].append(event)
-            if event.at == "next":
+            if event.at == "next" and not isinstance(event, ops.Rebalance):
                 self._change_answers(event)
             return {"status": "accepted", "actions": []}
         try:
@@ -175,14 +177,7 @@ class Play:
             case ops.Disband():
                 broker.disband()
                 await self._settle()
-            case (
-                log_ops.Create()
-                | log_ops.Delete()
-                | log_ops.Records()
-                | log_ops.Trim()
-                | log_ops.Elect()
-                | log_ops.Lags()
-            ):
+            case _ if isinstance(event, log_ops.EVENTS):
                 await self._change_log(event)
             case (
                 ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags()
@@ -272,17 +267,19 @@ class Play:
             case ops.Offer(kind, low, high):
                 self.offered[kind] = range(low, high + 1)
 
-    def _change_answers(self, event: ops.Answer | ops.Refuse | ops.Disturbed) -> None:
-        """Lets the broker change the answers that a step names."""
+    def _change_answers(self, event: ops.Timed | ops.Rebalance) -> None:
+        """Lets the broker change the answers that a step names, or its group rebalance."""
         match event:
             case ops.Answer(kind, error, times):
                 self.broker.fail_next(kind, error, times)
             case ops.Refuse(kind, refusal):
                 self.broker.refuse(kind, refusal)
+            case ops.Rebalance():
+                self.broker.rebalance()
             case _:
                 self.broker.disturb(event.kind, disturbances.of(event), getattr(event, "times", 1))
 
-    def _change_due(self, phase: ops.Phase) -> list[ops.Timed]:
+    def _change_due(self, phase: ops.Phase) -> list[Any]:
         """The same for the steps of a phase, which begins. Returns them."""
         due, self._due[phase] = self._due[phase], []
         for event in due:
@@ -393,11 +390,8 @@ class Play:
     def _never_joined(self) -> str:
         assert self.program is not None
         ended = self.program.ended
-        how = (
-            f"ended with code {ended.result()}"
-            if ended.done()
-            else f"ran for {START_S if self._missing else CONNECT_S:.0f} s"
-        )
+        ran_s = START_S if self._missing else CONNECT_S
+        how = f"ended with code {ended.result()}" if ended.done() else f"ran for {ran_s:.0f} s"
         return describe(self.recorder.events, how, self.program.output)
 
     async def _settle(self, kind: ops.Kind | None = None, held_ms: int = 0) -> None:
@@ -512,9 +506,18 @@ class Play:
             self.recorder.add(events.Ended(self._now_ms(), code, self.program.output[-2000:]))
         return self._over
 
+    async def _takes_part(self) -> None:
+        """Waits until the client takes part in a rebalance, and not for its end."""
+        seen, until_s = len(self.recorder.events), self.front.now() + self._longest_s
+        while not self._has_ended() and self.front.now() < until_s:
+            if any(isinstance(each, events.RequestSeen) and each.api in JOINS for each in self.recorder.events[seen:]):
+                return
+            await asyncio.sleep(0.005)
+
     async def _stop(self) -> None:
         assert self.program is not None
-        self._change_due("stop")
+        if any(isinstance(each, ops.Rebalance) for each in self._change_due("stop")):
+            await self._takes_part()
         self.recorder.add(events.Signalled(self._now_ms()))
         self.program.stop()
         await self._wait(STOP_S)

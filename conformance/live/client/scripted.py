@@ -285,6 +285,8 @@ class ScriptedBroker(Broker):
             self.faults.append((beat, "NOT_COORDINATOR"))
         if api == "Metadata":
             self.faults.append(("Fetch", "NOT_LEADER_OR_FOLLOWER"))
+        if api == "OffsetForLeaderEpoch":
+            self.logs.elect((), len(self.nodes), 0)
         if api == "ListOffsets":
             self.faults.append(("Fetch", "OFFSET_OUT_OF_RANGE"))
 

@@ -127,12 +127,16 @@ class Setting:
         """That of heartbeats of consumer groups and streams groups, which name topics by ids."""
 
         own, names = (topology.CHANGELOG, topology.REPARTITIONED), self.topics.names
+        stated = {name: topic for topic, name in names.items()} | {f"{group}-{topic}": topic for topic in own}
         return self.context(
             group,
             timeout=Value(self._timeout, int),
             topic_id=Value(self.topics.ids.__getitem__, self.topics.own_by_id),
             regex=Value(self.topics.regex, str),
-            internal_topic=Value(lambda topic: f"{group}-{topic}" if topic in own else names.get(topic, topic), str),
+            internal_topic=Value(
+                lambda topic: f"{group}-{topic}" if topic in own else names.get(topic, topic),
+                lambda name: stated.get(name, name),
+            ),
         )
 
     def _timeout(self, stated: int) -> int:

@@ -59,9 +59,6 @@ func main() {
 		config.CommitInterval = 100 * time.Millisecond
 		set("COMMIT_MS", &config.CommitInterval)
 	}
-	if given("OFFSET_RESET") == "latest" {
-		config.StartOffset = kafka.LastOffset
-	}
 	subscribe(&config, strings.Split(given("TOPICS"), ","))
 	reader := kafka.NewReader(config)
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)

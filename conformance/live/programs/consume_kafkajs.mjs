@@ -72,5 +72,6 @@ for (const topic of topics) await consumer.subscribe({ topic, fromBeginning: giv
 await consumer.run({
   autoCommit: how === 'auto',
   autoCommitInterval: number('COMMIT_MS') || 100,
-  ...number('PAUSE_MS') ? { eachBatch } : { eachMessage }
+  // A program that works handles all partitions at once.
+  ...number('PAUSE_MS') ? { eachBatch, partitionsConsumedConcurrently: 4 } : { eachMessage }
 })

@@ -32,7 +32,7 @@ type late struct {
 // Commits, in a new session, what was read in the one before: through that one, which is over, and through the new one
 // if it has the partition.
 func (l *late) Setup(session sarama.ConsumerGroupSession) error {
-	report("assigned", claims(session))
+	report("assigned", session)
 	l.Lock()
 	defer l.Unlock()
 	for at, each := range l.held {
@@ -51,7 +51,7 @@ func (l *late) Setup(session sarama.ConsumerGroupSession) error {
 
 // Commits what was read in this session, if the program does so here.
 func (l *late) Cleanup(session sarama.ConsumerGroupSession) error {
-	report("given-up", claims(session))
+	report("given-up", session)
 	l.Lock()
 	defer l.Unlock()
 	if given("COMMIT") == "revoked" {
@@ -66,11 +66,6 @@ func (l *late) Cleanup(session sarama.ConsumerGroupSession) error {
 
 func (l *late) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	pause, _ := strconv.Atoi(given("PAUSE_MS"))
-	if isCooperative() {
-		mine := map[string][]int32{claim.Topic(): {claim.Partition()}}
-		report("assigned", mine)
-		defer report("given-up", mine)
-	}
 	for each := range claim.Messages() {
 		fmt.Println(each.Topic, each.Partition, each.Offset)
 		last := len(claim.Messages()) == 0
@@ -96,26 +91,19 @@ func (l *late) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.Co
 	return nil
 }
 
-// To kipcheck, as all its programs do.
-func report(callback string, partitions map[string][]int32) {
+// To kipcheck, as all its programs do; but for a session that lasts over rebalances, with a cooperative strategy.
+func report(callback string, session sarama.ConsumerGroupSession) {
+	if strings.Contains(given("ASSIGNORS"), "cooperative") {
+		return
+	}
 	line := "kipcheck: " + callback
-	for topic, numbers := range partitions {
+	for topic, numbers := range session.Claims() {
 		for _, number := range numbers {
 			line += fmt.Sprintf(" %s-%d", topic, number)
 		}
 	}
 	fmt.Fprintln(os.Stderr, line)
 }
-
-// What begins and ends with a session: one with a cooperative strategy lasts over rebalances, and its claims begin and end.
-func claims(session sarama.ConsumerGroupSession) map[string][]int32 {
-	if isCooperative() {
-		return nil
-	}
-	return session.Claims()
-}
-
-func isCooperative() bool { return strings.Contains(given("ASSIGNORS"), "cooperative") }
 
 // From 1.27 on.
 func commit(session sarama.ConsumerGroupSession) {

@@ -94,13 +94,14 @@ class Contents(Bodies):
         return RequestSeen(
             ms_of(request.at_s), request.connection, request.api, request.version, correlation=request.correlation_id,
             digest=zlib.crc32(repr(request.body).encode()), pipelined=request.pipelined,
-            **self._request(request.message, sent),
+            retention_ms=(request.body or {}).get("retentionTimeMs"), **self._request(request.message, sent),
         )  # fmt: skip
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any], sent: Sent, reply: Reply) -> AnswerSeen:
         """``sent``, ``reply``: what was read of both."""
         found = {"error": body.get("errorCode"), **self._answer(request.response, reply)}
         found["error"] = body.get("errorCode") or found["error"]
+        found["throttle_ms"] = body.get("throttleTimeMs") or None
         to = carried_by(sent) if request.message in OF_MEMBERS else None
         return AnswerSeen(ms_of(at_s), request.connection, request.api, request.version, to=to, **found)
 

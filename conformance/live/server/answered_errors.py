@@ -30,6 +30,8 @@ def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | R
             return _fetched_offsets(version, body, error, code)
         case "ListOffsets", {"topics": topics}:
             return {**body, "topics": _each(topics, {"errorCode": code, "timestamp": -1, "offset": -1})}
+        case "OffsetForLeaderEpoch", {"topics": topics}:
+            return {**body, "topics": _each(topics, {"errorCode": code, "leaderEpoch": -1, "endOffset": -1})}
     raise LookupError(f"no errors of {api}")
 
 

@@ -9,7 +9,7 @@ from kipcheck.conformance.core.operations.field_annotations import about, option
 BROKER: Final = "broker"
 Kind: TypeAlias = Literal[
     "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "FindCoordinator", "Metadata", "OffsetFetch", "ListOffsets",
-    "Fetch", "LeaveGroup", "ConsumerGroupHeartbeat",
+    "Fetch", "LeaveGroup", "ConsumerGroupHeartbeat", "OffsetForLeaderEpoch",
 ]  # fmt: skip
 """The requests whose answers a script changes."""
 Error: TypeAlias = Literal[
@@ -165,9 +165,9 @@ class Together:
 
 
 @operation(
-    "client-tags", BROKER, "tags {kind}[ at {at}]",
+    "client-tags", BROKER, "tags {kind}[ times {times}][ at {at}]",
     examples="tags JoinGroup",
-    sentence="adds unknown tags to the answer to the next {kind}[, at the {at}]",
+    sentence="adds unknown tags to the answer to the next {kind}[, {times} times][, at the {at}]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Tags:
@@ -177,6 +177,7 @@ class Tags:
     """
 
     kind: Annotated[Kind, about("the request")]
+    times: Times = 1
     at: At = "now"
 
 

@@ -33,11 +33,11 @@ PHASES: Final[Mapping[ops.Kind, tuple[Phase, ...]]] = {
     "LeaveGroup": ("closing",),
     "ConsumerGroupHeartbeat": ("first join", "following", "stable", "closing"),
 }
-"""When a client sends each request. In a group of KIP-848 no member leads."""
+"""When a client sends each request. In a group of KIP-848 no member leads. Not OffsetForLeaderEpoch, which few send."""
 BY_ITSELF: Final[Mapping[ops.Kind, Phase]] = {
     kind: "closing" if kind == "LeaveGroup" else "stable" if "stable" in phases else "following"
     for kind, phases in PHASES.items()
-}
+} | {"OffsetForLeaderEpoch": "stable"}
 """When a step that is not prepared meets the request: a script lets a stable member send it, in a rebalance if it has
 to; ``following`` stands for ``leading`` too."""
 DISTURBANCES: Final[Mapping[str, type[ops.Event]]] = {
@@ -177,7 +177,8 @@ class Script:
             return "first join"
         if isinstance(meets, ops.Stop | ops.Restart):
             return "closing"
-        return self.rebalances if isinstance(meets, ops.Rebalance) and self.rebalances in PHASES[request] else "stable"
+        rebalances = isinstance(meets, ops.Rebalance) and self.rebalances in PHASES.get(request, ())
+        return self.rebalances if rebalances else "stable"
 
 
 def placed(steps: Sequence[Step]) -> Iterator[Placed]:

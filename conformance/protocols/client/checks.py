@@ -28,19 +28,33 @@ FIRST: Final = (
     "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",
     "pause 2000; pass 500; late JoinGroup 1500; pass 4000",
     "commit late; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1500",
-    "move; pass 1400; silent Heartbeat 4500",
+    "move; pass 1400; silent Heartbeat 6000",
     "protocol consumer; pass 200; reset ConsumerGroupHeartbeat; assign 1,2; rebalance; pass 600",
     "protocol consumer; pattern; pass 1400",
     "protocol consumer; max-poll 3000; pause 6000; pass 7500",
     "assignors range,roundrobin; member reads t takes roundrobin; rebalance",
     "begin latest; pass 500; rebalance; pass 500",
-    "begin latest; committed 0; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 500",
+    "begin latest; committed 0; pass 800; others 1 follow; assign 1,2; rebalance; pass 500",
     "others 1 follow; assign 0,1; pass 500; assign 2,3; refuse OffsetFetch TOPIC_AUTHORIZATION_FAILED",
     "intervals 3000 of 10000; pass 500; answer OffsetCommit ILLEGAL_GENERATION; pass 1500",
     "assignors cooperative-sticky; others 1 follow; assign 0,1,2; pass 700; assign 1,3; rebalance; pass 1500",
     "commit seldom; others 1 follow; assign 0,1; pass 1500; assign 1,2; rebalance; pass 1500; restart; pass 1500",
-    "assignors sticky; pass 500; others 1 lead; rebalance; pass 300; rebalance; grow 8; elect; pass 3500",
-    "commit revoked; pause 500; others 1 follow; assign 0,1; pass 2500; assign 2,3; rebalance; pass 1200",
+    "assignors sticky; pass 500; others 1 lead; rebalance; pass 300; rebalance; grow 8; elect; pass 4500",
+    "assignors range; commit revoked; pause 500; others 1 follow; assign 0,1; pass 2500; assign 2,3; rebalance",
+    (
+        "assignors cooperative-sticky; commit async; others 1 follow; assign 0,1,2; pass 700; "
+        "late JoinGroup 600 times 2 at next; assign 1,3; rebalance; pass 1500"
+    ),
+    "others 1 follow; assign; pass 500; rebalance; pass 4500",
+    "pass 500; late OffsetForLeaderEpoch 800 at next; elect; elect; pass 1500",
+    "tags Metadata times 20 at start; pass 1500",
+    "protocol consumer; assign 0; late ConsumerGroupHeartbeat 400 at stop; rebalance at stop; pass 700",
+    "pause 5000; pass 1000; rebalance; pass 3000",
+    "static; protocol consumer; pass 500",
+    (
+        "assignors cooperative-sticky; others 1 follow; assign 0; pass 500; assign 0,1; "
+        "answer OffsetFetch COORDINATOR_LOAD_IN_PROGRESS times 12 at next; rebalance; rebalance; pass 3500"
+    ),
     "commit revoked; max-poll 10000; pause 3500; pass 500; rebalance; pass 500",
     "max-poll 3000; pause 6000; pass 7500",
 )

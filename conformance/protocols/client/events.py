@@ -128,6 +128,8 @@ class RequestSeen:
     partitions: Partitions | None = None
     offsets: tuple[int, ...] | None = None
     """One for each of the partitions; of ListOffsets the timestamps: -1 for the end, -2 for the beginning."""
+    retention_ms: int | None = None
+    """Of OffsetCommit 2 to 4: for how long the broker is to keep the offsets; -1: as long as it is set to."""
 
     @property
     def carried(self) -> tuple[str | None, int | None]:
@@ -188,6 +190,8 @@ class AnswerSeen:
     """Of OffsetFetch: by partition, -1 for none."""
     offsets: Numbers | None = None
     """Of ListOffsets: by partition."""
+    throttle_ms: int | None = None
+    """So long the broker reads nothing more from the connection (KIP-219). None: it does."""
 
     @property
     def given(self) -> tuple[str | None, int | None]:

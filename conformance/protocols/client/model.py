@@ -31,6 +31,7 @@ ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
         *LEADER, "OFFSET_OUT_OF_RANGE", "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH",
         "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
     ),
+    "OffsetForLeaderEpoch": LEADER,
     "LeaveGroup": (*COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
     "ConsumerGroupHeartbeat": (
         *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
@@ -65,6 +66,7 @@ REFUSALS: Final[Mapping[ops.Kind, tuple[ops.Refusal, ...]]] = {
     "OffsetFetch": (*GROUP, *TOPIC),
     "ListOffsets": TOPIC,
     "Fetch": TOPIC,
+    "OffsetForLeaderEpoch": TOPIC,
     "LeaveGroup": GROUP,
     "ConsumerGroupHeartbeat": (
         *GROUP, *TOPIC, "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID", "UNSUPPORTED_VERSION", "INVALID_REQUEST",
@@ -92,6 +94,8 @@ SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
     ("ListOffsets", "FENCED_LEADER_EPOCH"): 4,
     ("ListOffsets", "UNKNOWN_LEADER_EPOCH"): 4,
     ("ListOffsets", "OFFSET_NOT_AVAILABLE"): 5,
+    ("OffsetForLeaderEpoch", "FENCED_LEADER_EPOCH"): 2,
+    ("OffsetForLeaderEpoch", "UNKNOWN_LEADER_EPOCH"): 2,
     ("Fetch", "FENCED_LEADER_EPOCH"): 9,
     ("Fetch", "UNKNOWN_LEADER_EPOCH"): 9,
     ("Fetch", "FETCH_SESSION_ID_NOT_FOUND"): 7,

@@ -117,13 +117,20 @@ class Grow:
     partitions: Annotated[int, about("how many it has then"), typical(5, 8, 100)]
 
 
-@operation("client-rebalance", OTHERS, "rebalance", sentence="another member joins or leaves")
+@operation(
+    "client-rebalance", OTHERS, "rebalance[ at {at}]",
+    examples="rebalance; rebalance at stop",
+    sentence="another member joins or leaves[, at the {at}]",
+)  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Rebalance:
     """The group rebalances.
 
-    The step ends when the client is a stable member again.
+    The step ends when the client is a stable member again. At the stop: when the program is to be stopped, which
+    waits until the client takes part in it.
     """
+
+    at: Annotated[Literal["now", "stop"], about("when; stop: right before the program is stopped"), optional] = "now"
 
 
 @operation("client-move", BROKER, "move", sentence="the coordinator moves to the other node")

@@ -264,6 +264,8 @@ class _Draft:
                 return is_late and topic == "u" and has_it and self.script.state.started
             case ops.Older() | ops.Offer():
                 return self.group == "eager"
+            case ops.Rebalance("stop"):
+                return False  # it ends the script, in beginnings alone
         return True
 
     def _assign(self) -> None:
@@ -273,7 +275,7 @@ class _Draft:
             self._add(ops.OPERATIONS.event_of(drawn))
 
     def _end(self) -> None:
-        if self.script.state.shut_out:
+        if self.script.state.shut_out or ops.Rebalance("stop") in self.events:
             return self._add(ops.Stop())
         end = self.plan.turn(f"end {self.group}", ENDS)
         if self.group == "static" and self.plan.turn("fence", ("fence", "", "")):

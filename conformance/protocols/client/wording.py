@@ -15,7 +15,7 @@ from kipcheck.conformance.protocols.client.trace import generation_of, parsed
 from kipcheck.conformance.protocols.codec.checks.family import rows_of
 from kipcheck.conformance.protocols.declare.check import Exhibit
 from kipcheck.conformance.protocols.declare.conversations import answer
-from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.wire.errors import Refused
 
 if TYPE_CHECKING:
@@ -134,19 +134,20 @@ def breach(history: History, violation: Violation) -> tuple[int, int | None]:
     step = violation.at[-1]
     if not isinstance(history.ops[step].observation, Replied):
         return step, None
-    laws = [law for id, law in INVARIANTS.items() if id.startswith("client/")]
     traffic = [events(op) for op in history.ops[: step + 1]]  # parsed once for all parts
 
-    def breaks(count: int) -> bool:
+    def broken(laws: Iterable[Invariant], count: int) -> list[Invariant]:
         cut = cut_off(history, [*traffic[:-1], traffic[-1][:count]])
-        return any(found.shape == violation.shape for law in laws for found in law.search(cut))
+        return [law for law in laws if any(found.shape == violation.shape for found in law.search(cut))]
 
     low, high = 0, len(traffic[-1])
-    if not breaks(high):
+    # A client that spins has thousands of events: all laws read them once, those that are broken for each half.
+    laws = broken((law for id, law in INVARIANTS.items() if id.startswith("client/")), high)
+    if not laws:
         return step, None
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if breaks(middle) else (middle + 1, high)
+        low, high = (low, middle) if broken(laws, middle) else (middle + 1, high)
     return step, low - 1 if low else None
 
 

@@ -167,7 +167,9 @@ CHECKS: tuple[Check[Subject], ...] = (
         GROUPS,
         RELOADED,
         values=150,
-        invariants=(*invariants_of(invariants.RECORDS), *invariants_of(invariants.OWNERSHIP)),
+        invariants=tuple(
+            id for each in (invariants.RECORDS, invariants.OWNERSHIP, invariants.EPOCHS) for id in invariants_of(each)
+        ),
         given=RELOADED.given,
     ),
 )

@@ -11,6 +11,7 @@ from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.log_laws import served
 from kipcheck.conformance.protocols.reconciled.log_ops import Reload
 from kipcheck.conformance.protocols.reconciled.terms import Says
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient
@@ -267,7 +268,7 @@ def answered_heartbeats(history: History) -> tuple[AnsweredHeartbeat, ...]:
         return AnsweredHeartbeat(op, OPERATIONS.event_of(op.step), payload(op), known)
 
     begun = Group(config=settings(history))
-    return tuple(each for each in answered_steps(history, begun, read) if isinstance(each.request, Beat))
+    return tuple(each for each in answered_steps(served(history), begun, read) if isinstance(each.request, Beat))
 
 
 def settings(history: History) -> Config:

@@ -7,6 +7,7 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.consumer_group import model as consumer
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass
 from kipcheck.conformance.protocols.group.model.messages import Fired, Phase, Timer
+from kipcheck.conformance.protocols.group.model.state import Log
 from kipcheck.conformance.protocols.migration import ops
 from kipcheck.conformance.protocols.migration.model import CONSUMERS, INITIAL_DELAY_MS, MixedGroup
 from kipcheck.conformance.protocols.migration.state import State
@@ -48,10 +49,10 @@ def untimed(made: type[MixedGroup]) -> type[MixedGroup]:
 
 
 def _young(state: State) -> State:
-    """No time has passed for the members."""
+    """No time has passed for the members, and nothing is in the log: none of these events reads it."""
     group = state.group
     members = tuple(each._replace(silent_ms=0, revoking_ms=0) for each in group.members)
-    return state._replace(group=group._replace(members=members))
+    return state._replace(group=group._replace(members=members), classic=state.classic._replace(log=Log()))
 
 
 def _renumbered(state: State) -> State:

@@ -21,6 +21,7 @@ from kipcheck.conformance.protocols.migration.classic_members import ILLEGAL_GEN
 from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES
 from kipcheck.conformance.protocols.migration.model import RESETS
 from kipcheck.conformance.protocols.migration.quiescence import Rest, Subscription
+from kipcheck.conformance.protocols.reconciled.log_laws import served
 from kipcheck.conformance.protocols.reconciled.log_ops import Commit, Fetch, Reload
 from kipcheck.conformance.protocols.reconciled.terms import AWAY, LEAVING, Memory
 
@@ -352,15 +353,16 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
 
     def _after_answer(self, known: Group, found: Pending) -> Group:
         member = known.members.get(self.name)
-        if found.outdated:
-            return known.without(self.name, surely=False)
         if isinstance(found.request, ops.ClassicRemove):
             return _after_removal(known, found.request.instance) if self.received == ops.NONE else known
         if isinstance(found.request, ops.ClassicLeave):
             known = known.reset(self.name)
             return replace(known.without(self.name, surely=self.received == ops.NONE), assigned=False)
         if self.received in RESETS:
-            return known.reset(self.name).without(self.name, surely=False)
+            had = known.instances.get(self.name)
+            known = known.reset(self.name).without(self.name, surely=False)
+            # It may be a member still: what it stated may not be what the member has.
+            return known if had is None else known.stated(self.name, had)
         if self.received == ILLEGAL_GENERATION and member is not None:
             # It gives up its partitions.
             return known.having(replace(member, may_still_own={}))
@@ -368,6 +370,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
             known = replace(known, ids=known.ids | {self.name})
             if self.received == MEMBER_ID_REQUIRED and known.form == CONSUMER:
                 known = replace(known, asked=known.asked | {self.name})
+        if found.outdated:
+            return known.without(self.name, surely=False)
         if self.received != ops.NONE:
             return known
         if isinstance(found.request, ops.ClassicJoin):
@@ -486,5 +490,5 @@ def mixed_steps(history: History) -> tuple[MixedStep, ...]:
     def read(op: Op, known: Group) -> MixedStep:
         return MixedStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
 
-    found = answered_steps(history, Group(config=settings(history)), read)
+    found = answered_steps(served(history), Group(config=settings(history)), read)
     return tuple(each for each in found if not isinstance(each.request, Pass | Reload | Commit | Fetch))

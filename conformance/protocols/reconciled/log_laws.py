@@ -5,6 +5,7 @@ changes nothing, so it is answered alike once more, and by the coordinator that 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -57,6 +58,16 @@ def outlived(history: History) -> Iterator[Violation]:
                 shape = (now.step.verb, _difference(was, now))
                 yield Violation(why, (was.index, at, now.index), _text(was), _text(now), shape=shape)
                 break
+
+
+def served(history: History) -> History:
+    """The history up to the first answer of a coordinator that could not read its log."""
+    loaded = False
+    for at, op in enumerate(history.ops):
+        loaded = loaded or op.step.verb.endswith(RELOAD)
+        if loaded and op.step.verb != RECEIVE and _error(op) in UNAVAILABLE:
+            return replace(history, ops=history.ops[:at])
+    return history
 
 
 def _round(before: Sequence[Op]) -> Sequence[Op]:

@@ -9,6 +9,7 @@ from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled.log_laws import served
 from kipcheck.conformance.protocols.reconciled.log_ops import Reload
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient
 from kipcheck.conformance.protocols.share_group import ops
@@ -104,4 +105,4 @@ def heartbeats(history: History) -> tuple[Heartbeat, ...]:
         return Heartbeat(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
 
     begun = Group(config=replace(DEFAULT, **stated_settings(history)))
-    return tuple(step for step in answered_steps(history, begun, read) if isinstance(step.request, ops.Beat))
+    return tuple(step for step in answered_steps(served(history), begun, read) if isinstance(step.request, ops.Beat))

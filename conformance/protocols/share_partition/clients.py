@@ -25,7 +25,8 @@ class ShareConsumers(HeartbeatClients[trace.Known]):
         event = OPERATIONS.event_of(step)
         if not isinstance(event, Fetch | Acknowledge):
             return None
-        request = messages.request(event, self.asked(index, step).epoch)
+        wait_ms = messages.WAIT_MS if self.known.loaded else messages.LOADS_MS
+        request = messages.request(event, self.asked(index, step).epoch, wait_ms)
         answer = messages.ShareFetched if isinstance(event, Fetch) else messages.ShareAcknowledged
         return SentRequest(event.client, request, answer)
 

@@ -17,7 +17,7 @@ from kipcheck.conformance.protocols.share_partition.model import (
     SHARE_SESSION_NOT_FOUND,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from kipcheck.conformance.protocols.share_partition.trace import Record, ShareStep, share_steps
+from kipcheck.conformance.protocols.share_partition.trace import REFUSALS, Record, ShareStep, share_steps
 
 RECORDS: Final = "share-partition/records"
 UNAVAILABLE: Final = ("NOT_LEADER_OR_FOLLOWER", "COORDINATOR_NOT_AVAILABLE", "FENCED_STATE_EPOCH", *terms.UNAVAILABLE)
@@ -57,13 +57,12 @@ def one_holder(history: History) -> Iterator[Violation]:
 
 
 @impact("A record is never delivered", "double processing", "order", "unread-partition")
-@delivery("share-partition/nothing-skipped", "932-21", "932-33")
+@delivery("share-partition/nothing-skipped", "932-21")
 def nothing_skipped(history: History) -> Iterator[Violation]:
     """From the start offset on, first deliveries follow the order of the log, and leave no record out."""
     for step in share_steps(history):
         delivered = {*step.before.records, *step.acquired}
-        start = 0 if step.before.reset == "earliest" else step.before.end
-        first = start if step.before.start is None else step.before.start
+        first = step.start
         new = [offset for offset in step.acquired if offset not in step.before.records]
         if skipped := [each for each in range(first, max(new, default=0)) if each not in delivered]:
             why = f"{step.asked.client} gets record {max(new)}, and record {skipped[0]} was never delivered"
@@ -73,6 +72,20 @@ def nothing_skipped(history: History) -> Iterator[Violation]:
             yield breach(step, why, f"records from {first} on", "before the start")
         elif above := [each for each in new if each >= step.before.end]:
             yield breach(step, f"there is no record {above[0]}", f"records below {step.before.end}", "not there")
+
+
+@impact("Records are not delivered, or again: the group begins somewhere else", "double processing", "durability",
+        "unread-partition", "double-processing")  # fmt: skip
+@delivery("share-partition/keeps-its-start", "932-33")
+def keeps_its_start(history: History) -> Iterator[Violation]:
+    """A group without state begins where share.auto.offset.reset says, once: a reload does not choose it again."""
+    for step in share_steps(history):
+        known, fetch = step.before, step.asked
+        if not step.accepted or not isinstance(fetch, ops.Fetch) or not fetch.fetches or known.first is None:
+            continue
+        if known.start is None and step.start != known.first:
+            why = f"the group began at {known.first}, and begins at {step.start} after a reload"
+            yield breach(step, why, f"records from {known.first} on", "chosen again")
 
 
 @impact("A bad record is delivered without end, or a good one is given up too early", "wrong data",
@@ -100,8 +113,7 @@ def done_stays_done(history: History) -> Iterator[Violation]:
     for step, offset, _, record in _deliveries(history):
         if record is not None and record.fate == "done":
             why = f"{step.asked.client} gets record {offset}, which was done"
-            reloaded = ("reloaded",) if step.before.reloaded else ()
-            yield breach(step, why, "other records", "done", *reloaded, since=record.since)
+            yield breach(step, why, "other records", "done", since=record.since)
 
 
 @impact("A record that no member has is not delivered", "stuck group", "guards", "unread-partition")
@@ -126,8 +138,7 @@ def delivers_what_is_free(history: History) -> Iterator[Violation]:
             is_new = min(free) not in known.records
             had = "no member ever had" if is_new else "no member has"
             why = f"{fetch.client} gets nothing, and {had} record {min(free)}"
-            yield breach(step, why, f"record {min(free)}, or another one", "new" if is_new else "again",
-                         *(("reloaded",) if known.reloaded else ()))  # fmt: skip
+            yield breach(step, why, f"record {min(free)}, or another one", "new" if is_new else "again")
 
 
 @impact(
@@ -137,7 +148,7 @@ def delivers_what_is_free(history: History) -> Iterator[Violation]:
 def refuses_others(history: History) -> Iterator[Violation]:
     """An acknowledgement of a record that is not done, and that the member does not have, is refused."""
     for step in share_steps(history):
-        if not step.is_valid or not step.accepted:
+        if not step.is_valid or not (step.accepted or step.has_failed) or step.error in UNAVAILABLE:
             continue
         known = step.before
         others = [] if known.start is None else [
@@ -160,7 +171,7 @@ def _is_of_another(record: Record | None, request: ops.Request) -> bool:
 def accepts_its_own(history: History) -> Iterator[Violation]:
     """An acknowledgement of records that the member has, and whose locks have not expired, is accepted."""
     for step in share_steps(history):
-        if not step.is_valid or not step.accepted or not step.refused or step.refused in UNAVAILABLE:
+        if not step.is_valid or step.error in REFUSALS or not step.refused or step.refused in UNAVAILABLE:
             continue
         if step.asked.kind == "renew" and step.refused == terms.INVALID_REQUEST:
             continue  # a release before KIP-1222
@@ -178,11 +189,11 @@ def session_epochs(history: History) -> Iterator[Violation]:
     """A request is accepted if its epoch is that of the session, or opens or closes one, and refused otherwise."""
     for step in share_steps(history):
         owed = _session_error(step)
-        if step.error in UNAVAILABLE or step.error == owed:
+        if step.has_failed or step.error == owed or step.asked.client in step.before.failed:
             continue
         if step.error == terms.INVALID_REQUEST and step.asked.kind != "none":
             continue
-        if owed or step.error in (SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, terms.INVALID_REQUEST):
+        if owed or step.error:
             has = "no session" if step.due is None else f"a session with epoch {step.due}"
             why = f"{step.asked.client} has {has}, and sends epoch {step.epoch}"
             yield breach(step, why, f"refused: {owed}" if owed else "accepted", owed or "refused",

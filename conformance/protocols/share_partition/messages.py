@@ -8,8 +8,10 @@ from kipcheck.conformance.core.operations.wire_form import message
 from kipcheck.conformance.protocols.share_partition.ops import Acknowledge, Fetch
 
 TYPES: Final = {"gap": 0, "accept": 1, "release": 2, "reject": 3, "renew": 4, "unknown": 9}
-WAIT_MS: Final = 300
-"""How long a fetch may wait for records, in real time: longer than the broker takes to release or to load any."""
+WAIT_MS: Final = 400
+"""How long a fetch may wait for records, in real time: longer than the broker takes to release any."""
+LOADS_MS: Final = 2_000
+"""The same of the first fetch: longer than it takes to load the partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class ShareAcknowledged:
     errors: Annotated[tuple[int, ...], wire("responses[].partitions[].errorCode")] = ()
 
 
-def request(event: Fetch | Acknowledge, epoch: int) -> ShareFetch | ShareAcknowledge:
+def request(event: Fetch | Acknowledge, epoch: int, wait_ms: int = WAIT_MS) -> ShareFetch | ShareAcknowledge:
     """The request of a client. ``epoch``: what that of the conversation stands for."""
     kind, renews = TYPES.get(event.kind), event.kind == "renew"
     batches = () if kind is None else (Batch(event.first, event.last, (kind,)),)
@@ -89,4 +91,4 @@ def request(event: Fetch | Acknowledge, epoch: int) -> ShareFetch | ShareAcknowl
         return ShareAcknowledge(event.client, epoch, topics, renews)
     if renews:
         return ShareFetch(event.client, epoch, topics, 0, renews=True, wait_ms=0, min_bytes=0, max_bytes=0)
-    return ShareFetch(event.client, epoch, topics, event.most, int(event.strict))
+    return ShareFetch(event.client, epoch, topics, event.most, int(event.strict), wait_ms=wait_ms)

@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.share_partition.rules import DEFAULT, OWED, 
 INVALID_RECORD_STATE: Final = "INVALID_RECORD_STATE"
 SHARE_SESSION_NOT_FOUND: Final = "SHARE_SESSION_NOT_FOUND"
 INVALID_SHARE_SESSION_EPOCH: Final = "INVALID_SHARE_SESSION_EPOCH"
+UNKNOWN_SERVER_ERROR: Final = "UNKNOWN_SERVER_ERROR"
 UNKNOWN_TOPIC_OR_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 NEVER: Final = 1 << 30
 
@@ -132,8 +133,9 @@ class ShareLeader:
         epoch = terms.memory_of(state.clients, client).epoch_in(request)
         if (error := self.session_error(state, request, epoch)) is not None:
             return Transition(state, (Rejected(client, error),))
-        state = self.opened(state, client) if epoch == 0 else state
-        state = with_epoch(state, client, max(epoch + 1, 0))
+        state, before = with_epoch(state, client, max(epoch + 1, 0)), state
+        if self.fails(state, request):
+            return Transition(state._replace(clients=before.clients), (Rejected(client, UNKNOWN_SERVER_ERROR),))
         refused: str | None = None
         acquired: ops.Acquired = ()
         if request.kind != "none":
@@ -156,9 +158,12 @@ class ShareLeader:
             return SHARE_SESSION_NOT_FOUND
         return INVALID_SHARE_SESSION_EPOCH if epoch not in (due, terms.LEAVING) else None
 
-    def opened(self, state: State, client: str) -> State:
-        """A new session begins, in place of one that may be there."""
-        return state
+    def fails(self, state: State, request: ops.Request) -> bool:
+        """Source: ``SharePartition.fetchSubMapForAcknowledgementBatch``, which finds no batch to begin with."""
+        if not self.rules.fails_past_done or request.kind in ("none", "unknown") or state.start is None:
+            return False
+        found = any(batch.first <= state.start for batch in state.batches)
+        return request.first < state.start <= request.last and not found
 
     def closed(self, state: State, client: str) -> State:
         """The session has ended: what the client has is released."""
@@ -177,7 +182,7 @@ class ShareLeader:
 
     def fetched(self, state: State, fetch: ops.Fetch) -> tuple[State, ops.Acquired]:
         state = self.loaded(state)
-        strict, left = fetch.strict and self.rules.is_strict, fetch.most
+        left = fetch.most
         first = position = self.next_offset(state)
         got, batches, ended = list[tuple[int, int]](), list[Batch](), False
 
@@ -194,7 +199,7 @@ class ShareLeader:
                 isolated = self.is_isolated(batch, first)
                 ended = ended or len(got) >= left or (isolated and bool(got))
                 if not ended:
-                    numbers = [*self.chosen(batch, first, left - len(got) if strict else NEVER)]
+                    numbers = [*self.chosen(batch, first, left - len(got) if fetch.strict else NEVER)]
                     batch = Batch(batch.first, tuple(
                         self.taken(record, fetch.client) if number in numbers else record
                         for number, record in enumerate(batch.records)

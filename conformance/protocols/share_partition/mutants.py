@@ -6,6 +6,7 @@ from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants
 from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.share_partition.model import Record, Saved, ShareLeader, State
 from kipcheck.conformance.protocols.share_partition.ops import MOST, OPERATIONS, Acquired, Fetch, Request
+from kipcheck.conformance.protocols.share_partition.rules import OWED
 
 
 class MutantLeader(MachineMutant, ShareLeader):
@@ -46,6 +47,13 @@ class DeliversTheNewestFirst(MutantLeader):
     def next_offset(self, state: State) -> int:
         first = super().next_offset(state)
         return first if state.at(first) is not None else max(first, state.end - 1)
+
+
+@records("keeps-its-start", "fetch a; reload; produce 1; fetch a")
+class ChoosesItsStartAgain(MutantLeader):
+    """The start offset is persisted with the first acknowledgement."""
+
+    rules = replace(OWED, chooses_again=True)
 
 
 @records("counts-deliveries", f"{BEGUN}ack a release 0-0; fetch a")

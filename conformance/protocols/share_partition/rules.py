@@ -33,12 +33,12 @@ class Rules:
     """Records that were delivered often are delivered in smaller batches, the last time alone."""
     renews: bool
     """Members may renew the lock of a record (KIP-1222)."""
-    is_strict: bool
-    """A fetch may limit the number of records whatever their batches are (KIP-1206)."""
     counts_released: bool
     """What a closed session releases counts as delivered."""
     chooses_again: bool
     """The start offset is persisted with the first change of a record, not when it is chosen."""
+    fails_past_done: bool
+    """A request fails that acknowledges records before the start offset and after it, if none is in flight."""
 
     @classmethod
     @cache
@@ -47,4 +47,4 @@ class Rules:
         return cls(**behaviours(cls, Release.parse(release), "share-partition"))
 
 
-OWED: Final = replace(Rules.of(NEWEST), chooses_again=False)
+OWED: Final = replace(Rules.of(NEWEST), chooses_again=False, fails_past_done=False)

@@ -10,12 +10,13 @@ from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.share_partition import ops
+from kipcheck.conformance.protocols.share_partition.model import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND
 from kipcheck.conformance.protocols.share_partition.rules import DEFAULT, Config
 
 Fate: TypeAlias = Literal["held", "free", "done", "open"]
 """Of a record: a member has it, it is to be delivered again, it is not, or either."""
-ENDS: Final = ("accept", "reject", "gap")
-"""The acknowledgements after which a record is not delivered again."""
+REFUSALS: Final = (SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, terms.INVALID_REQUEST)
+"""The errors of a request that changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class Record:
     left_ms: int = 0
     since: int = 0
     """The step that delivered it, or ended it."""
+
+    @property
+    def uncounted(self) -> "Record":
+        """The record, whose last delivery may count or not."""
+        return replace(self, counts=tuple(sorted({each for count in self.counts for each in (count - 1, count)})))
 
     def released(self, limit: int) -> "Record":
         """``limit``: of deliveries."""
@@ -44,18 +50,32 @@ class Known:
     """The next offset of the log."""
     reset: str = "latest"
     start: int | None = None
-    """Where the group begins; None: nothing was fetched."""
+    """Where the group begins; None: nothing was fetched, or the leader may choose again."""
+    first: int | None = None
+    """Where it began at first."""
+    loaded: bool = False
+    """Whether records were fetched since the leader forgot the partition."""
     records: Mapping[int, Record] = field(default_factory=dict)
     """By offset."""
     clients: Mapping[str, terms.Memory] = field(default_factory=dict)
     sessions: Mapping[str, int] = field(default_factory=dict)
     """Client and the epoch of its next request."""
-    reloaded: bool = False
-    """The leader has read the state of the partition again."""
+    failed: frozenset[str] = frozenset()
+    """The clients whose last request failed, so that the epoch of their session may have risen or not."""
     config: Config = DEFAULT
 
     def memory(self, client: str) -> terms.Memory:
         return self.clients.get(client, terms.Memory(client))
+
+    @property
+    def chosen(self) -> int:
+        """Where a partition without state begins."""
+        return 0 if self.reset == "earliest" else self.end
+
+    def unloaded(self) -> Self:
+        """The leader has forgotten the partition. It may choose its start again if no acquisition has ended yet."""
+        is_saved = any(each.fate in ("free", "done") for each in self.records.values())
+        return replace(self, start=self.start if is_saved else None, loaded=False)
 
     def having(self, records: Mapping[int, Record]) -> Self:
         return replace(self, records={**self.records, **records})
@@ -63,16 +83,18 @@ class Known:
     def with_epoch(self, client: str, epoch: int) -> Self:
         """The epoch of its next request; 0: it has no session."""
         sessions = {name: each for name, each in {**self.sessions, client: epoch}.items() if each}
-        return replace(self, sessions=sessions, clients={**self.clients, client: terms.Memory(client, epoch)})
+        clients = {**self.clients, client: terms.Memory(client, epoch)}
+        return replace(self, sessions=sessions, clients=clients, failed=self.failed - {client})
 
     def closed(self, client: str) -> Self:
         """A session has ended. Whether what it releases counts as delivered is left open."""
-        held = {offset: each for offset, each in self.records.items() if each.holder == client}
-        counts = {offset: tuple(sorted({max(count - 1, 0) for count in each.counts} | {*each.counts}))
-                  for offset, each in held.items()}  # fmt: skip
-        return self.having(
-            {offset: replace(each, counts=counts[offset]).released(self.config.limit) for offset, each in held.items()}
-        )
+        held = {offset: each.uncounted for offset, each in self.records.items() if each.holder == client}
+        return self.having({offset: each.released(self.config.limit) for offset, each in held.items()})
+
+    def reopened(self, client: str) -> Self:
+        """A session is replaced by a new one. By KIP-932 that releases what the client has; in Kafka it does not."""
+        held = {offset: each.uncounted for offset, each in self.records.items() if each.holder == client}
+        return self.having({offset: replace(each, fate="open", holder="") for offset, each in held.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +120,27 @@ class ShareStep(AnsweredStep[ops.Event, Mapping[str, Any], Known]):
         return self.error or self.answer.get("refused") or ""
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the request was refused with an error that says nothing of it."""
+        return bool(self.error) and self.error not in REFUSALS
+
+    @property
     def acquired(self) -> dict[int, int]:
         """Offset and count, of what was delivered."""
         return {offset: count for first, last, count in self.answer.get("acquired", ())
                 for offset in range(first, last + 1)}  # fmt: skip
+
+    @property
+    def start(self) -> int:
+        """Where the group begins, as a fetch shows: if the leader may have chosen again, at the first new record."""
+        known = self.before
+        if known.start is not None:
+            return known.start
+        if known.first is None:
+            return known.chosen
+        if known.first >= known.end or known.records.keys() & self.acquired.keys():
+            return known.first
+        return min(self.acquired, default=known.chosen)
 
     @property
     def offsets(self) -> range:
@@ -137,20 +176,23 @@ class ShareStep(AnsweredStep[ops.Event, Mapping[str, Any], Known]):
             case ops.Reset(to):
                 return replace(known, reset=to)
             case ops.Disconnect(client):
-                return known.closed(client).with_epoch(client, 0)
+                known = known.closed(client).with_epoch(client, 0)
+                return known if known.sessions else known.unloaded()
             case ops.Pass(ms):
                 return _older(known, ms)
             case ops.Reload():
                 return _reloaded(known)
         if not self.accepted:
-            return known
+            return replace(known, failed=known.failed | {self.asked.client}) if self.has_failed else known
         return self._delivered(self.acknowledged)
 
     def _delivered(self, known: Known) -> Known:
         client = self.asked.client
-        is_new = isinstance(self.asked, ops.Fetch) and self.asked.fetches and known.start is None
-        if is_new:
-            known = replace(known, start=0 if known.reset == "earliest" else known.end)
+        if isinstance(self.asked, ops.Fetch) and self.asked.fetches:
+            first = self.start if known.first is None else known.first
+            known = replace(known, start=self.start, first=first, loaded=True)
+        if self.epoch == 0 and self.due is not None:
+            known = known.reopened(client)
         known = known.with_epoch(client, max(self.epoch + 1, 0))
         taken = {
             offset: Record((count,), "held", client, known.config.lock_ms, self.op.index)
@@ -172,10 +214,10 @@ def _reloaded(known: Known) -> Known:
     held = {at: each for at, each in known.records.items() if each.fate == "held"}
     lost = {at: replace(each, counts=tuple(range(max(each.counts) + 1))).released(known.config.limit)
             for at, each in held.items()}  # fmt: skip
-    known = replace(known.having(lost), reloaded=True)
+    known = known.having(lost)
     for client in known.sessions:
         known = known.with_epoch(client, 0)
-    return known
+    return known.unloaded()
 
 
 @cached_on_history

@@ -102,7 +102,22 @@ FULL = (
     "beat a+1 told; join a runs t none; beat a told; leave b; join d runs t none; beat d told; describe"
 )
 """A fourth client joins a group for three, of which one is fenced and one leaves."""
+ENDPOINTS = (
+    "join a runs t none at-host h; beat a told; join b runs t none at-host k; beat a told; beat a told; beat b told; "
+    "beat a told; join c runs t none; beat a told; beat b told; beat a told; beat c told; beat c told; beat a told; "
+    "beat b told; leave b; beat a told; beat c told; beat a told; beat c told; beat a told"
+)
+"""Two members of three have an endpoint, and tasks move between them."""
+NO_TOPIC = "join a runs v none at-host h; beat a told; join b runs w at 1 none at-host k"
+"""Members with an endpoint whose source topic does not exist, or whose changelog has a wrong number of partitions."""
+OF_STORES = (
+    "join a runs s none at-host h; beat a told; join b runs s none at-host k; beat a told; beat a told; beat b told"
+)
 KNOWN: Final = {
+    "endpoints": ENDPOINTS,
+    "no topic": NO_TOPIC,
+    "no changelog": "join a runs w none at-host h; beat a told",
+    "stores": OF_STORES,
     **DEADLINES,
     "full": FULL,
     "fenced": FENCED,
@@ -168,7 +183,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         GROUPS,
         with_final_rounds,
         values=100,
-        invariants=invariants_of(invariants.TASKS),
+        invariants=invariants_of(invariants.TASKS, part=invariants),
         given=known_ones,
     ),
     Check(
@@ -177,7 +192,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         GROUPS,
         conversation,
         values=150,
-        invariants=invariants_of(invariants.EPOCHS),
+        invariants=invariants_of(invariants.EPOCHS, part=invariants),
         given=known_ones,
     ),
     Check(
@@ -186,7 +201,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         GROUPS,
         with_final_rounds,
         values=100,
-        invariants=invariants_of(invariants.DESCRIBE),
+        invariants=invariants_of(invariants.DESCRIBE, part=invariants),
         given=known_ones,
     ),
     Check(
@@ -195,7 +210,11 @@ CHECKS: tuple[Check[Subject], ...] = (
         GROUPS,
         RELOADED,
         values=100,
-        invariants=(*invariants_of(invariants.RECORDS), *invariants_of(invariants.TASKS)),
+        invariants=tuple(
+            id
+            for each in (invariants.RECORDS, invariants.TASKS, invariants.EPOCHS)
+            for id in invariants_of(each, part=invariants)
+        ),
         given=RELOADED.given,
     ),
 )

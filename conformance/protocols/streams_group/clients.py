@@ -12,7 +12,15 @@ from kipcheck.conformance.protocols.reconciled.clients import HeartbeatClients, 
 from kipcheck.conformance.protocols.reconciled.terms import LEAVING, Memory
 from kipcheck.conformance.protocols.streams_group import heartbeat as messages
 from kipcheck.conformance.protocols.streams_group.model import MISSING_INTERNAL_TOPICS, Config
-from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, REBALANCE_MS, Beat, Consume, Describe, Tasks
+from kipcheck.conformance.protocols.streams_group.ops import (
+    OPERATIONS,
+    REBALANCE_MS,
+    Beat,
+    Consume,
+    Describe,
+    Endpoints,
+    Tasks,
+)
 from kipcheck.conformance.protocols.streams_group.topology import internal_topics
 from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep
 
@@ -37,7 +45,9 @@ class StreamsClients(HeartbeatClients[Group]):
         match OPERATIONS.event_of(step):
             case Beat() as event:
                 about = self.asked(index, step)
-                request = messages.heartbeat(event, about.epoch, *about.owned)
+                request = messages.heartbeat(
+                    event, about.epoch, about.owned.active, about.owned.standby, about.client.endpoint_epoch
+                )
                 return SentRequest(event.client, request, messages.HeartbeatAnswer, event.flaw == "group")
             case Describe():
                 return SentRequest("kipcheck", messages.Describe(), messages.Description)
@@ -73,7 +83,8 @@ class StreamsClients(HeartbeatClients[Group]):
                     (
                         ("epoch", answer.epoch), ("tasks", _rows(answer.active)), ("standby", _rows(answer.standby)),
                         ("warmup", _rows(answer.warmup)), ("statuses", statuses(answer)),
-                        ("created", sorted(map(list, created.items()))),
+                        ("created", sorted(map(list, created.items()))), ("endpoint_epoch", answer.endpoint_epoch),
+                        ("endpoints", _rows(answer.endpoints)),
                     )
                 )  # fmt: skip
             case messages.Description():
@@ -114,5 +125,5 @@ def described(answer: messages.Description) -> Replied:
     )  # fmt: skip
 
 
-def _rows(tasks: Tasks | None) -> list[list[Any]] | None:
+def _rows(tasks: Tasks | Endpoints | None) -> list[list[Any]] | None:
     return None if tasks is None else [*map(list, tasks)]

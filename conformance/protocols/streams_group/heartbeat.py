@@ -6,10 +6,12 @@ from typing import Annotated, Final, TypeAlias
 from kipcheck.conformance.core.operations.field_annotations import wire
 from kipcheck.conformance.core.operations.wire_form import message
 from kipcheck.conformance.protocols.streams_group import topology as topologies
-from kipcheck.conformance.protocols.streams_group.ops import REBALANCE_MS, Beat, Tasks
+from kipcheck.conformance.protocols.streams_group.ops import REBALANCE_MS, Beat, Endpoints, Tasks
 
 FLAWED_CHANGELOG: Final = "changelog"
 """The changelog topic of flaw ``changelog``."""
+NO_ENDPOINTS: Final = -1
+"""The epoch of the endpoint information of a client that has none."""
 Text: TypeAlias = str | None
 ACTIVE: Final = wire("activeTasks[].subtopologyId", "activeTasks[].partitions[]", is_sorted=True)
 STANDBY: Final = wire("standbyTasks[].subtopologyId", "standbyTasks[].partitions[]", is_sorted=True)
@@ -38,6 +40,11 @@ class Topology:
     subtopologies: Annotated[tuple[Subtopology, ...], wire("subtopologies[]")]
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    host: Annotated[str, wire("host")]
+
+
 @message("StreamsGroupHeartbeatRequest", "groupId = group")
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
@@ -52,6 +59,8 @@ class Heartbeat:
     active: Annotated[Tasks | None, ACTIVE] = None
     standby: Annotated[Tasks | None, STANDBY] = None
     warmup: Annotated[Tasks | None, WARMUP] = None
+    endpoint_epoch: Annotated[int, wire("endpointInformationEpoch")] = 0
+    endpoint: Annotated[Endpoint | None, wire("userEndpoint")] = None
 
 
 @message("StreamsGroupHeartbeatResponse")
@@ -65,6 +74,16 @@ class HeartbeatAnswer:
     active: Annotated[Tasks | None, ACTIVE] = None
     standby: Annotated[Tasks | None, STANDBY] = None
     warmup: Annotated[Tasks | None, WARMUP] = None
+    endpoint_epoch: Annotated[int, wire("endpointInformationEpoch")] = 0
+    endpoints: Annotated[
+        Endpoints | None,
+        wire(
+            "partitionsByUserEndpoint[].userEndpoint.host",
+            "partitionsByUserEndpoint[].activePartitions[].topic as internal_topic",
+            "partitionsByUserEndpoint[].activePartitions[].partitions[]",
+            is_sorted=True,
+        ),
+    ] = None
 
 
 @message("StreamsGroupDescribeRequest", "groupIds[0] = group")
@@ -106,14 +125,20 @@ class Description:
     members: Annotated[tuple[Member, ...], wire("groups[0].members[]")]
 
 
-def heartbeat(beat: Beat, epoch: int, active: Tasks | None, standby: Tasks | None) -> Heartbeat:
-    """The request of a client. ``epoch``, ``active``, ``standby``: what those of the conversation stand for."""
+def heartbeat(
+    beat: Beat, epoch: int, active: Tasks | None, standby: Tasks | None, endpoint_epoch: int = NO_ENDPOINTS
+) -> Heartbeat:
+    """The request of a client. ``epoch``, ``active``, ``standby``: what those of the conversation stand for.
+
+    ``endpoint_epoch``: that of the endpoint information that the client has.
+    """
     flaw = beat.flaw
     return Heartbeat(
         "" if flaw == "member" else beat.client, epoch, beat.client, "" if flaw == "instance" else beat.instance,
         "" if flaw == "rack" else None, -1 if flaw == "timeout" else REBALANCE_MS,
         None if beat.topology is None else Topology(beat.topology_epoch, tuple(_subtopologies(beat))),
-        active, None if flaw == "standby" else standby, None if active is None else (),
+        active, None if flaw == "standby" else standby, None if active is None else (), endpoint_epoch,
+        None if beat.endpoint is None else Endpoint(beat.endpoint),
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 Source: ``GroupMetadataManager.streamsGroupHeartbeat``, ``CurrentAssignmentBuilder`` and ``StreamsGroup`` of the
 releases from 4.2 on, without delay before target assignments. Which member gets which task is the coordinator's choice.
 
-Not modelled: warm-up tasks, endpoints and shutdown requests.
+Not modelled: warm-up tasks and shutdown requests.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,6 +26,7 @@ STREAMS_INVALID_TOPOLOGY_EPOCH: Final = "STREAMS_INVALID_TOPOLOGY_EPOCH"
 STALE_TOPOLOGY: Final = "STALE_TOPOLOGY"
 MISSING_SOURCE_TOPICS: Final = "MISSING_SOURCE_TOPICS"
 INCORRECTLY_PARTITIONED_TOPICS: Final = "INCORRECTLY_PARTITIONED_TOPICS"
+UNKNOWN_SERVER_ERROR: Final = "UNKNOWN_SERVER_ERROR"
 MISSING_INTERNAL_TOPICS: Final = "MISSING_INTERNAL_TOPICS"
 EMPTY, NOT_READY, ASSIGNING, RECONCILING, STABLE = "Empty", "NotReady", "Assigning", "Reconciling", "Stable"
 """The states of a group that describes have."""
@@ -128,6 +129,7 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
             return self._answered(self.gone(state, beat.client, epoch), memory, ops.Answered(beat.client, epoch, None))
         known = state
         state = self.joined(self.replaced(state, beat), beat) if epoch == 0 else state
+        state = self.located(state, known, beat)
         if self.is_ready(state) != state.validated:
             state = state._replace(validated=not state.validated, epoch=max(state.epoch, self.bumped(known)))
         if state.epoch > state.target_epoch:
@@ -143,9 +145,42 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
             () if state.created else tuple(sorted(streams_group_topology.internal_topics(state.topology or ()).items()))
         )
         active, spares, warm = (after.assigned, after.standby, ()) if tells else (None, None, None)
-        answer = ops.Answered(beat.client, after.epoch, active, spares, warm, statuses, self.creates(missing))
-        return self._answered(
-            with_member(state, after)._replace(created=state.created or bool(missing)), memory, answer
+        state = with_member(state, after)._replace(created=state.created or bool(missing))
+        if tells and after.endpoint is not None:
+            state = state._replace(endpoint_epoch=self.next_endpoint_epoch(state))
+        if self.fails(state, beat.client):
+            return Transition(known, (Rejected(beat.client, UNKNOWN_SERVER_ERROR),))
+        answer = ops.Answered(
+            beat.client, after.epoch, active, spares, warm, statuses, self.creates(missing), state.endpoint_epoch,
+            self.endpoints(state, beat.client),
+        )  # fmt: skip
+        known_endpoints = {**dict(state.known_endpoints), beat.client: state.endpoint_epoch}
+        state = state._replace(known_endpoints=tuple(sorted(known_endpoints.items())))
+        return self._answered(state, memory, answer)
+
+    def fails(self, state: State, client: str) -> bool:
+        """Whether the coordinator cannot compute the endpoint information, which it owes to the client."""
+        unknown = self.problem(state) in (MISSING_SOURCE_TOPICS, INCORRECTLY_PARTITIONED_TOPICS)
+        located = any(member.endpoint is not None for member in state.members)
+        return self.rules.fails_on_endpoints and unknown and located and self.endpoints(state, client) is not None
+
+    def next_endpoint_epoch(self, state: State) -> int:
+        """When the tasks of a member with an endpoint have changed."""
+        return state.endpoint_epoch + 1
+
+    def endpoints(self, state: State, client: str) -> ops.Endpoints | None:
+        """What the client does not know yet of partitions at endpoints; None: it knows all."""
+        if dict(state.known_endpoints).get(client) == state.endpoint_epoch:
+            return None
+        topology = state.topology or ()
+        return tuple(
+            sorted(
+                (member.endpoint, streams_group_topology.source(name), number)
+                for member in state.members
+                if member.endpoint is not None
+                for name, number in member.assigned
+                if name in topology
+            )
         )
 
     def creates(self, missing: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
@@ -153,6 +188,9 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         return missing
 
     def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
+        if answer.epoch in terms.LEFT:
+            others = tuple(each for each in state.known_endpoints if each[0] != answer.client)
+            state = state._replace(known_endpoints=others)
         known = memory.after(answer.epoch, answer.tasks)
         standby = state.standby_memory(memory.client).after(answer.epoch, answer.standby)
         state = state._replace(
@@ -234,6 +272,14 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
             member = member._replace(instance=beat.instance)
         changed = known is None or known.topology_epoch != beat.topology_epoch
         return with_member(state, member)._replace(epoch=self.bumped(state) if changed else state.epoch)
+
+    def located(self, state: State, before: State, beat: ops.Beat) -> State:
+        """With the endpoint of the member, if it states one. ``before``: before the heartbeat."""
+        member = state.member(beat.client)
+        if member is None or beat.endpoint in (None, member.endpoint):
+            return state
+        state = with_member(state, member._replace(endpoint=beat.endpoint))
+        return state._replace(epoch=max(state.epoch, self.bumped(before)))
 
     def replaced(self, state: State, beat: ops.Beat) -> State:
         """Another process may run tasks elsewhere: the group rebalances."""

@@ -521,3 +521,28 @@ class EndsStreamsClientsEarly(defects.EndsSessionsEarly, MutantCoordinator):
 @epochs("silent-are-removed", ...)
 class RenewsRefusedStreamsClients(defects.RenewsRefusedSessions, MutantCoordinator):
     """A refused heartbeat renews the session of the member, too."""
+
+
+@tasks("endpoints-current", ...)
+class KeepsOldEndpoints(MutantCoordinator):
+    """The endpoint information has only the member that asks for it."""
+
+    def endpoints(self, state: State, client: str) -> ops.Endpoints | None:
+        members = tuple(member for member in state.members if member.id == client)
+        return super().endpoints(state._replace(members=members), client)
+
+
+@tasks("endpoints-spread", ...)
+class SpreadsEndpointsAlways(MutantCoordinator):
+    """Each answer has the endpoint information."""
+
+    def endpoints(self, state: State, client: str) -> ops.Endpoints | None:
+        return super().endpoints(state._replace(known_endpoints=()), client)
+
+
+@tasks("endpoint-epoch-rises", ...)
+class CountsNoEndpoints(MutantCoordinator):
+    """The epoch of the endpoint information stays the same."""
+
+    def next_endpoint_epoch(self, state: State) -> int:
+        return 1

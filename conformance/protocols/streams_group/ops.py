@@ -21,8 +21,11 @@ REBALANCE_MS: Final = 30_000
 CLIENTS: Final = ("a", "b", "c")
 TOPOLOGIES: Final = (("t",), ("t", "u"), ("v",), ("s",), ("s", "u"), ("r", "t"), ("w",))
 """By the names of their subtopologies."""
+HOSTS: Final = ("h", "k")
 PASSES: Final = (15_000, SESSION_MS)
 
+Endpoints: TypeAlias = tuple[tuple[str, str, int], ...]
+"""Host, and a partition whose active task the member at this host runs. Sorted."""
 Tasks: TypeAlias = tuple[Partition, ...]
 """Subtopologies and partitions. Sorted."""
 Flaw: TypeAlias = (
@@ -46,6 +49,10 @@ class Answered:
     """The names of the status codes. Sorted."""
     created: tuple[tuple[str, int], ...] = ()
     """The internal topics that the broker creates now, with their numbers of partitions. Sorted."""
+    endpoint_epoch: int = 0
+    """Of the endpoint information of the group."""
+    endpoints: Endpoints | None = None
+    """None: unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ Action: TypeAlias = Answered | Described | Rejected | log_ops.Fetched
 @operation(
     "streams-group-heartbeat", "client",
     "{says:stay=beat} {client}{behind:-}[ runs {topology}][ at {topology_epoch}][ {owned}][ as {instance}]"
-    "[ flaw {flaw}]",
+    "[ at-host {endpoint}][ flaw {flaw}]",
     examples="join a runs t,u at 0 none; beat a-1 told; leave a; join b runs t at 0 none flaw timeout; away a as i",
     sender="{client}",
     accepted=Answered,
@@ -90,6 +97,8 @@ class Beat:
 
     `tasks` is omitted or null where the response has no active tasks, and so are `standby` and `warmup`. `statuses`
     has the names of the status codes, and `created` the internal topics that the broker creates before the next step.
+    `endpoints` is omitted or null where the response has none; else it has a host, a topic and a partition for each
+    active task of the members with an endpoint. `endpoint_epoch` is the epoch of the endpoint information.
     """
 
     client: Annotated[str, about("its name"), typical(*CLIENTS)]
@@ -116,6 +125,8 @@ class Beat:
     ] = None
     instance: Annotated[str | None, about("group.instance.id"), typical(None, *INSTANCES),
                         optional] = None  # fmt: skip
+    endpoint: Annotated[str | None, about("the host at which it answers queries of other members; null: unchanged"),
+                        typical(None, *HOSTS), optional] = None  # fmt: skip
     flaw: Annotated[
         Flaw,
         about(

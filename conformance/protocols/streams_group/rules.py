@@ -19,6 +19,8 @@ class Rules:
     """A static member that is there may not join again, also after it was fenced (apache/kafka#23542)."""
     counts_rejoins: bool
     """A full group refuses a member that joins again."""
+    fails_on_endpoints: bool
+    """Endpoint information of a group whose topics are missing or wrong ends in an exception of the coordinator."""
     aims_when_empty: bool
     """A target assignment is computed when the last member leaves (KAFKA-20442)."""
     takes_instances: bool
@@ -29,7 +31,7 @@ class Rules:
     @classmethod
     def owed(cls, release: str) -> "Rules":
         """As a release, but members that were fenced are taken back. Errors: ValueError for an invalid release."""
-        return replace(cls.of(release), refuses_own_instances=False, counts_rejoins=False)
+        return replace(cls.of(release), refuses_own_instances=False, counts_rejoins=False, fails_on_endpoints=False)
 
     @classmethod
     @cache

@@ -33,6 +33,8 @@ class Member(NamedTuple):
     standby_pending: Tasks = ()
     """The same of standby tasks."""
     instance: str | None = None
+    endpoint: str | None = None
+    """The host at which it answers queries."""
 
 
 class State(NamedTuple):
@@ -54,6 +56,9 @@ class State(NamedTuple):
     """When the group last looked, all topics existed with the right numbers of partitions."""
     created: bool = False
     """The broker has created the internal topics."""
+    endpoint_epoch: int = 0
+    known_endpoints: tuple[tuple[str, int], ...] = ()
+    """Client -> the epoch of the endpoint information that it has, unless it has none. Sorted."""
     offsets: tuple[Offset, ...] = ()
 
     def member(self, id: str) -> Member | None:

@@ -15,8 +15,10 @@ from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
 from kipcheck.conformance.protocols.reconciled import log_ops, terms
+from kipcheck.conformance.protocols.reconciled.log_laws import served
 from kipcheck.conformance.protocols.reconciled.trace import HeartbeatStep, KnownClient, partitions
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
+from kipcheck.conformance.protocols.streams_group.heartbeat import NO_ENDPOINTS
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT, STABLE, Config, owned_tasks
 from kipcheck.conformance.protocols.streams_group.state import Owned
 from kipcheck.conformance.protocols.streams_group.topology import sizes
@@ -39,6 +41,9 @@ class Client(KnownClient):
     kept: ops.Tasks = ()
     """The active tasks that it had when it left for a while, until its session has ended."""
     topology_epoch: int = 0
+    endpoint: str | None = None
+    endpoint_epoch: int = NO_ENDPOINTS
+    """Of the endpoint information that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,8 @@ class Group:
     stable: int | None = None
     """The epoch with which a describe had the group in state Stable, while nothing has changed since; None: it had not,
     or something may have."""
+    endpoint_epoch: int | None = None
+    """The highest one of its endpoint information; None: it is not known, since the coordinator has read its log."""
     config: Config = DEFAULT
     topics: Mapping[str, int] = field(default_factory=lambda: TOPICS)
     """Those that exist, with their partitions; of a topology that is not one of conversations, ``OTHER_TOPICS``."""
@@ -152,6 +159,17 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
         return self.assigned("warmup")
 
     @property
+    def endpoint_epoch(self) -> int | None:
+        """None if the target states none."""
+        found = self.answer.get("endpoint_epoch")
+        return found if type(found) is int else None
+
+    @property
+    def endpoints(self) -> ops.Endpoints | None:
+        found = self.answer.get("endpoints")
+        return None if found is None else tuple(sorted((host, topic, number) for host, topic, number in found))
+
+    @property
     def created(self) -> Mapping[str, int]:
         """The internal topics that the broker creates after the answer, with their numbers of partitions."""
         return {name: size for name, size in self.answer.get("created") or ()}
@@ -185,7 +203,7 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
         """Whether a member with its own epoch stays, and claims no other tasks than it was assigned."""
         own, beat = self.client, self.beat
         stays = own.is_certain_member and self.epoch == own.memory.epoch > 0 and beat.owned in ("told", None)
-        return stays and self.accepted and beat.flaw is None
+        return stays and self.accepted and beat.flaw is None and beat.endpoint in (None, own.endpoint)
 
     def known_after(self) -> Group:
         known = self.before
@@ -199,7 +217,8 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
             case ops.Beat():
                 return self._after_beat()
             case log_ops.Reload():
-                return replace(known, clients={name: each.renewed() for name, each in known.clients.items()})
+                clients = {name: each.renewed() for name, each in known.clients.items()}
+                return replace(known, clients=clients, stable=None, endpoint_epoch=None)
             case log_ops.Commit() | log_ops.Fetch():
                 return known
             case ops.Describe():
@@ -228,7 +247,11 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
             self.epoch == 0 and self.beat.instance is None and not client.is_certain_member
         ):
             known = known.without_instance(client.name)
+        if self.epoch == terms.AWAY and self.beat.instance is not None:
+            known = replace(known, instances={**known.instances, self.beat.instance: client.name})
         known = replace(known, created=known.created | {*self.created})
+        if self.endpoint_epoch is not None:
+            known = replace(known, endpoint_epoch=max(self.endpoint_epoch, known.endpoint_epoch or 0))
         return replace(known.having(self._client_after()), highest=max(known.highest, self.answered_epoch))
 
     def _taken_over(self, known: Group, instance: str) -> Group:
@@ -258,6 +281,8 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
             unused=newer and not joins, may_still_own=before.owning(owned, self.given, self.op.index),
             standbys=standbys,
             topology_epoch=self.beat.topology_epoch if joins else before.topology_epoch,
+            endpoint=self.beat.endpoint or (before.endpoint if before.is_certain_member else None),
+            endpoint_epoch=before.endpoint_epoch if self.endpoint_epoch is None else self.endpoint_epoch,
         )  # fmt: skip
         return after.since(before)
 
@@ -269,7 +294,7 @@ def _older(client: Client, ms: int, known: Group) -> Client:
 
 @cached_on_history
 def group_steps(history: History) -> tuple[GroupStep, ...]:
-    """The steps up to the first one without an answer: after that the state of the group is not known."""
+    """The requests to the group up to the first one without an answer: after that its state is not known."""
 
     def read(op: Op, known: Group) -> GroupStep:
         return GroupStep(op, ops.OPERATIONS.event_of(op.step), payload(op), known)
@@ -277,7 +302,8 @@ def group_steps(history: History) -> tuple[GroupStep, ...]:
     stated = dict(stated_settings(history))
     topics = dict(stated.pop(OTHER_TOPICS, TOPICS))
     begun = Group(config=replace(DEFAULT, **stated), topics=topics)
-    return tuple(each for each in answered_steps(history, begun, read) if not isinstance(each.request, ops.Pass))
+    requests = ops.Beat | ops.Describe | ops.Consume
+    return tuple(each for each in answered_steps(served(history), begun, read) if isinstance(each.request, requests))
 
 
 def beats(history: History) -> tuple[GroupStep, ...]:

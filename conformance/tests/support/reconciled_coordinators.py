@@ -1,15 +1,23 @@
-"""Compares answers of coordinators of streams groups and share groups with those of the machine."""
+"""Compares answers of coordinators and of leaders of share partitions with those of the machine."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kipcheck.conformance.core.values.case import Role, Step
 from kipcheck.conformance.core.values.history import Observation, Refused, Replied
 from kipcheck.conformance.protocols.declare.machine_adapter import ReleasedMachine
+from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
+from kipcheck.conformance.protocols.streams_group.rules import Rules
+from kipcheck.conformance.protocols.streams_group.target import MACHINE
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.tests.support.machines import differences, session_answers
 
-COMPARED = ("epoch", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch")
+STREAMS_MACHINE = replace(MACHINE, of_release=lambda release: StreamsGroup(Rules.of(release)))
+"""With what releases do otherwise than they should."""
+COMPARED = (
+    "epoch", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch", "acquired", "refused",
+)  # fmt: skip
 """Not tasks or partitions: which member gets which is the coordinator's choice."""
 
 

@@ -50,6 +50,14 @@ class CommitsUnread(CommitsOtherOffsets):
         return {**dict.fromkeys(self.owned, 0), **self.positions}
 
 
+class CommitsForNoTime(Consumer):
+    def version(self, api: str) -> int:
+        return 2 if api == "OffsetCommit" else super().version(api)
+
+    async def ask(self, api: str, body: Any) -> dict[str, Any]:
+        return await super().ask(api, {**body, "retentionTimeMs": 0} if api == "OffsetCommit" else body)
+
+
 class CommitsNameless(Consumer):
     async def ask(self, api: str, body: Any) -> dict[str, Any]:
         wrong = {"memberId": "", "generationIdOrMemberEpoch": -1} if api == "OffsetCommit" else {}

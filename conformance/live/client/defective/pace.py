@@ -19,6 +19,13 @@ class LooksUpEachTime(Consumer):
         await super().round()
 
 
+class LooksUpToJoin(Consumer):
+    async def recover(self, error: int) -> None:
+        if error == Error.REBALANCE_IN_PROGRESS:
+            await self.find_coordinator()
+        await super().recover(error)
+
+
 class WaitsForEver(Consumer):
     def patience_s(self, api: str) -> float | None:
         return None

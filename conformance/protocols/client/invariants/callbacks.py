@@ -14,6 +14,7 @@ from kipcheck.conformance.protocols.client.trace import (
     STARTS,
     Membership,
     TracedEvent,
+    events_of,
     is_answer,
     is_request,
     trace,
@@ -79,7 +80,8 @@ def calls_back_in_time(history: History) -> Iterator[Violation]:
     """
     user, called, way = _User(), False, "cooperative"
     judged: Membership | None = None
-    for traced in trace(history):
+    reports = any(isinstance(event, events.CalledBack) for _, event in events_of(history))
+    for traced in trace(history) if reports else ():
         user.read(traced)
         now = traced.certain
         if isinstance(traced.event, events.CalledBack) and traced.event.callback == "assigned":
@@ -118,7 +120,8 @@ def calls_them_lost(history: History) -> Iterator[Violation]:
     joins = True
     for traced in trace(history):
         event = traced.event
-        if is_request(traced, "JoinGroup") or traced.error == KafkaError.REBALANCE_IN_PROGRESS:
+        is_member = traced.now is not None  # else its JoinGroup is read before the line that it wrote first
+        if (is_request(traced, "JoinGroup") and is_member) or traced.error == KafkaError.REBALANCE_IN_PROGRESS:
             joins = True
         elif is_answer(traced, "SyncGroup") and not traced.error:
             joins = False

@@ -131,6 +131,19 @@ def commits_as_a_member(history: History) -> Iterator[Violation]:
                 yield breach(traced, why, f"its {lacks}", "none", lacks, shape)
 
 
+@impact(
+    "A group forgets its offsets as soon as its consumers stop: it begins anew", "wrong data", "ownership",
+    "lost-offsets", links=("KIP-211",),
+)  # fmt: skip
+@law("client/keeps-its-commits", "grp-210", premise=(premises.COMMITS,))
+def keeps_its_commits(history: History) -> Iterator[Violation]:
+    """An OffsetCommit does not ask the broker to drop its offsets at once: no retention time is 0."""
+    for traced in trace(history):
+        if is_request(traced, "OffsetCommit") and traced.event.retention_ms == 0:
+            yield breach(traced, "the client commits offsets for 0 ms", "-1, or a time", "0", "no time")
+            return
+
+
 @dataclass(slots=True)
 class _Read:
     """How far a partition of the member is read and committed."""

@@ -324,7 +324,13 @@ def _outgrown(history: History) -> Iterator[tuple[client_trace.TracedEvent[event
             known |= traced.event.sizes or {}
             is_more = any(known[name] > size for name, size in assigned.items())
             since_ms = min(since_ms, traced.ms) if is_more else since_ms
-        elif since_ms != terms.NEVER and (client_trace.has_failed(traced) or traced.stopped):
+        elif since_ms != terms.NEVER and (_hinders(traced) or traced.stopped):
             since_ms = traced.ms
         if since_ms != terms.NEVER and traced.certain is not None:
             yield traced, since_ms, session_ms + pause_ms
+
+
+def _hinders(traced: client_trace.TracedEvent[events.Event]) -> bool:
+    """Whether a connection is lost, or a request to the group fails."""
+    fails = client_trace.is_answer(traced, *terms.OF_GROUPS, *terms.GROUP_REQUESTS) and bool(traced.error)
+    return fails or isinstance(traced.event, events.Closed)

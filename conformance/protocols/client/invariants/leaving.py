@@ -41,15 +41,15 @@ def stays(history: History) -> Iterator[Violation]:
     One whose other requests fail may leave, as kafka-go does, and so may one that is closed, that works too long
     between two polls, or that was stopped.
     """
-    is_told, is_to_stay, closes = False, False, False
+    is_told, is_to_stay, closes, is_judged = False, False, False, True
     for traced in trace(history):
         event = traced.event
         if isinstance(event, OVER):
             closes = isinstance(event, events.Signalled)
-        if premises.TOO_SLOW(event):
-            return
+        if isinstance(event, events.Launched) and (pause_ms := event.pause_ms or 0) > 0:
+            is_judged = pause_ms + terms.GRACE_MS <= (event.max_poll_ms or 0)
         if is_answer(traced, "SyncGroup") and not traced.error:
-            is_told, is_to_stay = False, not closes
+            is_told, is_to_stay = False, is_judged and not closes
         elif is_answer(traced, "Heartbeat") and traced.error == KafkaError.REBALANCE_IN_PROGRESS:
             is_told = True
         elif is_answer(traced, "JoinGroup") or has_failed(traced) or traced.stopped:

@@ -1,11 +1,13 @@
 """Laws of being a member: heartbeats, fencing, recovery and the end."""
 
+import re
 import signal
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
@@ -37,6 +39,8 @@ INTERVALS: Final = 4
 MOST_BEATS: Final = {"Heartbeat": 3, terms.HEARTBEAT: 2}
 """In a heartbeat interval, on average of ``INTERVALS``. One of KIP-848 comes early only to say what is new."""
 SOON_MS: Final = 10_000
+RAISED: Final = re.compile(r"panic: |Exception in thread |[\w.$]*(Error|Errors|Exception)\b")
+"""How the line of an error begins in Go, Java, Python and JavaScript."""
 
 
 @impact(
@@ -50,25 +54,33 @@ def stops_when_fenced(history: History) -> Iterator[Violation]:
     Commits right before it joins again, or leaves, are refused, and do not show that it goes on: Kafka's own consumer
     up to 0.10.0 sends them too, since ILLEGAL_GENERATION did not reset its generation.
     """
-    last: list[Violation] = []
+    partings = _commits_before_joining(history)
+    for at, traced in enumerate(trace(history)):
+        if is_request(traced) and at not in partings:
+            yield from _after_its_end(traced)
+
+
+@cached_on_history
+def _commits_before_joining(history: History) -> frozenset[int]:
+    """The places of commits right before the client joins again, or leaves: with them it does not go on as a member."""
+    found: set[int] = set()
+    row: list[int] = []
     committed_ms = -terms.GRACE_MS
-    for traced in trace(history):
+    for at, traced in enumerate(trace(history)):
         if is_answer(traced, "OffsetCommit"):
             committed_ms = traced.ms
         if not is_request(traced, *terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
             continue
-        api, is_late = traced.event.api, traced.ms > committed_ms + terms.GRACE_MS
-        if is_late or api not in ("OffsetCommit", "JoinGroup", "LeaveGroup"):
-            yield from last
-        if is_late or api != "OffsetCommit":
-            last.clear()
-        found = _after_its_end(traced)
-        if api == "OffsetCommit":
+        if traced.ms > committed_ms + terms.GRACE_MS:
+            row.clear()
+        if traced.event.api == "OffsetCommit":
+            row.append(at)
             committed_ms = traced.ms
-            last += found
-        else:
-            yield from found
-    yield from last
+            continue
+        if traced.event.api in ("JoinGroup", "LeaveGroup"):
+            found.update(row)
+        row.clear()
+    return frozenset(found)
 
 
 def _after_its_end(traced: TracedEvent[events.RequestSeen]) -> list[Violation]:
@@ -307,10 +319,14 @@ def _held_ms(history: History, step: int) -> int:
 )  # fmt: skip
 @timed("client/syncs", "grp-67", premise=(premises.JOINED,), follows=after_closing)
 def syncs(history: History) -> Iterator[Violation]:
-    """A client that joined sends SyncGroup, or joins again, before it acts as a member for its session timeout."""
+    """A client that joined sends SyncGroup, or joins again, before it acts as a member for its session timeout.
+
+    A commit right before it joins again, or leaves, does not show that it goes on.
+    """
     joined_ms: int | None = None
     asked, session_ms = -1, terms.SESSION_MS
-    for traced in trace(history):
+    partings = _commits_before_joining(history)
+    for at, traced in enumerate(trace(history)):
         if is_request(traced, "JoinGroup"):
             joined_ms, session_ms = None, session_of(traced.event)
         elif is_request(traced, "SyncGroup"):
@@ -323,7 +339,7 @@ def syncs(history: History) -> Iterator[Violation]:
             isinstance(traced.event, events.Closed) and traced.event.connection == asked
         ):
             joined_ms, asked = traced.ms, -1
-        elif joined_ms is not None and is_request(traced, "Fetch", *terms.GROUP_REQUESTS):
+        elif joined_ms is not None and at not in partings and is_request(traced, "Fetch", *terms.GROUP_REQUESTS):
             api, late_ms = traced.event.api, traced.ms - joined_ms
             if late_ms > session_ms:
                 why = f"{late_ms} ms after it joined, or its SyncGroup failed, the client sends {api}"
@@ -486,7 +502,18 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
                 how = f"exit code {code}"
                 missing = ("missing topic",) if has_missing_topic(history, traced.step) else ()
                 group = *missing, *repeated_disturbance(history, traced.step)
-                last = stderr.rstrip().rpartition("\n")[2]
                 yield breach(
-                    traced, f"the program ended by itself, {how}: {last}", "it consumes", how, "ended", how, *group
+                    traced,
+                    f"the program ended by itself, {how}: {_raised(stderr)}",
+                    "it consumes",
+                    how,
+                    "ended",
+                    how,
+                    *group,
                 )
+
+
+def _raised(stderr: str) -> str:
+    """The line of the error that ended a program; of one that shows none, its last line."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return next(filter(RAISED.match, reversed(lines)), lines[-1] if lines else "")

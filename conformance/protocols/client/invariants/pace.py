@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
@@ -25,8 +26,10 @@ MOST_LOOK_UPS: Final = 2
 """Of a stable member to which no request fails."""
 REPEATS: Final = 4
 """Of a request that failed: fewer may be those of several parts of a client."""
-REPEATS_OF_BEATS: Final = 2
-"""Of a heartbeat, which one part of a client sends."""
+REPEATS_OF_ONE: Final = 2
+"""Of a request that one part of a client sends."""
+OF_ONE: Final = ("Heartbeat", "JoinGroup")
+"""Those requests."""
 REPEATS_MS: Final = 60
 BEATS_SEEN: Final = 2
 """Heartbeats in a row whose time is measured: one alone may be late for many reasons."""
@@ -52,6 +55,8 @@ class _Rhythm:
     """The connections on which records are awaited, behind which a heartbeat waits too."""
     connection: int = -1
     """That of the last request to the group."""
+    throttled_ms: int = -1
+    """Until when a connection is not read since the client is throttled."""
 
     def read(self, traced: TracedEvent[events.Event]) -> None:
         event = traced.event
@@ -67,9 +72,12 @@ class _Rhythm:
         if is_request(traced, "JoinGroup"):
             self.session_ms = session_of(traced.event)
         is_synced = is_answer(traced, "SyncGroup") and not traced.error
-        if is_synced or traced.stopped or self._is_disturbed(traced):
+        if is_answer(traced):
+            self.throttled_ms = max(self.throttled_ms, traced.ms + (traced.event.throttle_ms or 0))
+        is_throttled = traced.ms < self.throttled_ms
+        if is_synced or traced.stopped or is_throttled or self._is_disturbed(traced):
             self.answered_ms.clear()
-        if is_answer(traced, *terms.GROUP_REQUESTS) and not traced.error:
+        if is_answer(traced, *terms.GROUP_REQUESTS) and not traced.error and not is_throttled:
             is_commit = traced.event.api == "OffsetCommit"
             if self.recovers and not is_commit:
                 self.answered_ms.clear()
@@ -140,12 +148,21 @@ def _due(history: History) -> Iterator[tuple[TracedEvent[events.Event], _Rhythm,
 def keeps_its_coordinator(history: History) -> Iterator[Violation]:
     """A stable member looks its coordinator up at most twice while its coordinator answers without an error.
 
-    A part of a client that commits may look it up for itself, as in sarama.
+    A part of a client that commits may look it up for itself, as in sarama. REBALANCE_IN_PROGRESS is no error of the
+    coordinator either: one that looks it up before it joins again does so at most once.
     """
-    number, has_answered = 0, False
+    number, to_join, has_answered, is_to_join = 0, 0, False, False
     for traced in trace(history):
-        if has_failed(traced) or traced.certain is None or is_request(traced, "JoinGroup"):
-            number, has_answered = 0, False
+        if is_answer(traced, "Heartbeat") and traced.error == KafkaError.REBALANCE_IN_PROGRESS:
+            number, has_answered, is_to_join = 0, False, True
+        elif has_failed(traced) or traced.certain is None or is_request(traced, "JoinGroup"):
+            number, has_answered, is_to_join = 0, False, False
+        elif is_request(traced, "FindCoordinator") and is_to_join:
+            to_join, is_to_join = to_join + 1, False
+            if to_join == MOST_LOOK_UPS:
+                why = f"the client looks its coordinator up to join again, {to_join} times"
+                yield breach(traced, why, "JoinGroup", "FindCoordinator", "FindCoordinator", "to join")
+                return
         elif is_answer(traced, *terms.GROUP_REQUESTS):
             has_answered = True
         elif is_request(traced, "FindCoordinator") and has_answered:
@@ -223,10 +240,10 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 @impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")
 @timed("client/pauses-before-it-repeats", "grp-96", grade=Grade.SHOULD, premise=lambda history: any(_repeats(history)))
 def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
-    """Four repeats in a row of a request that the broker cannot answer yet take more than 60 ms, two of a heartbeat.
+    """Four repeats in a row of a request that the broker cannot answer yet take more than 60 ms; two of a heartbeat do.
 
     So they do with any back-off. A broker cannot answer yet while it loads, or does not lead. Parts of a client may
-    each repeat a request once at the same time; heartbeats are sent by one part.
+    each repeat a request once at the same time; heartbeats, and JoinGroup, are sent by one part.
     """
     for traced, failed_ms in _repeats(history):
         lasted_ms = traced.ms - failed_ms
@@ -256,4 +273,4 @@ def _repeats(history: History) -> Iterator[tuple[TracedEvent[events.RequestSeen]
 
 
 def _repeats_of(api: str) -> int:
-    return REPEATS_OF_BEATS if api == "Heartbeat" else REPEATS
+    return REPEATS_OF_ONE if api in OF_ONE else REPEATS

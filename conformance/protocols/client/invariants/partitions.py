@@ -326,8 +326,9 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
         if {*traced.event.assignors} != {COOPERATIVE} or unsaid:
             continue
         found = next(iter(traced.event.subscriptions or ()), None)
-        # One whose request to its group failed may take its partitions for lost, if it does not read on.
-        gave_up = lost_ms <= traced.ms and found is not None and not found.owned
+        # One whose request to its group failed may take its partitions for lost, if it does not read on. One that joins
+        # as a new member, since it was silent for its session timeout, has none.
+        gave_up = (lost_ms <= traced.ms or not traced.event.member) and found is not None and not found.owned
         if found is not None and found.owned is not None and not gave_up:
             yield from _claims(traced, found, {*found.owned})
 

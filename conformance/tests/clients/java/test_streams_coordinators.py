@@ -9,9 +9,8 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.protocols.streams_group.checks import KNOWN
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
 from kipcheck.conformance.protocols.streams_group.strategies import STREAMS_GROUPS
-from kipcheck.conformance.protocols.streams_group.target import MACHINE
 from kipcheck.conformance.tests.support.loops import some_by_day
-from kipcheck.conformance.tests.support.reconciled_coordinators import unlike_the_machine
+from kipcheck.conformance.tests.support.reconciled_coordinators import STREAMS_MACHINE, unlike_the_machine
 
 RELEASES = ("4.4.0", "4.3.1", "4.2.1")
 
@@ -27,7 +26,7 @@ def conversations(count: int) -> list[tuple[Step, ...]]:
 @pytest.mark.parametrize("release", some_by_day(RELEASES, 1))
 def test_a_released_coordinator_and_ours_answer_alike(release: str) -> None:
     talks = conversations(200)
-    found = unlike_the_machine(MACHINE, f"java:kafka-group-coordinator:{release}", release, talks)
+    found = unlike_the_machine(STREAMS_MACHINE, f"java:kafka-group-coordinator:{release}", release, talks)
     # Members wait for others, or do not, where other tasks move.
     errors = [each for each in found if "Refused" in each]
     assert errors == [], "\n".join(errors)

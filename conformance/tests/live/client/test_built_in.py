@@ -93,7 +93,8 @@ def test_a_program_has_one_part_for_releases_that_differ() -> None:
 
     assert parts("consume_franz_go", "1.21.10") == ["", "_from_1_19_0"]
     assert parts("consume_franz_go", "1.22.0") == ["", "_from_1_22_0"]
-    assert parts("consume_kafka_go", "0.4.9") == ["", "_from_0_1_0"]
+    assert parts("consume_kafka_go", "0.2.3") == ["", "_from_0_1_0"]
+    assert parts("consume_kafka_go", "0.4.9") == ["", "_from_0_3_0"]
     assert parts("consume_kafka_python", "3.0.12") == [""]
 
 

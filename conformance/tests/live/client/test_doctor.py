@@ -1,5 +1,6 @@
 """The doctor of live clients: each probe fails for a program that is wrong in that way."""
 
+import signal
 import sys
 
 import pytest
@@ -26,7 +27,8 @@ def test_a_consumer_passes_all_probes(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.integration
 def test_a_program_that_does_not_leave_or_fetch_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", "--target", f"{ODD} Vanishes {PLACES}"]) == 3
-    assert "wrong   it leaves the group: no LeaveGroup" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "wrong   it leaves the group: no LeaveGroup; exit code 0, 0." in shown and "at SIGTERM" in shown
     assert run(["doctor", "--target", f"{ODD} Silent {PLACES}"]) == 3
     assert "poll in a loop" in capsys.readouterr().out
 
@@ -78,6 +80,17 @@ def test_a_program_is_started_with_and_without_an_instance_id() -> None:
     assert found.state == "wrong" and "ended with code 7" in found.found and found.fix
     others = examine(LiveClient("client:it", Consumers(Consumer), "0", frozenset()), "apache")
     assert "instance" not in {each.id for each in others}
+
+
+class HasNoHandler(Consumer):
+    async def run(self) -> int:
+        await super().run()
+        return -signal.SIGTERM
+
+
+def test_a_program_that_sigterm_ends_is_named_so() -> None:
+    found = examine(LiveClient("client:it", Consumers(HasNoHandler), "0", frozenset()), "apache")
+    assert next(each.found for each in found if each.id == "ends").endswith("SIGTERM, for which it has no handler")
 
 
 class JoinsInVersionZero(Consumer):

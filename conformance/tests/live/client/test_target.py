@@ -317,6 +317,17 @@ def test_a_new_way_in_a_script_with_a_confirmed_one_is_played_again() -> None:
     assert results(session) == [("client/comes-back-soon", Result.FAIL), FAILS] and not session.plays
 
 
+def test_a_law_that_is_broken_in_many_ways_is_not_played_again_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that never comes back hung the run; one of its ways is enough, and the others need no time."""
+    monkeypatch.setattr("kipcheck.conformance.live.client.target.MOST_ALONE_S", 0.0)
+    session = Canned([breaks(0), breaks(0)])
+    session._confirmed_ways = {("client/syncs", ("in another way",))}
+    assert results(session, "stop", "stop") == [FAILS, FAILS] and not session.plays
+    session = Canned([breaks(0), keeps(), keeps()])
+    session._confirmed_ways = {("client/beats", ("no heartbeat",))}
+    assert results(session, "stop", "stop") == [] and not session.plays
+
+
 def test_a_way_in_doubt_beside_a_certain_one_is_named() -> None:
     """Of one law: the certain one makes its verdict."""
 

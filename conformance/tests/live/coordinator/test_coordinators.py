@@ -24,12 +24,11 @@ from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.streams_group.checks import KNOWN
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS_GROUP
-from kipcheck.conformance.protocols.streams_group.target import MACHINE as STREAMS_MACHINE
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.tests.support.loops import for_each
-from kipcheck.conformance.tests.support.reconciled_coordinators import unlike_the_machine
+from kipcheck.conformance.tests.support.reconciled_coordinators import STREAMS_MACHINE, unlike_the_machine
 
 EDITION = "apache@3.9.2"
 

@@ -60,6 +60,10 @@ def test_a_callback_may_come_a_second_after_the_assignment_or_never_if_the_group
     assert not [*calls_back_in_time(history(works, *assigned[:3], called(110, "assigned"), *beat(1500)))]
 
 
+def test_a_program_that_reports_no_callback_is_not_judged() -> None:
+    assert not [*calls_back_in_time(history(joins(90), joined(100), given(130, "t-0"), *beat(1500)))]
+
+
 def test_a_call_without_partitions_is_one() -> None:
     nothing = joins(90), joined(100), given(130)
     assert not [*calls_back_in_time(history(*nothing, called(140, "assigned"), *beat(1500)))]
@@ -70,6 +74,7 @@ def test_a_member_that_was_to_join_may_have_begun_to_revoke() -> None:
     member: tuple[Any, ...] = joined(100), given(130, "t-0"), called(140, "assigned", "t-0")
     removed = beat(400, UNKNOWN_MEMBER)
     assert [*calls_them_lost(history(*member, *removed, called(410, "revoked", "t-0")))]
+    assert [*calls_them_lost(history(*member, *removed, joins(405, member=""), called(410, "revoked", "t-0")))]
     assert not [*calls_them_lost(history(*member, *removed, called(410, "lost", "t-0")))]
     assert not [*calls_them_lost(history(*member, *removed, called(410, "given-up", "t-0")))]
     asked = *member, *beat(300, REBALANCE), *removed, called(410, "revoked", "t-0")
@@ -98,7 +103,7 @@ def test_a_member_that_followed_may_have_no_user_data() -> None:
 def test_a_leader_has_its_session_timeout_to_join_for_new_partitions() -> None:
     more = "answer", 1000, {"api": "Metadata", "error": 0, "sizes": {"t": 2}}
     leads = metadata(20), joins(90), joined(100), given(130, "t-0"), more
-    assert not [*joins_for_new_partitions(history(*leads, *beat(3900)))]
+    assert not [*joins_for_new_partitions(history(*leads, *beat(3900), ("signalled", 3950, {})))]
     assert [*joins_for_new_partitions(history(*leads, *beat(4100)))]
     assert not [*joins_for_new_partitions(history(*leads, joins(3900), *beat(4100)))]
     follows = "answer", 100, {**joined(100)[2], "members": None, "leads": False}

@@ -184,6 +184,8 @@ def test_a_member_that_lost_its_coordinator_as_it_was_closed_need_not_leave() ->
     reset = "closed", 2020, {"why": "by the script"}
     assert not [*leaves_with_its_epoch(history(*closes, reset, ends))]
     assert not [*leaves_with_its_epoch(history(*JOINED, ("closed", 1500, {}), ("signalled", 2000, {}), ends))]
+    moved = "answer", 2020, {"api": "ConsumerGroupHeartbeat", "error": 16, "to": ["m", 1], "member": "m"}
+    assert not [*leaves_with_its_epoch(history(*closes, moved, ends))], "Java 4.4.0: NOT_COORDINATOR"
     (found,) = leaves_with_its_epoch(history(*closes, ("closed", 2020, {}), ends))
     assert found.shape == ("no leave",)
     assert [*leaves_with_its_epoch(history(*closes, ("closed", 2020, {"why": "by the script", "connection": 2}), ends))]

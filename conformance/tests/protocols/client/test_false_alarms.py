@@ -37,6 +37,7 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     finds_its_coordinator,
     leaves,
     stops_when_fenced,
+    syncs,
 )
 from kipcheck.conformance.protocols.client.invariants.pace import (
     beats_at_its_interval,
@@ -390,6 +391,9 @@ def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up()
         return [each.shape for each in claims_what_it_owns(history(*before, *events))]
 
     assert not broken(asked, closed, claims(800, 1))
+    assert not broken(claims(4000, -1, member="")), (
+        "librdkafka 2.16.1: silent for its session, it joins as a new member"
+    )
     for error, shapes in ((14, []), (15, []), (16, []), (27, [("owned", "too few")])):
         refused: tuple[Any, ...] = ("answer", 110, {"api": "Heartbeat", "error": error})
         assert broken(refused, claims(800, 1)) == shapes, error
@@ -584,6 +588,14 @@ def test_commits_right_before_a_member_joins_again_or_leaves_do_not_show_that_it
         assert apis == ["OffsetCommit", "Heartbeat"][: 2 if len(more) == 2 and more[0][0] == "request" else 1]
     often = [commits(ms, 0) for ms in (1210, 2300, 3400)]
     assert len([*stops_when_fenced(history(*over, *often, rejoins(3410)))]) == 2
+
+
+def test_a_commit_right_before_a_member_joins_again_does_not_show_that_it_skips_the_sync() -> None:
+    """kafka-node 5.0.0: its SyncGroup is refused; it backs off 3.2 s, commits, and joins again at once."""
+    failed = [joined(100), synced(110, "t-0"), refuses(120, "SyncGroup", 22, ["m", 1])]
+    assert not [*syncs(history(*failed, commits(3400, 0), rejoins(3410)))]
+    for goes_on in ([commits(3400, 0)], [commits(3400, 0), beat(3410, "m", 1), rejoins(3420)], [beat(3400, "m", 1)]):
+        assert [each.shape for each in syncs(history(*failed, *goes_on))] == [("no SyncGroup",)]
 
 
 def broken(*events: tuple[Any, ...]) -> list[Violation]:
@@ -877,6 +889,8 @@ def test_heartbeats_that_something_else_holds_up_keep_their_interval() -> None:
         first = "request", 420, {**fetches(420, 10)[2], "connection": connection}
         found = [*beats_at_its_interval(in_order(*STABLE, *beating(410), first, ("opened", 1900, {})))]
         assert len(found) == breaches, "what is sent behind the first Fetch is not read"
+    throttled = is_sent(115, "OffsetFetch", connection=1, throttle_ms=1800)
+    assert not [*beats_at_its_interval(in_order(*STABLE, throttled, *beating(1915), STOPS))]
     asked = "request", 720, {"api": "OffsetFetch", "version": 4, "connection": 3}
     late = "answer", 1200, {"api": "OffsetFetch", "committed": {"t-0": 1}, "connection": 3}
     assert not [*beats_at_its_interval(in_order(*STABLE, asked, late, *slow, STOPS))]
@@ -1091,3 +1105,16 @@ def test_a_process_that_was_stopped_need_not_have_committed() -> None:
     assert [*commits_before_it_leaves(history(launched, *events, end))]
     assert not [*commits_before_it_leaves(history(launched, *events, ("thawed", 2400, {}), end))]
     assert not [*commits_before_it_leaves(history(("launched", 90, {"commit": "async"}), *events, end))]
+
+
+def test_the_error_that_ended_a_program_is_shown_in_any_language() -> None:
+    shown = {
+        "Traceback:\n  a\nKeyError: 'u'\n": "KeyError: 'u'",
+        "panic: kafka server: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/x:1\n": "panic: kafka server: x",
+        'Exception in thread "main" a.b.XException: y\n\tat a.b\n': 'Exception in thread "main" a.b.XException: y',
+        "file:1\nUserError: Unknown topic gone.\n    at x {\n}\n\nNode.js v20.20.2\n": "UserError: Unknown topic gone.",
+        "no error\nat all\n": "at all", "": "",
+    }  # fmt: skip
+    for stderr, line in shown.items():
+        (found,) = ends_when_stopped(history(("launched", 0, {}), ("ended", 900, {"code": 2, "stderr": stderr})))
+        assert found.why == f"the program ended by itself, exit code 2: {line}"

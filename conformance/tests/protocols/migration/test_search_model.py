@@ -24,7 +24,7 @@ def searched(made: type[MixedGroup], scope: Mapping[str, int], rules: Rules = CU
     return search
 
 
-@for_each([({}, 358), ({"static": 1}, 276)])
+@for_each([({}, 350), ({"static": 1}, 260)])
 def test_no_order_of_events_breaks_a_law(scope: dict[str, int], states: int) -> None:
     search = searched(MixedGroup, scope)
     assert (search.complete, search.breach, search.states) == (True, None, states)
