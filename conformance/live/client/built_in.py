@@ -95,7 +95,7 @@ def program(name: str) -> Path:
 
 def _python(distribution: str) -> Callable[[str], tuple[str, ...]]:
     file = f"consume_{distribution.replace('-', '_')}.py"
-    return lambda version: (str(environments.interpreter(distribution, version)), "-s", "-P", str(program(file)))
+    return lambda version: (*environments.program(distribution, version), str(program(file)))
 
 
 def _listed(name: str) -> Entry:

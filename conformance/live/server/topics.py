@@ -12,8 +12,8 @@ NODE: Final = 1
 """The id of the first node; those of the others follow."""
 RECORDS: Final = 10
 """Records of a partition, at offsets 0 to 9."""
-RECORD_MS: Final = 0
-"""The time of every record."""
+RECORD_MS: Final = 1_767_225_600_000
+"""The time of every record, of these days: a client may depend on its upper half, as samsa 0.1.8 does."""
 LEADER_EPOCH: Final = 0
 NAME_LENGTH: Final = 249
 MOST_PARTITIONS: Final = 10_000

@@ -3,7 +3,7 @@
 Kafka's cleaner compacts a log up to a segment, never the one that is written to: of the records with one key only the
 last one stays, and a tombstone stays until the retention time of deletions has passed. A coordinator may be reading
 the log meanwhile: then it has read the first records as they were before. Source: Kafka's documentation, section Log
-Compaction; ``Cleaner`` and ``LogCleanerManager`` of the releases.
+Compaction; the classes Cleaner and LogCleanerManager of the releases.
 """
 
 from typing import Annotated, Literal, TypeAlias

@@ -53,6 +53,8 @@ class Known:
     """Where the group begins; None: nothing was fetched, or the leader may choose again."""
     first: int | None = None
     """Where it began at first."""
+    saved: bool = False
+    """Whether an acquisition has ended."""
     loaded: bool = False
     """Whether records were fetched since the leader forgot the partition."""
     records: Mapping[int, Record] = field(default_factory=dict)
@@ -74,11 +76,11 @@ class Known:
 
     def unloaded(self) -> Self:
         """The leader has forgotten the partition. It may choose its start again if no acquisition has ended yet."""
-        is_saved = any(each.fate in ("free", "done") for each in self.records.values())
-        return replace(self, start=self.start if is_saved else None, loaded=False)
+        return replace(self, start=self.start if self.saved else None, loaded=False)
 
     def having(self, records: Mapping[int, Record]) -> Self:
-        return replace(self, records={**self.records, **records})
+        saved = self.saved or any(each.fate in ("free", "done") for each in records.values())
+        return replace(self, records={**self.records, **records}, saved=saved)
 
     def with_epoch(self, client: str, epoch: int) -> Self:
         """The epoch of its next request; 0: it has no session."""
@@ -138,9 +140,9 @@ class ShareStep(AnsweredStep[ops.Event, Mapping[str, Any], Known]):
             return known.start
         if known.first is None:
             return known.chosen
-        if known.first >= known.end or known.records.keys() & self.acquired.keys():
+        if known.records.keys() & self.acquired.keys():
             return known.first
-        return min(self.acquired, default=known.chosen)
+        return min(self.acquired, default=known.first if known.first >= known.end else known.chosen)
 
     @property
     def offsets(self) -> range:

@@ -46,7 +46,7 @@ class StreamsClients(HeartbeatClients[Group]):
             case Beat() as event:
                 about = self.asked(index, step)
                 request = messages.heartbeat(
-                    event, about.epoch, about.owned.active, about.owned.standby, about.client.endpoint_epoch
+                    event, about.epoch, about.owned.active, about.owned.standby, about.stated_endpoint_epoch
                 )
                 return SentRequest(event.client, request, messages.HeartbeatAnswer, event.flaw == "group")
             case Describe():

@@ -146,6 +146,9 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         )
         active, spares, warm = (after.assigned, after.standby, ()) if tells else (None, None, None)
         state = with_member(state, after)._replace(created=state.created or bool(missing))
+        if epoch == 0:
+            others = tuple(each for each in state.known_endpoints if each[0] != beat.client)
+            state = state._replace(known_endpoints=others)
         if tells and after.endpoint is not None:
             state = state._replace(endpoint_epoch=self.next_endpoint_epoch(state))
         if self.fails(state, beat.client):
@@ -188,9 +191,6 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         return missing
 
     def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
-        if answer.epoch in terms.LEFT:
-            others = tuple(each for each in state.known_endpoints if each[0] != answer.client)
-            state = state._replace(known_endpoints=others)
         known = memory.after(answer.epoch, answer.tasks)
         standby = state.standby_memory(memory.client).after(answer.epoch, answer.standby)
         state = state._replace(

@@ -165,6 +165,11 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
         return found if type(found) is int else None
 
     @property
+    def stated_endpoint_epoch(self) -> int:
+        """In the request: a client that joins has no endpoint information."""
+        return NO_ENDPOINTS if self.epoch == 0 else self.client.endpoint_epoch
+
+    @property
     def endpoints(self) -> ops.Endpoints | None:
         found = self.answer.get("endpoints")
         return None if found is None else tuple(sorted((host, topic, number) for host, topic, number in found))

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,9 @@ SECONDS: Final = 300
 WHEELS: Final = ("--only-binary", ":all:")
 REQUIREMENTS: Final = "requirements.txt"
 NO_WHEEL: Final = "no release of it was found"
+NO_RELEASE: Final = "there is no release"
+OLDER: Final = ("python3.10", "python3.9", "python3.8")
+"""Commands of Pythons for which old releases have wheels."""
 TAG: Final = sys.implementation.cache_tag or f"python{sys.version_info.major}{sys.version_info.minor}"
 RELEASE: Final = re.compile(r"[0-9][0-9A-Za-z.+!_-]*")
 """What may follow the ``@`` in a target's name."""
@@ -51,16 +54,40 @@ def child_environment() -> dict[str, str]:
     return {**_without_python_variables(), **DETERMINISTIC}
 
 
+def program(distribution: str, version: str) -> tuple[str, ...]:
+    """Python of the environment for a program of its own, with options: an older Python of the user's, if the release
+    has no wheel for this one. Errors: ``Unavailable``."""
+    older = {name: _place(distribution, version, name) for name in OLDER}
+    if not any(place.exists() for place in older.values()):
+        try:
+            return str(interpreter(distribution, version)), "-s", "-P"
+        except Unavailable as why:
+            if NO_RELEASE not in str(why):
+                raise
+            missing = why
+    else:
+        missing = Unavailable("")
+    for name, place in older.items():
+        if (found := shutil.which(name)) is not None or place.exists():
+            with suppress(Unavailable):
+                return str(_interpreter(place, distribution, version, found or "")), "-s"
+    raise missing
+
+
 def interpreter(distribution: str, version: str) -> Path:
     """Python of the environment, which is created if needed. Errors: ``Unavailable``, in one line."""
-    place = _place(distribution, version)
+    return _interpreter(_place(distribution, version), distribution, version, sys.executable)
+
+
+def _interpreter(place: Path, distribution: str, version: str, of: str) -> Path:
+    """``of``: the Python that creates it."""
     python = place / "bin" / "python"
     if not python.exists():  # it is missing too where the Python that created it is gone
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             with _lock(place):
                 if not python.exists():  # another process may have created it meanwhile
-                    _make(place, distribution, version)
+                    _make(place, distribution, version, of)
         except OSError as denied:
             raise Unavailable(f"cannot create an environment for {distribution} {version}: {denied}") from None
     return python
@@ -74,8 +101,8 @@ def made() -> Iterator[tuple[str, str]]:
             yield name, version
 
 
-def _place(distribution: str, version: str) -> Path:
-    return cache() / "environments" / f"{distribution}-{version}-{TAG}"
+def _place(distribution: str, version: str, tag: str = TAG) -> Path:
+    return cache() / "environments" / f"{distribution}-{version}-{tag}"
 
 
 @contextmanager
@@ -85,11 +112,11 @@ def _lock(place: Path) -> Iterator[None]:
         yield
 
 
-def _make(place: Path, distribution: str, version: str) -> None:
+def _make(place: Path, distribution: str, version: str, of: str) -> None:
     wanted = f"{distribution}=={version}"
     building = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
-        _run(wanted, [sys.executable, "-m", "venv", "--clear", str(building)])
+        _run(wanted, [of, "-m", "venv", "--clear", str(building)])
         pip = [str(building / "bin" / "python"), "-I", "-m", "pip", "--no-input", "--disable-pip-version-check"]
         install = [*pip, "install", "--quiet", "--retries", "1", "--timeout", "15"]
         locked = lock(of_python(distribution, version))
@@ -144,6 +171,6 @@ def _reason(wanted: str, output: str) -> str:
         unreached = any("connection" in line.lower() or "Retrying" in line for line in lines)
         return "the package index cannot be reached" if unreached else NO_WHEEL
     if any("(from versions:" in line for line in lines):
-        return f"there is no release {version} for Python {python}"
+        return f"{NO_RELEASE} {version} for Python {python}"
     errors = [line for line in lines if "ERROR" in line] or lines or ["pip gave no reason"]
     return errors[-1][:300]

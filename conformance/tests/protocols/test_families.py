@@ -127,6 +127,10 @@ def test_a_digest_is_that_of_the_answers(family: Any) -> None:
                 "streams-group-heartbeat",
                 "streams-group-describe",
                 "share-group-heartbeat",
+                "share-reset",
+                "share-produce",
+                "share-fetch",
+                "share-acknowledge",
             ],
         ),
         (

@@ -39,14 +39,6 @@ class JoinsAtOnce(Consumer):
         return answer
 
 
-class BeatsAtOnce(Consumer):
-    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        answer = await super().ask(api, body)
-        while api == "Heartbeat" and answer["errorCode"] == Error.COORDINATOR_NOT_AVAILABLE:
-            answer = await super().ask(api, body)
-        return answer
-
-
 class JoinsTwice(Consumer):
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         answer = await super().ask(api, body)

@@ -26,10 +26,8 @@ MOST_LOOK_UPS: Final = 2
 """Of a stable member to which no request fails."""
 REPEATS: Final = 4
 """Of a request that failed: fewer may be those of several parts of a client."""
-REPEATS_OF_ONE: Final = 2
-"""Of a request that one part of a client sends."""
-OF_ONE: Final = ("Heartbeat", "JoinGroup")
-"""Those requests."""
+REPEATS_OF_JOINS: Final = 2
+"""Of a JoinGroup, which one part of a client sends."""
 REPEATS_MS: Final = 60
 BEATS_SEEN: Final = 2
 """Heartbeats in a row whose time is measured: one alone may be late for many reasons."""
@@ -240,10 +238,10 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 @impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")
 @timed("client/pauses-before-it-repeats", "grp-96", grade=Grade.SHOULD, premise=lambda history: any(_repeats(history)))
 def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
-    """Four repeats in a row of a request that the broker cannot answer yet take more than 60 ms; two of a heartbeat do.
+    """Four repeats in a row of a request that the broker cannot answer yet take more than 60 ms; two of a JoinGroup do.
 
     So they do with any back-off. A broker cannot answer yet while it loads, or does not lead. Parts of a client may
-    each repeat a request once at the same time; heartbeats, and JoinGroup, are sent by one part.
+    each repeat a request once at the same time, as kafkajs its heartbeats; JoinGroup is sent by one part.
     """
     for traced, failed_ms in _repeats(history):
         lasted_ms = traced.ms - failed_ms
@@ -273,4 +271,4 @@ def _repeats(history: History) -> Iterator[tuple[TracedEvent[events.RequestSeen]
 
 
 def _repeats_of(api: str) -> int:
-    return REPEATS_OF_ONE if api in OF_ONE else REPEATS
+    return REPEATS_OF_JOINS if api == "JoinGroup" else REPEATS

@@ -44,7 +44,7 @@ def endpoints_current(history: History) -> Iterator[Violation]:
 def endpoints_spread(history: History) -> Iterator[Violation]:
     """A client whose endpoint information has another epoch than the group's gets it anew, and another one does not."""
     for step in answered(history):
-        own, epoch = step.client.endpoint_epoch, step.endpoint_epoch
+        own, epoch = step.stated_endpoint_epoch, step.endpoint_epoch
         if epoch is None:
             continue
         if own != epoch and step.endpoints is None:

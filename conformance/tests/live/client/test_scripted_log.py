@@ -8,6 +8,7 @@ import pytest
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.recording.fetch_sessions import ObservedSessions
 from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.topics import one_record
 from kipcheck.conformance.tests.live.client.test_scripted import Sent, commit, committed
 from kipcheck.conformance.wire.record_batches import decode
 
@@ -161,6 +162,12 @@ def test_records_of_each_kind(send: Sent, kind: str, offsets: list[int], end: in
     aborted = [{"producerId": 77, "firstOffset": 10}] if kind == "aborted" else []
     assert part["abortedTransactions"] == aborted
     assert fetch(send, {0: 10})["responses"][0]["partitions"][0]["abortedTransactions"] is None
+
+
+def test_records_have_a_time_of_these_days() -> None:
+    """samsa 0.1.8 reads what follows a partition's records as a batch; zeros in place of the upper half of a time are
+    the number of its records, so that it succeeds."""
+    assert all(each.timestamp >= 1 << 32 for batch in decode(one_record("t", 0)) for each in batch.records)
 
 
 def test_markers_have_no_older_format(send: Sent) -> None:

@@ -22,6 +22,9 @@ from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
+from kipcheck.conformance.protocols.share_partition.checks import KNOWN as SHARED
+from kipcheck.conformance.protocols.share_partition.ops import OPERATIONS as SHARE_PARTITION
+from kipcheck.conformance.protocols.share_partition.target import MACHINE as SHARE_MACHINE
 from kipcheck.conformance.protocols.streams_group.checks import KNOWN
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS_GROUP
 from kipcheck.conformance.targets import registry
@@ -191,6 +194,16 @@ def test_a_streams_group_of_a_released_broker_is_as_ours() -> None:
         )
     except Unavailable as why:
         pytest.skip(str(why))
+    assert found == [], "\n".join(found)
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", ["4.2.1", "4.3.1", "4.4.0"])
+def test_share_partitions_of_a_released_broker_are_as_ours(release: str, tmp_path: Path) -> None:
+    breaks_no_law(release, ("share-partition/*",), 20, tmp_path)
+    found = unlike_the_machine(
+        SHARE_MACHINE, f"kafka:{release}", release, [*map(SHARE_PARTITION.parse_shorthand, SHARED.values())]
+    )
     assert found == [], "\n".join(found)
 
 

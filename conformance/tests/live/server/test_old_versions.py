@@ -12,7 +12,7 @@ from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.coordinator.admin import partitions_of, versions_of
 from kipcheck.conformance.live.server import produce_api
 from kipcheck.conformance.live.server.broker import Broker
-from kipcheck.conformance.live.server.topics import Topics, one_record
+from kipcheck.conformance.live.server.topics import RECORD_MS, Topics, one_record
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.tests.support.kafka_broker import running
 from kipcheck.conformance.tests.support.live import JOIN, Client, World, joined, run, serving
@@ -176,7 +176,7 @@ def test_records_are_converted_to_the_format_of_the_version() -> None:
             records = decode(part["records"])
             assert [(each.offset, each.value) for each in records][:2] == [(2, b"t 2"), (3, b"t 3")]
             assert {part["records"][16]} == {0 if version < 2 else 1}
-            assert {each.timestamp for each in records} == {-1 if version < 2 else 0}
+            assert {each.timestamp for each in records} == {-1 if version < 2 else RECORD_MS}
         found = await client.ask(*fetch(4, 2))
         assert decode_batches(found["responses"][0]["partitions"][0]["records"])[0].base_offset == 2
 
@@ -211,7 +211,8 @@ def test_a_fetch_before_version_3_gets_no_batch_that_is_larger_than_it_allows() 
 def test_list_offsets_0_has_several_offsets() -> None:
     async def test(world: World) -> None:
         client = await world.connect()
-        for time, most, offsets in ((-1, 1, [10]), (-1, 9, [10, 0]), (-2, 9, [0]), (0, 9, []), (1, 9, [10, 0])):
+        late, early = (RECORD_MS + 1, 9, [10, 0]), (RECORD_MS, 9, [])
+        for time, most, offsets in ((-1, 1, [10]), (-1, 9, [10, 0]), (-2, 9, [0]), early, late):
             found = await client.ask(*list_offsets(time, most))
             assert found["topics"][0]["partitions"][0]["oldStyleOffsets"] == offsets, (time, most)
 

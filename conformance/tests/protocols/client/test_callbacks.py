@@ -16,7 +16,7 @@ from kipcheck.conformance.protocols.client.invariants.pace import pauses_before_
 from kipcheck.conformance.protocols.client.invariants.partitions import claims_in_its_user_data
 from kipcheck.conformance.tests.protocols.client.test_false_alarms import history, joined, metadata
 
-REBALANCE, UNKNOWN_MEMBER = 27, 25
+REBALANCE, UNKNOWN_MEMBER, LOADS = 27, 25, 14
 
 
 def called(ms: int, callback: str, *partitions: str) -> tuple[Any, ...]:
@@ -124,8 +124,12 @@ def test_a_program_that_works_shorter_than_it_may_stays() -> None:
         assert bool([*stays(history(launched, *leaves))]) is not is_right
 
 
-def test_heartbeats_have_one_sender() -> None:
-    loads = 15
-    assert [*pauses_before_it_repeats(history(*beat(100, loads), *beat(110, loads), *beat(120)))]
-    assert not [*pauses_before_it_repeats(history(*beat(100, loads), *beat(110), *beat(120, loads), *beat(130)))]
-    assert not [*pauses_before_it_repeats(history(*beat(100, loads), *beat(200, loads), *beat(300)))]
+def test_a_join_has_one_sender() -> None:
+    """kafkajs sends its heartbeats from several parts."""
+
+    def refused(ms: int) -> tuple[tuple[Any, ...], ...]:
+        return joins(ms), ("answer", ms + 1, {"api": "JoinGroup", "error": LOADS})
+
+    assert [*pauses_before_it_repeats(history(*refused(100), *refused(110), joins(120)))]
+    assert not [*pauses_before_it_repeats(history(*refused(100), *refused(200), joins(300)))]
+    assert not [*pauses_before_it_repeats(history(*beat(100, LOADS), *beat(110, LOADS), *beat(120)))]

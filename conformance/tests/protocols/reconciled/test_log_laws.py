@@ -127,11 +127,10 @@ def test_default_cases_compact_logs_of_every_kind_of_group() -> None:
         (subject,) = check.family.subjects("apache")
         batch = check.batch or check.family.batch
         assert batch is not None
-        drawn = batch(subject, Random(1))
         steps = [
             step
             for seed in range(30)
-            for found in check.conversations(subject, drawn(Random(seed), None), Random(seed))
+            for found in check.conversations(subject, batch(subject, Random(seed))(Random(seed), None), Random(seed))
             for step in found.steps
         ]
         assert any(step.body.get("compacted") for step in steps), name
