@@ -48,8 +48,8 @@ def test_default_cases_have_each_request_at_both_ends_of_its_versions_in_each_ph
     for request, group in requests(name):
         version = getattr(request, "version")  # noqa: B009
         found[type(request).__name__, version, group.phase.name] += 1
-        lowest = isinstance(request, Join) and version == ends[Join][0]
-        among_others += lowest and group.phase is Phase.STABLE and not request.member
+        if isinstance(request, Join) and version == ends[Join][0]:
+            among_others += group.phase is Phase.STABLE and not request.member
     seldom = {
         cell: found[cell]
         for kind, versions in ends.items()
