@@ -92,7 +92,11 @@ def acquired(*ranges: list[int]) -> Replied:
         ("open a", [acquired([0, 0, 1])], "nothing-skipped"),
         ("reset earliest; produce 2; open a", [Replied(()), Replied(()), acquired([1, 1, 1])], "nothing-skipped"),
         ("reset earliest; produce 1; open a", [Replied(()), Replied(()), acquired([0, 0, 2])], "counts-deliveries"),
-        ("open a; produce 1; fetch a", [acquired(), Replied(()), acquired()], "delivers-what-is-free"),
+        (
+            "open a; produce 1; fetch a; produce 1; fetch a",
+            [acquired(), Replied(()), acquired([0, 0, 1]), Replied(()), acquired()],
+            "delivers-what-is-free",
+        ),
         ("open a; ack a accept 0-0", [acquired(), Replied((("refused", "UNKNOWN_SERVER_ERROR"),))], "refuses-others"),
         ("open a; fetch a", [acquired(), Refused("INVALID_SHARE_SESSION_EPOCH", "")], "session-epochs"),
         ("open a accept 0-0", [acquired()], "refuses-invalid"),
