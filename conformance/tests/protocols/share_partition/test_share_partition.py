@@ -61,7 +61,7 @@ def test_the_last_answer(text: str, last: str) -> None:
 
 
 def test_what_was_delivered_often_is_delivered_in_smaller_parts() -> None:
-    """Source: ``SharePartition.acquireSubsetBatchRecords``. With a limit of 3 a record is alone in its third delivery."""
+    """Source: ``SharePartition.acquireSubsetBatchRecords``. With a limit of 3 the third delivery is of one record."""
     late = f"{BEGUN}; pass 30000; fetch b; pass 30000; fetch b; fetch b; fetch b"
     assert answers(late)[2:] == ["0-2:2", "0-0:3", "1-1:3", "2-2:3"]
     assert answers(late, "4.1.1")[2:] == ["0-2:2", "0-2:3", "", ""]
