@@ -38,7 +38,8 @@ INITIALIZES_S: Final = 20.0
 """How long the broker may take to prepare the state of a partition."""
 POLL_INTERVAL_S: Final = 0.1
 NOTICES_S: Final = 0.5
-"""How long a broker may take to release what a session had, after it was closed or its connection ended."""
+"""How long a broker may take to release what a session had, after it was closed or its connection ended; it applies a
+configuration that it has answered in twice this time."""
 PRODUCE_VERSION, ALTER_CONFIGS = 7, 44
 GROUP_RESOURCE: Final = 32
 ACKS_ALL: Final = -1
@@ -147,6 +148,7 @@ class ShareConversation:
                     await self._produce()
             case ops.Reset(to):
                 await self._alter("share.auto.offset.reset", to)
+                await asyncio.sleep(2 * NOTICES_S)
             case ops.Disconnect(client):
                 await self._disconnect(client)
             case ops.Reload():

@@ -130,7 +130,7 @@ def delivers_what_is_free(history: History) -> Iterator[Violation]:
             or fetch.kind != "none"
         ):
             continue
-        if known.start is None or fetch.most < 1:
+        if known.start is None or not known.loaded or fetch.most < 1:
             continue
         free = [each for each, record in known.records.items() if record.fate == "free"]
         free += [each for each in range(known.start, known.end) if each not in known.records]

@@ -184,13 +184,13 @@ class ShareLeader:
         state = self.loaded(state)
         left = fetch.most
         first = position = self.next_offset(state)
-        got, batches, ended = list[tuple[int, int]](), list[Batch](), False
+        got, batches, ended = list[tuple[int, int, int]](), list[Batch](), False
 
         def added(upto: int) -> None:
             count = min(upto - position, left - len(got))
             if count > 0 and not ended:
                 batches.append(Batch(position, (self.taken(Record(0), fetch.client),) * count))
-                got.extend((position + n, 1) for n in range(count))
+                got.extend((position, position + n, 1) for n in range(count))
 
         for batch in state.batches:
             if batch.after > first:
@@ -204,7 +204,7 @@ class ShareLeader:
                         self.taken(record, fetch.client) if number in numbers else record
                         for number, record in enumerate(batch.records)
                     ))  # fmt: skip
-                    got.extend((batch.first + number, batch.records[number].times) for number in numbers)
+                    got.extend((batch.first, batch.first + number, batch.records[number].times) for number in numbers)
                     ended = isolated and bool(numbers)
             batches.append(batch)
         added(state.end)
@@ -377,12 +377,14 @@ def with_records(state: State, records: dict[int, Record]) -> State:
     return state._replace(batches=tuple(batches))
 
 
-def ranges(got: Iterable[tuple[int, int]]) -> ops.Acquired:
-    """Offsets and counts as ranges of one count."""
+def ranges(got: Iterable[tuple[int, int, int]]) -> ops.Acquired:
+    """Offsets, each with the first one of its batch and its count, as ranges of one batch and one count."""
     found = list[tuple[int, int, int]]()
-    for offset, count in got:
-        if found and found[-1][1:] == (offset - 1, count):
+    known = -1
+    for batch, offset, count in got:
+        if batch == known and found[-1][1:] == (offset - 1, count):
             found[-1] = (found[-1][0], offset, count)
         else:
             found.append((offset, offset, count))
+        known = batch
     return tuple(found)

@@ -56,7 +56,7 @@ class Known:
     saved: bool = False
     """Whether an acquisition has ended."""
     loaded: bool = False
-    """Whether records were fetched since the leader forgot the partition."""
+    """Whether records were delivered since the leader forgot the partition: before that it may still be loading it."""
     records: Mapping[int, Record] = field(default_factory=dict)
     """By offset."""
     clients: Mapping[str, terms.Memory] = field(default_factory=dict)
@@ -192,7 +192,7 @@ class ShareStep(AnsweredStep[ops.Event, Mapping[str, Any], Known]):
         client = self.asked.client
         if isinstance(self.asked, ops.Fetch) and self.asked.fetches:
             first = self.start if known.first is None else known.first
-            known = replace(known, start=self.start, first=first, loaded=True)
+            known = replace(known, start=self.start, first=first, loaded=known.loaded or bool(self.acquired))
         if self.epoch == 0 and self.due is not None:
             known = known.reopened(client)
         known = known.with_epoch(client, max(self.epoch + 1, 0))
