@@ -15,6 +15,7 @@ func configure(config *sarama.Config) {
 	member := &config.Consumer.Group
 	member.InstanceId, config.Consumer.Offsets.AutoCommit.Interval = given("INSTANCE"), 100*time.Millisecond
 	set("COMMIT_MS", &config.Consumer.Offsets.AutoCommit.Interval)
+	sessionLasts = strings.Contains(given("ASSIGNORS"), "cooperative")
 	for place, each := range strings.FieldsFunc(given("ASSIGNORS"), func(char rune) bool { return char == ',' }) {
 		member.Rebalance.GroupStrategies = append(member.Rebalance.GroupStrategies[:place:place], assignors[each])
 	}
