@@ -20,9 +20,13 @@ from kipcheck.conformance.protocols.reconciled.terms import Says
 FORMED = f"classic-join x on t; pass {INITIAL_DELAY_MS}; receive x; classic-sync x of t over x"
 """A stable classic group."""
 UPGRADED = f"{FORMED}; join a on t none"
-BACK = (
+SHARED = (
     f"{UPGRADED}; classic-beat x; classic-join x on t told; classic-sync x; classic-join x on t told; classic-sync x; "
-    "beat a told; leave a; classic-beat x; classic-join x on t told; receive x; classic-sync x of t over x; "
+    "beat a told"
+)
+"""Members of both protocols are at rest."""
+BACK = (
+    f"{SHARED}; leave a; classic-beat x; classic-join x on t told; receive x; classic-sync x of t over x; "
     "classic-beat x"
 )
 
@@ -101,7 +105,9 @@ RELOADED: Final = Reloaded(
     ops.OPERATIONS, everyone, (*CONSUMERS[:1], *ops.CLIENTS), {
         "back": BACK, "taken over": TAKEN_OVER, "replaced": REPLACED, "replaced consumer": REPLACED_CONSUMER,
         "removed": REMOVED, "full": FULL, "asked": ASKED,
-        "upgraded": f"{COMMITTED}; join a on t none; beat a told; commit 7 for 0 by a",
+        "upgraded": f"{COMMITTED}; join a on t none; beat a told; commit 7 for 0 by a; "
+                    "join b on t none; commit 8 for 2 by b",
+        "shared": SHARED,
         "emptied": f"{COMMITTED}; classic-leave x; join a on t none; beat a told",
     },
 )  # fmt: skip

@@ -13,6 +13,7 @@ from kipcheck.conformance.core.values.case import Case, Step
 from kipcheck.conformance.core.values.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.log_ops import Commit, Offset
 from kipcheck.conformance.protocols.reconciled.terms import UNAVAILABLE
 
@@ -21,8 +22,11 @@ COMMIT: Final = "-commit"
 FETCH: Final = "-fetch"
 """How the verbs of all machines end."""
 CLASSIC: Final = "classic-heartbeat"
+SYNC: Final = "classic-sync"
 RECEIVE: Final = "classic-receive"
 RECEIVED: Final = "received"
+UNCHANGED: Final = ("NONE", terms.UNKNOWN_MEMBER_ID)
+"""What a classic member is answered where no rebalance is under way, or that is no member."""
 
 
 def reads(case: Case, step: Step) -> bool:
@@ -48,7 +52,7 @@ def outlived(history: History) -> Iterator[Violation]:
                 yield Violation(why, (at, op.index), "the group is served", error, shape=("not loaded", kind))
                 return
         for was, now in zip(_round(ops[:at]), ops[at + 1 : following], strict=False):
-            if was.step != now.step:
+            if was.step != now.step or not _is_written(ops[:at], was):
                 break
             if was.observation != now.observation:
                 why = (
@@ -81,11 +85,20 @@ def _round(before: Sequence[Op]) -> Sequence[Op]:
     return ()
 
 
+def _is_written(before: Sequence[Op], op: Op) -> bool:
+    """Whether the log has what an answer rests on: a classic group is written with its first SyncGroup."""
+    if op.step.verb != CLASSIC or _error(op) != "NONE":
+        return True
+    steps = (each for each in before if each.step.body.get("client") == op.step.body["client"])
+    rounds = [each.step.verb for each in steps if each.step.verb != CLASSIC and _error(each) == "NONE"]
+    return bool(rounds) and rounds[-1] == SYNC
+
+
 def _asks(op: Op) -> bool:
     """Whether a step need not change anything, and says the same when it is repeated."""
     says, verb = op.step.body.get("says"), op.step.verb
     if verb == CLASSIC:
-        return payload(op).get(RECEIVED) == "NONE"
+        return payload(op).get(RECEIVED) in UNCHANGED
     return verb.endswith((FETCH, "-describe")) or (says == "stay" and op.step.body.get("owned") != "before")
 
 

@@ -118,7 +118,7 @@ class ForgetsTheYoungestSharer(MutantCoordinator):
         return after._replace(members=after.members[:-1]) if reload.compacted else after
 
 
-@membership("taken-back", "beat a on t; beat a+1; beat a on t")
+@membership("taken-back", "join a on t; beat a+1; join a on t")
 class FencesSharersForGood(defects.FencesWhoComesBack, MutantCoordinator):
     """A member that was fenced, and joins again, is fenced again."""
 

@@ -140,7 +140,7 @@ class ForgetsSessions(MutantLeader):
         return super().session_error(state._replace(sessions=()), request, epoch)
 
 
-@records("refuses-invalid", f"{BEGUN}ack a unknown 0-0")
+@records("refuses-invalid", "fetch a; ack a unknown 0-0")
 class TakesUnknownTypes(MutantLeader):
     """An acknowledgement of an unknown type ends the delivery."""
 

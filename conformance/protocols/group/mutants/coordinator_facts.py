@@ -163,7 +163,7 @@ class AnswersAndForgets(CoordinatorAdapter):
 
 
 @mutant(
-    "group/parked", "group/sessions-kept", GROUP, None, "join a v0; elapse 3000; sync a; join b v0; beat a",
+    "group/parked", "group/sessions-kept", GROUP, None, ...,
     edition=f"apache@{named('last-before-4')}",
 )  # fmt: skip
 class HurriesOldMembers(CoordinatorAdapter):
