@@ -257,7 +257,8 @@ class ForgetsInstances(MutantCoordinator):
 
     def replaced(self, state: State, beat: Beat) -> State:
         holder = state.holder(beat.instance)
-        target = tuple(each for each in state.target if holder is None or each[0] != holder.id)
+        away = holder.id if holder is not None and holder.epoch == terms.AWAY else None
+        target = tuple(each for each in state.target if each[0] != away)
         return super().replaced(state._replace(target=target), beat)
 
 
