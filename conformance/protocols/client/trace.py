@@ -13,6 +13,8 @@ from kipcheck.conformance.protocols.client import events, log_ops, ops, terms
 from kipcheck.conformance.protocols.client.ops import MALFORMED, OPERATIONS, Kind
 
 E_co = TypeVar("E_co", bound=events.Event, covariant=True)
+MOST_MEMBERSHIPS: Final = 100
+"""Laws compare each request with them: with all that a client had that spins, a run took minutes."""
 STARTS: Final = (events.Launched, events.Restarted, events.Ended, events.Killed)
 """Events after which no process of before is left."""
 OVER: Final = (*STARTS, events.Signalled)
@@ -250,9 +252,10 @@ def parsed(action: Mapping[str, Any] | events.Event) -> events.Event:
 
 
 def trace(history: History) -> Iterator[TracedEvent[events.Event]]:
-    """All events up to the first step without an answer. Memberships change after the event that changes them."""
+    """All events up to the first step without an answer. Memberships change after the event that changes them; of a
+    client that joins again and again they are the last ``MOST_MEMBERSHIPS``."""
     reader = _Reader()
-    memberships: tuple[Membership, ...] = ()
+    count, memberships = 0, tuple[Membership, ...]()
     unqueued: dict[int, int] = {}
     stops = stops_of(history)
     closed, errors = _closed_and_errors(history)
@@ -265,8 +268,8 @@ def trace(history: History) -> Iterator[TracedEvent[events.Event]]:
         stopped = any(begin <= ms <= end for begin, end in stops)
         yield TracedEvent(step, event, memberships, in_doubt, reader.shut_out, earliest_ms, errors.get(at), stopped)
         reader.read(event, in_doubt)
-        if len(memberships) != len(reader.memberships):  # a client that spins has thousands, which are copied once
-            memberships = tuple(reader.memberships)
+        if count != len(reader.memberships):
+            count, memberships = len(reader.memberships), tuple(reader.memberships[-MOST_MEMBERSHIPS:])
 
 
 @cached_on_history

@@ -89,7 +89,7 @@ def _after_its_end(traced: TracedEvent[events.RequestSeen]) -> list[Violation]:
     if api not in terms.GROUP_REQUESTS:
         return []
     ended_ms = -1
-    for membership in reversed(traced.memberships):  # a client that spins has thousands, of which it means the last one
+    for membership in reversed(traced.memberships):
         if membership.carried == traced.event.carried:
             if membership.is_current(traced.ms):
                 return []
