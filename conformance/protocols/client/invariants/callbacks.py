@@ -72,7 +72,7 @@ def calls_back_once(history: History) -> Iterator[Violation]:
     "A user is not called for partitions that it gets or loses, and reads what it has not, or not what it has",
     "stuck group", "ownership", "double-processing", links=("KIP-429",),
 )  # fmt: skip
-@timed("client/calls-back-in-time", "grp-233", premise=(premises.CALLED, premises.SYNCED))
+@timed("client/calls-back-in-time", "grp-233", premise=(premises.CALLED,))
 def calls_back_in_time(history: History) -> Iterator[Violation]:
     """A second after its assignment a member has called its user for it, also without partitions: it has them all.
 
@@ -142,12 +142,15 @@ def calls_them_lost(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 @law("client/revokes-when-it-closes", "grp-235", grade=Grade.SHOULD, premise=(premises.CALLED, *premises.CLOSES))
 def revokes_when_it_closes(history: History) -> Iterator[Violation]:
-    """A consumer that is closed calls its user for all partitions that it gives up."""
+    """A consumer that is closed calls its user for all partitions that it gives up.
+
+    A program that ends with an error did not close it.
+    """
     user, closes = _User(), False
     for traced in trace(history):
         if isinstance(traced.event, events.Signalled):
             closes = traced.certain is not None
-        elif isinstance(traced.event, events.Ended) and closes and user.has and traced.event.code >= 0:
+        elif isinstance(traced.event, events.Ended) and closes and user.has and not traced.event.code:
             why = f"the client ends, and its user has {listed(user.has)} for all that it was called"
             yield breach(traced, why, "nothing", listed(user.has), "closes")
         user.read(traced)
