@@ -47,7 +47,7 @@ FIRST: Final = (
     ),
     "others 1 follow; assign; pass 500; rebalance; pass 4500",
     "pass 500; late OffsetForLeaderEpoch 800 at next; elect; elect; pass 1500",
-    "tags Metadata times 20 at start; pass 1500",
+    "static; tags Metadata times 20 at start; pass 1500; fence; pass 1500",
     "protocol consumer; assign 0; late ConsumerGroupHeartbeat 400 at stop; rebalance at stop; pass 700",
     "pause 5000; pass 1000; rebalance; pass 3000",
     "static; protocol consumer; pass 500",

@@ -118,6 +118,8 @@ class _Positions:
             for name, offset in (traced.event.offsets or {}).items():
                 self._of(name).offsets.add(offset)
                 self._of(name).latest |= {offset} if wanted.get(name, END) == END else set()
+                if name in self.new and traced.event.api == "OffsetForLeaderEpoch":
+                    self.new[name].committed.append(offset)  # the log was cut off there, below what was committed
         elif is_answer(traced, "Fetch"):
             self._answered(traced.event)
         elif is_request(traced, "Fetch"):

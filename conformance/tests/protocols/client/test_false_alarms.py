@@ -287,6 +287,15 @@ def test_an_answer_to_an_earlier_fetch_is_used_if_it_begins_at_the_committed_off
     assert [*starts_at_the_committed_offset(history(fetches(100, 9), *member, answer, fetches(601, 11)))]
 
 
+def test_a_log_that_was_cut_off_below_the_committed_offset_is_read_from_there() -> None:
+    """franz-go 1.22.2 asks for the end of the epoch of a committed offset before it reads."""
+    given = "answer", 300, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    member = [joined(250), synced(260, "t-0"), given, ("answer", 310, {"api": "OffsetFetch", "committed": {"t-0": 10}})]
+    ends = "answer", 320, {"api": "OffsetForLeaderEpoch", "error": 0, "offsets": {"t-0": 7}}
+    assert not [*starts_at_the_committed_offset(history(*member, ends, fetches(601, 7)))]
+    assert [*starts_at_the_committed_offset(history(*member, ends, fetches(601, 6)))]
+
+
 def test_a_fetch_that_waits_behind_another_one_was_sent_before_the_committed_offset_was_read() -> None:
     """aiokafka 0.14.0: its Fetch was read 200 ms after the offset, and waited behind one for 500 ms."""
     given = "answer", 300, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
