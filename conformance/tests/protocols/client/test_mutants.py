@@ -49,7 +49,7 @@ WAYS: Final = {
 """Consumers without a mutant of their own: script, and the law that they break in another way than the mutants do."""
 UNPLAYED: Final = {"'30 s after SIGTERM the program still runs'"}
 """Takes too long: ``test_a_program_that_ignores_sigterm_is_killed_and_a_finding``."""
-TOGETHER, FEW = 30, 4
+TOGETHER, FEW = 30, 8
 """Consumers that are played at once."""
 TRIES: Final = 5
 """A script is played again if this machine was too slow for its times."""
@@ -77,13 +77,15 @@ async def played(name: str, text: str, law: str = "") -> History:
     return history
 
 
-def batched(names: list[str], size: int) -> list[list[str]]:
-    return [names[at : at + size] for at in range(0, len(names), size)]
+def all_played(scripts: Iterable[tuple[str, ...]], at_once: int = 1000) -> list[History]:
+    room = asyncio.Semaphore(at_once)
 
+    async def one(script: tuple[str, ...]) -> History:
+        async with room:
+            return await played(*script)
 
-def all_played(scripts: Iterable[tuple[str, ...]]) -> list[History]:
     async def run() -> list[History]:
-        return await asyncio.gather(*(played(*each) for each in scripts))
+        return await asyncio.gather(*map(one, scripts))
 
     return asyncio.run(run())
 
@@ -116,15 +118,15 @@ def of_mutants() -> dict[str, History]:
     busy = {name for name, each in about.items() if each[2] == "client/does-not-spin"}
     found: dict[str, History] = {}
     others = [name for name in about if name not in busy]
-    for names in ([*busy], *batched(others, TOGETHER)):
-        found |= zip(names, all_played(about[name] for name in names), strict=True)
+    for names, at_once in (([*busy], len(busy)), (others, TOGETHER)):
+        found |= zip(names, all_played((about[name] for name in names), at_once), strict=True)
     # What so many consumers at once made late is played beside few.
     late = [name for name in about if about[name][2] not in broken(found[name])]
-    for names in batched(late, FEW):
-        found |= zip(names, all_played(about[name] for name in names), strict=True)
+    found |= zip(late, all_played((about[name] for name in late), FEW), strict=True)
     return found
 
 
+@pytest.mark.timeout(300)
 def test_a_consumer_with_a_defect_breaks_its_law_and_each_branch_of_a_law_is_reached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -61,7 +61,7 @@ def test_the_last_answer(text: str, last: str) -> None:
 
 
 def test_what_was_delivered_often_is_delivered_in_smaller_parts() -> None:
-    """Source: ``SharePartition.acquireSubsetBatchRecords``. With limit 3 a record is alone in its third delivery."""
+    """Source: ``SharePartition.acquireSubsetBatchRecords``. With a limit of 3 the third delivery is of one record."""
     late = f"{BEGUN}; pass 30000; fetch b; pass 30000; fetch b; fetch b; fetch b"
     assert answers(late)[2:] == ["0-2:2", "0-0:3", "1-1:3", "2-2:3"]
     assert answers(late, "4.1.1")[2:] == ["0-2:2", "0-2:3", "", ""]
@@ -92,7 +92,11 @@ def acquired(*ranges: list[int]) -> Replied:
         ("open a", [acquired([0, 0, 1])], "nothing-skipped"),
         ("reset earliest; produce 2; open a", [Replied(()), Replied(()), acquired([1, 1, 1])], "nothing-skipped"),
         ("reset earliest; produce 1; open a", [Replied(()), Replied(()), acquired([0, 0, 2])], "counts-deliveries"),
-        ("open a; produce 1; fetch a", [acquired(), Replied(()), acquired()], "delivers-what-is-free"),
+        (
+            "open a; produce 1; fetch a; produce 1; fetch a",
+            [acquired(), Replied(()), acquired([0, 0, 1]), Replied(()), acquired()],
+            "delivers-what-is-free",
+        ),
         ("open a; ack a accept 0-0", [acquired(), Replied((("refused", "UNKNOWN_SERVER_ERROR"),))], "refuses-others"),
         ("open a; fetch a", [acquired(), Refused("INVALID_SHARE_SESSION_EPOCH", "")], "session-epochs"),
         ("open a accept 0-0", [acquired()], "refuses-invalid"),
