@@ -19,6 +19,7 @@ PAUSE: Final = "a process that was paused, or whose network was, breaks it witho
 SETTINGS: Final = "back-off and intervals are settings of the user, which are not on the wire"
 TOPICS: Final = "the topics that a program is given are not on the wire"
 PROCESS: Final = "the start, the signals and the end of the process are not on the wire"
+CALLBACKS: Final = "the callbacks of a program are not on the wire"
 UNREAD: Final = "whether a member has read an answer, or only the capture has, is not on the wire"
 SILENT: Final[Mapping[str, str]] = {
     # A consumer without a group may have the same client id, host and even connection, and fetch any partition.
@@ -63,7 +64,12 @@ SILENT: Final[Mapping[str, str]] = {
     "client/gives-up-a-silent-coordinator": OTHER_CONNECTIONS,
     # A program may commit for a group of which it is no member.
     "client/commits-as-a-member": OTHER_CONNECTIONS,
+    "client/joins-for-new-partitions": OTHER_CONNECTIONS,
     "client/repeats-in-full": UNREAD,
+    "client/calls-back-once": CALLBACKS,
+    "client/calls-back-in-time": CALLBACKS,
+    "client/calls-them-lost": CALLBACKS,
+    "client/revokes-when-it-closes": CALLBACKS,
     "client/leaves-with-its-epoch": PROCESS,
     "client/ends-when-stopped": PROCESS,
     # A user may call a client again that has raised an error.

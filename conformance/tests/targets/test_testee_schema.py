@@ -80,7 +80,7 @@ SUBJECTS = (*MESSAGES, "roundrobin", "sticky", "features", "group", "consumer-gr
 def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
     for subject in check.family.subjects("apache"):
         if subject.name in SUBJECTS and check.about(subject) and check.family.claimed(subject, session.info.claims):
-            yield from (sample.case for sample in islice(check.samples(subject, 0, 3), 10))
+            yield from (sample.case for sample in islice(check.samples(subject, 0, 6), 20))
 
 
 LATER = pytest.mark.integration
