@@ -211,7 +211,8 @@ def test_a_fetch_before_version_3_gets_no_batch_that_is_larger_than_it_allows() 
 def test_list_offsets_0_has_several_offsets() -> None:
     async def test(world: World) -> None:
         client = await world.connect()
-        late, early = (RECORD_MS + 1, 9, [10, 0]), (RECORD_MS, 9, [])
+        late: tuple[int, int, list[int]] = (RECORD_MS + 1, 9, [10, 0])
+        early: tuple[int, int, list[int]] = (RECORD_MS, 9, [])
         for time, most, offsets in ((-1, 1, [10]), (-1, 9, [10, 0]), (-2, 9, [0]), early, late):
             found = await client.ask(*list_offsets(time, most))
             assert found["topics"][0]["partitions"][0]["oldStyleOffsets"] == offsets, (time, most)
