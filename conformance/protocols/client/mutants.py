@@ -188,7 +188,7 @@ COMMITS: Final = (
      "One commit in between has the offsets of the records before the last ones."),
     ("CommitsALogicalOffset", "CommitsALogicalOffset", "commits-its-position", "stop",
      "What stands for the beginning of a log is committed."),
-    ("CommitsUnread", "CommitsUnread", "commits-its-position", "stop",
+    ("CommitsUnread", "CommitsUnread", "commits-its-position", "pass 700; stop",
      "Partitions are committed as 0 before their committed offsets are asked for."),
     ("CommitsNameless", "CommitsNameless", "commits-as-a-member", "stop", "OffsetCommit has no member id."),
     ("CommitsForNoTime", "CommitsForNoTime", "keeps-its-commits", "stop",
