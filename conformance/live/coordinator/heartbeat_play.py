@@ -5,7 +5,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any, Final
 
 from kipcheck.conformance.core.operations.wire_form import Inexpressible
@@ -21,14 +20,12 @@ from kipcheck.conformance.live.coordinator.exchange import answer_of, exchange
 from kipcheck.conformance.live.coordinator.settings import (
     BROKER,
     LIMITS,
-    LOST,
     REQUEST_S,
-    TIME,
     VERSIONS,
     Setting,
-    noted,
 )
 from kipcheck.conformance.live.coordinator.time_windows import Span
+from kipcheck.conformance.live.coordinator.timed_play import TimedConversation
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
@@ -67,42 +64,23 @@ async def serves(
 
 
 @dataclass(slots=True)
-class HeartbeatConversation:
-    setting: Setting
-    group: str
-    connections: Connections
+class HeartbeatConversation(TimedConversation):
     clients: ConsumerClients | StreamsClients
-    waited_s: float = 0.0
-    _deadlines: Deadlines = field(init=False)
-    _doubt: str = ""
 
     def __post_init__(self) -> None:
         given = self.setting
         self._deadlines = Deadlines(self.clients.known.config.session_ms, given.scale.times, given.margin_s)
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Those that ``leave`` has not removed."""
-        return ()
-
     async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
         """What was observed at each step."""
-        found: list[Observation] = []
-        for index, step in enumerate(steps):
-            if found and isinstance(found[-1], Died):
-                found += [LOST] * (len(steps) - index)
-                break
-            found.append(await self.step(index, step, steps[index + 1 :]))
-        usual = DEFAULT if isinstance(self.clients, ConsumerClients) else STREAMS_DEFAULT
-        return noted(found, self._doubt, self.clients.known.config, usual)
+        return await self.played(steps, DEFAULT if isinstance(self.clients, ConsumerClients) else STREAMS_DEFAULT)
 
     async def step(self, index: int, step: Step, after: Sequence[Step] = ()) -> Observation:
-        """What was observed at one step. ``after``: the steps that follow."""
         sent = self.clients.sent(index, step)
         if sent is None:
             if step.verb.endswith(log_laws.RELOAD):
                 return Unsupported(LIMITS[BROKER], BROKER)
-            return await self._elapse(index, step, after)
+            return await self.elapsed(index, step, after, REQUEST_S)
         began = now()
         try:
             observed = await self.ask(step, sent)
@@ -127,20 +105,6 @@ class HeartbeatConversation:
     async def _observed(self, step: Step, answer: Any) -> Observation:
         assert isinstance(self.clients, ConsumerClients)
         return self.clients.observed(step, answer)
-
-    async def _elapse(self, index: int, step: Step, after: Sequence[Step]) -> Observation:
-        ms: int = step.body.get("ms", 0)
-        if self.setting.is_too_long(ms, self._deadlines.now_ms):
-            return Unsupported(LIMITS[TIME], TIME)
-        began = now()
-        requests = len([*takewhile(lambda later: later.verb != step.verb, after)])
-        until, doubt = self._deadlines.wait(ms, began, requests * REQUEST_S)
-        await asyncio.sleep(until - began)
-        self._doubt = self._doubt or doubt
-        self.waited_s += now() - began
-        self.clients.learn(index, step, Replied(()))
-        self._deadlines.passed(ms, self.clients.known.clients)
-        return Replied(())
 
     async def leave(self) -> None:
         """All members leave."""

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any, Final
 
 from kipcheck.conformance.core.operations.wire_form import Context, Inexpressible, Value
@@ -22,8 +21,9 @@ from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator import admin
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
 from kipcheck.conformance.live.coordinator.exchange import answer_of, exchange
-from kipcheck.conformance.live.coordinator.settings import LIMITS, LOST, TIME, VERSIONS, Setting, noted
+from kipcheck.conformance.live.coordinator.settings import LIMITS, VERSIONS, Setting
 from kipcheck.conformance.live.coordinator.time_windows import Span
+from kipcheck.conformance.live.coordinator.timed_play import TimedConversation
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.reconciled.terms import LEAVING
 from kipcheck.conformance.protocols.share_group.heartbeat import Heartbeat, HeartbeatAnswer
@@ -45,10 +45,6 @@ GROUP_RESOURCE: Final = 32
 ACKS_ALL: Final = -1
 
 
-class Unprepared(Exception):
-    """The broker does not prepare the share partition."""
-
-
 @dataclass
 class LockDeadlines(Deadlines):
     """The locks of records."""
@@ -63,15 +59,11 @@ class LockDeadlines(Deadlines):
 
 
 @dataclass(slots=True)
-class ShareConversation:
-    setting: Setting
-    group: str
-    connections: Connections
-    """To the coordinator of the group, which leads the partition."""
+class ShareConversation(TimedConversation):
+    """With the coordinator of the group, which leads the partition."""
+
     clients: ShareConsumers
-    waited_s: float = 0.0
     _deadlines: LockDeadlines = field(init=False)
-    _doubt: str = ""
     _own: dict[str, Connections] = field(default_factory=dict)
     _id: uuid.UUID | None = None
 
@@ -80,24 +72,13 @@ class ShareConversation:
         self._deadlines = LockDeadlines(self.clients.known.config.lock_ms, given.scale.times, given.margin_s)
 
     @property
-    def ids(self) -> tuple[str, ...]:
-        """Those that ``leave`` has not removed."""
-        return ()
-
-    @property
     def topic(self) -> str:
         return f"{self.group}-t"
 
     async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
         """What was observed at each step. Errors: ``Closed``, ``Garbled`` before the first one."""
         await self._prepare()
-        found: list[Observation] = []
-        for index, step in enumerate(steps):
-            if found and isinstance(found[-1], Died):
-                found += [LOST] * (len(steps) - index)
-                break
-            found.append(await self._step(index, step, steps[index + 1 :]))
-        return noted(found, self._doubt, self.clients.known.config, DEFAULT)
+        return await self.played(steps, DEFAULT)
 
     async def _prepare(self) -> None:
         await admin.create({self.topic: 1}, self.connections)
@@ -122,10 +103,10 @@ class ShareConversation:
             member=Value(_member, str),
         )
 
-    async def _step(self, index: int, step: Step, after: Sequence[Step]) -> Observation:
+    async def step(self, index: int, step: Step, after: Sequence[Step] = ()) -> Observation:
         event = ops.OPERATIONS.event_of(step)
         if isinstance(event, ops.Pass):
-            return await self._elapse(index, step, after)
+            return await self.elapsed(index, step, after, WAIT_MS / 1000, members=False)
         began = now()
         try:
             observed = await self._observed(index, step, event)
@@ -197,20 +178,6 @@ class ShareConversation:
         found.number("i"), found.number("i")
         if error := found.number("h"):
             raise Garbled(f"IncrementalAlterConfigs is answered with error {error} {found.text()}")
-
-    async def _elapse(self, index: int, step: Step, after: Sequence[Step]) -> Observation:
-        ms: int = step.body.get("ms", 0)
-        if self.setting.is_too_long(ms, self._deadlines.now_ms):
-            return Unsupported(LIMITS[TIME], TIME)
-        began = now()
-        requests = len([*takewhile(lambda later: later.verb != step.verb, after)])
-        until, doubt = self._deadlines.wait(ms, began, requests * WAIT_MS / 1000)
-        await asyncio.sleep(until - began)
-        self._doubt = self._doubt or doubt
-        self.waited_s += now() - began
-        self.clients.learn(index, step, Replied(()))
-        self._deadlines.passed(ms, {})
-        return Replied(())
 
     async def leave(self) -> None:
         """Connections end, the keeper leaves, and the topic is deleted."""
