@@ -420,20 +420,14 @@ def admits_members(history: History) -> Iterator[Violation]:
             yield breach(step, why, "accepted", "joins" if joins else "stays", step.error)
 
 
-@impact(
-    "A group is not there, or is another one, after its coordinator has read the log",
-    "stuck group",
-    "durability",
-    "stuck-group",
-    "needless-move",
-)
+@impact(*log_laws.NOT_AS_BEFORE)
 @records("consumer-group/outlives-reloads", "grp-250", "grp-251", applies_to=log_laws.reads, after=ACCEPTED)
 def outlives_reloads(history: History) -> Iterator[Violation]:
     """A coordinator that has read its log, compacted in any part, serves the group as it was."""
     return log_laws.outlived(history)
 
 
-@impact("Committed offsets are lost or changed", "double processing", "durability", "lost-offsets")
+@impact(*log_laws.OFFSETS_LOST)
 @records("consumer-group/commits-kept", "grp-252", applies_to=log_laws.fetches, after=("consumer-commit",))
 def commits_kept(history: History) -> Iterator[Violation]:
     """OffsetFetch returns the last accepted offset of each partition, with its leader epoch and metadata."""

@@ -17,6 +17,12 @@ from kipcheck.conformance.protocols.reconciled import terms
 from kipcheck.conformance.protocols.reconciled.log_ops import Commit, Offset
 from kipcheck.conformance.protocols.reconciled.terms import UNAVAILABLE
 
+NOT_AS_BEFORE: Final = (
+    "A group is not there, or is another one, after its coordinator has read the log", "stuck group", "durability",
+    "stuck-group", "needless-move",
+)  # fmt: skip
+OFFSETS_LOST: Final = "Committed offsets are lost or changed", "double processing", "durability", "lost-offsets"
+"""What a violation of each of the two laws means, for ``impact``."""
 RELOAD: Final = "-reload"
 COMMIT: Final = "-commit"
 FETCH: Final = "-fetch"

@@ -151,13 +151,7 @@ def admits_members(history: History) -> Iterator[Violation]:
             yield breach(step, why, "accepted", "joins" if joins else "stays", step.error)
 
 
-@impact(
-    "A group is not there, or is another one, after its coordinator has read the log",
-    "stuck group",
-    "durability",
-    "stuck-group",
-    "needless-move",
-)
+@impact(*log_laws.NOT_AS_BEFORE)
 @records(
     "share-group/outlives-reloads", "grp-250", "grp-251", applies_to=log_laws.reads, after=("share-group-heartbeat",)
 )

@@ -10,28 +10,11 @@ from typing import Final
 
 from kipcheck.conformance.core.values.case import Case, Role, Step
 from kipcheck.conformance.core.values.history import History
-from kipcheck.conformance.core.values.verdict import Grade as Grade, Violation
-from kipcheck.conformance.protocols.assignment.model.assignment import partition_name as partition_name
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact as any_impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 from kipcheck.conformance.protocols.reconciled import terms
-from kipcheck.conformance.protocols.streams_group import model as model
-from kipcheck.conformance.protocols.streams_group.described import differs as differs, lists_differ as lists_differ
-from kipcheck.conformance.protocols.streams_group.legality import (
-    faults as faults,
-    is_legal as is_legal,
-    other_topology as other_topology,
-)
-from kipcheck.conformance.protocols.streams_group.model import is_invalid as is_invalid
-from kipcheck.conformance.protocols.streams_group.ops import REBALANCE_MS as REBALANCE_MS, Consume as Consume
-from kipcheck.conformance.protocols.streams_group.topology import WRONG as WRONG
-from kipcheck.conformance.protocols.streams_group.trace import (
-    Group,
-    GroupStep,
-    beats,
-    describes as describes,
-    group_steps as group_steps,
-)
+from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep, beats
 
 TASKS: Final = "streams-group/tasks"
 EPOCHS: Final = "streams-group/epochs"
