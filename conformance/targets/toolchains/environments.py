@@ -57,20 +57,20 @@ def child_environment() -> dict[str, str]:
 def program(distribution: str, version: str) -> tuple[str, ...]:
     """Python of the environment for a program of its own, with options: an older Python of the user's, if the release
     has no wheel for this one. Errors: ``Unavailable``."""
-    older = {name: _place(distribution, version, name) for name in OLDER}
-    if not any(place.exists() for place in older.values()):
-        try:
-            return str(interpreter(distribution, version)), "-s", "-P"
-        except Unavailable as why:
-            if NO_RELEASE not in str(why):
-                raise
-            missing = why
-    else:
-        missing = Unavailable("")
-    for name, place in older.items():
-        if (found := shutil.which(name)) is not None or place.exists():
+    older = [(shutil.which(name), _place(distribution, version, name)) for name in OLDER]
+    for _, place in older:
+        if (python := place / "bin" / "python").exists():
+            return str(python), "-s"
+    try:
+        return str(interpreter(distribution, version)), "-s", "-P"
+    except Unavailable as why:
+        if NO_RELEASE not in str(why):
+            raise
+        missing = why
+    for found, place in older:
+        if found is not None:
             with suppress(Unavailable):
-                return str(_interpreter(place, distribution, version, found or "")), "-s"
+                return str(_interpreter(place, distribution, version, found)), "-s"
     raise missing
 
 
