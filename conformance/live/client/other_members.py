@@ -147,8 +147,8 @@ class OtherMembers:
             return
         self._is_busy = True
         self._is_refused = False
-        while group.state.phase is messages.Phase.PREPARING and (request := self._due(group.state)) is not None:
-            if self._is_refused:
+        while group.state.phase is messages.Phase.PREPARING and not self._is_refused:
+            if (request := self._due(group.state)) is None:
                 break
             group.send(request, partial(self._joined, group) if isinstance(request, messages.Join) else ignored)
         self._is_busy = False
