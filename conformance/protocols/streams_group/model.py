@@ -13,7 +13,7 @@ from typing import Final, final
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES
-from kipcheck.conformance.protocols.reconciled import terms
+from kipcheck.conformance.protocols.reconciled import log_ops, terms
 from kipcheck.conformance.protocols.reconciled.model import ReconciledGroup, balanced, renamed, with_member
 from kipcheck.conformance.protocols.reconciled.terms import Rejected, Says
 from kipcheck.conformance.protocols.streams_group import ops, topology as streams_group_topology
@@ -166,6 +166,10 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         unknown = self.problem(state) in (MISSING_SOURCE_TOPICS, INCORRECTLY_PARTITIONED_TOPICS)
         located = any(member.endpoint is not None for member in state.members)
         return self.rules.fails_on_endpoints and unknown and located and self.endpoints(state, client) is not None
+
+    def reloaded(self, state: State, reload: log_ops.Reload) -> State:
+        """The epoch of the endpoints is in no record."""
+        return super().reloaded(state, reload)._replace(endpoint_epoch=State().endpoint_epoch)
 
     def next_endpoint_epoch(self, state: State) -> int:
         """When the tasks of a member with an endpoint have changed."""

@@ -176,9 +176,10 @@ def test_no_step_of_a_least_case_can_be_left_out() -> None:
                 continue  # many scripts at once wait in other places too: a wait that is left out may come by itself
             text = "; ".join([*steps[:left_out], *steps[left_out + 1 :], stop])
             fewer.append((made.consumer, text, each.invariant))
-    played_all = all_played((consumer, text, "") for consumer, text, _ in fewer)
-    for (_, text, law), history in zip(fewer, played_all, strict=True):
-        assert law not in broken(history), text
+    for at_once in (TOGETHER, FEW, 1):  # a rebalance of others comes by itself where many scripts wait for one another
+        histories = all_played(((consumer, text, "") for consumer, text, _ in fewer), at_once)
+        fewer = [each for each, history in zip(fewer, histories, strict=True) if each[2] in broken(history)]
+    assert not fewer
 
 
 def test_a_consumer_without_a_defect_keeps_all_laws() -> None:

@@ -48,6 +48,9 @@ def history(text: str, *answers: Observation) -> History:
         ("beat a told; beat a told; reload; beat a on t told", (beaten(2), beaten(2), DONE, beaten(3, [["t", 0]])), []),
         ("beat a before; beat a before; reload; beat a before", (beaten(2), beaten(2), DONE, beaten(3)), []),
         ("fetch; fetch; reload; reload compacted 100; fetch", (fetched(), fetched(), DONE, DONE, fetched()), []),
+        ("beat a told; beat a told; reload; beat a told",
+         (Replied((("epoch", 2), ("endpoint_epoch", 3), ("endpoints", None))),) * 2
+         + (DONE, Replied((("epoch", 2), ("endpoint_epoch", 0), ("endpoints", ())))), []),
         ("reload compacted 50; beat a told", (DONE, Refused("NOT_COORDINATOR")), ["compacted"]),
         ("reload compacted 50 from 20; beat a told", (DONE, Refused("NOT_COORDINATOR")), ["compacted meanwhile"]),
         ("reload; beat a told", (DONE, Refused("COORDINATOR_LOAD_IN_PROGRESS")), ["whole log"]),
