@@ -32,7 +32,7 @@ from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
-from kipcheck.conformance.tests.support.loops import some_by_default
+from kipcheck.conformance.tests.support.loops import some_by_day
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.framing import decode_request, decode_response, unframe
 from kipcheck.conformance.wire.pcap import CLIENT_PORT, PORT, Sent, checksum, pcap
@@ -70,7 +70,7 @@ def trouble(program: bytes, adapter: Adapter) -> str | None:
     return found
 
 
-@pytest.mark.parametrize("name", some_by_default(PROGRAMS, 10))
+@pytest.mark.parametrize("name", some_by_day(PROGRAMS, 10, pytest.mark.mutants))
 def test_a_program_fails_with_the_defect_and_not_without_it(name: str, tmp_path: Path) -> None:
     program = as_script(load(failure(name, tmp_path)))
     found = trouble(program, MUTANTS[name].made())

@@ -49,11 +49,10 @@ WAYS: Final = {
 """Consumers without a mutant of their own: script, and the law that they break in another way than the mutants do."""
 UNPLAYED: Final = {"'30 s after SIGTERM the program still runs'"}
 """Takes too long: ``test_a_program_that_ignores_sigterm_is_killed_and_a_finding``."""
-TOGETHER, FEW = 30, 8
+ALL, TOGETHER, FEW = 1000, 50, 8
 """Consumers that are played at once."""
 TRIES: Final = 5
 """A script is played again if this machine was too slow for its times."""
-PARTS: Final = 3
 
 
 def broken(history: History) -> set[str]:
@@ -78,7 +77,7 @@ async def played(name: str, text: str, law: str = "") -> History:
     return history
 
 
-def all_played(scripts: Iterable[tuple[str, ...]], at_once: int = 1000) -> list[History]:
+def all_played(scripts: Iterable[tuple[str, ...]], at_once: int = ALL) -> list[History]:
     room = asyncio.Semaphore(at_once)
 
     async def one(script: tuple[str, ...]) -> History:
@@ -127,18 +126,12 @@ def of_mutants(names: Iterable[str]) -> dict[str, History]:
     return found
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_a_consumer_with_a_defect_breaks_its_law(part: int) -> None:
-    """Many in one test, since the consumers are played side by side."""
-    histories = of_mutants([*ABOUT][part::PARTS])
-    assert {name: ABOUT[name] for name, each in histories.items() if ABOUT[name][2] not in broken(each)} == {}
-
-
-@pytest.mark.integration
-@pytest.mark.timeout(300)
-def test_each_branch_of_a_law_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A branch of a law that no script reaches is no law."""
+def test_a_consumer_with_a_defect_breaks_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All in one test, since the consumers are played side by side. A branch of a law that none of them reaches is no
+    law.
+    """
     histories = of_mutants(ABOUT)
+    assert {name: ABOUT[name] for name, each in histories.items() if ABOUT[name][2] not in broken(each)} == {}
     lines: set[tuple[str, int]] = set()
 
     def noted(*args: Any, **more: Any) -> Violation:
@@ -176,7 +169,7 @@ def test_no_step_of_a_least_case_can_be_left_out() -> None:
                 continue  # many scripts at once wait in other places too: a wait that is left out may come by itself
             text = "; ".join([*steps[:left_out], *steps[left_out + 1 :], stop])
             fewer.append((made.consumer, text, each.invariant))
-    for at_once in (TOGETHER, FEW, 1):  # a rebalance of others comes by itself where many scripts wait for one another
+    for at_once in (ALL, FEW, 1):  # a rebalance of others comes by itself where many scripts wait for one another
         histories = all_played(((consumer, text, "") for consumer, text, _ in fewer), at_once)
         fewer = [each for each, history in zip(fewer, histories, strict=True) if each[2] in broken(history)]
     assert not fewer
