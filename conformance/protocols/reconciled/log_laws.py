@@ -34,7 +34,7 @@ RECEIVED: Final = "received"
 UNCHANGED: Final = ("NONE", terms.UNKNOWN_MEMBER_ID)
 """What a classic member is answered where no rebalance is under way, or that is no member."""
 NOT_WRITTEN: Final = ("endpoint_epoch", "endpoints")
-"""Keys of answers that rest on what no record of the log has: a coordinator counts changes of endpoints from its start on
+"""Keys of answers that rest on what no record of the log has: a coordinator counts changes of endpoints in memory
 (``StreamsGroup``)."""
 
 
