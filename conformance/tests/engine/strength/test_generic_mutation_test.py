@@ -14,7 +14,10 @@ from kipcheck.conformance.protocols.generic_mutants import EQUIVALENT, GENERIC
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.tests.support.sessions import history_of
 
-SLOW = ("wire", "assign", "group", "group:kip-429", "member", "bounce", "bounce:kip-429")
+SLOW = (
+    "wire", "assign", "group", "group:kip-429", "member", "bounce", "bounce:kip-429",
+    "streams", "streams:kip-268", "streams-mixed",
+)  # fmt: skip
 """Families whose default cases take more than some seconds for each mutant: the nightly part ``mutants`` has them."""
 
 
