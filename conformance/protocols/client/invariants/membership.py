@@ -486,16 +486,23 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
     So long ``KafkaConsumer.close`` waits by default. Of a program that does not handle SIGTERM the signal is the end.
     """
     signalled = raises = False
+    last: TracedEvent[events.Event] | None = None
+    session_ms, silent_since = terms.SESSION_MS, None
     for traced in trace(history):
         if is_answer(traced) and traced.error in terms.FATAL:
             raises = True
+        if is_request(traced, *terms.GROUP_REQUESTS, "JoinGroup"):
+            last, session_ms = traced, session_of(traced.event, session_ms)
         match traced.event:
             case events.Signalled():
                 signalled = True
+                silent_since = last.step if last is not None and traced.ms > last.ms + session_ms else None
             case events.Launched() | events.Restarted():
                 signalled = raises = False
+                last = None
             case events.Killed():
-                cause = disturbance(history, traced.step)
+                # What silenced a client before it was closed keeps it from its end, too.
+                cause = disturbance(history, traced.step if silent_since is None else silent_since)
                 yield breach(traced, "30 s after SIGTERM the program still runs", "its end", "it runs", "hangs", *cause)
             case events.Ended(code=code) if signalled and code < 0 and code != -signal.SIGTERM:
                 how = f"exit code {code}"

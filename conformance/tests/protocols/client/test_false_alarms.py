@@ -1,5 +1,6 @@
 """What released clients do, and no law forbids: traffic that was once taken for a breach."""
 
+from dataclasses import replace
 from typing import Any
 
 from kipcheck.conformance.core.values.case import Case, Role
@@ -753,6 +754,17 @@ def test_a_step_whose_request_was_not_sent_is_no_cause() -> None:
     for unsent, cause in (waits, "reset"), ({**waits, "unsent": []}, "answer UNKNOWN_MEMBER_ID"):
         found = [*ends_when_stopped(history(("unsettled", 4000, unsent), killed, script=script))]
         assert [each.shape[:1] for each in found] == [("hangs",)] and found[0].shape[1].startswith(cause)
+
+
+def test_what_silenced_a_client_keeps_it_from_its_end_too() -> None:
+    """kafkajs 2.2.4: half an answer stays in its buffer; what the script did at the end had another name each time."""
+    amid, script = "reset Heartbeat amid", "reset Heartbeat amid; answer LeaveGroup UNKNOWN_MEMBER_ID at stop; stop"
+    leave: tuple[Any, ...] = ("request", 9000, {"api": "LeaveGroup", "version": 3})
+    for beat_ms, cause in (1000, "reset amid"), (7000, "answer UNKNOWN_MEMBER_ID"):
+        first = history(beat(beat_ms, "m", 1), script=amid)
+        rest = history(("signalled", 8000, {}), leave, ("killed", 38_000, {}), script=script)
+        (found,) = ends_when_stopped(replace(rest, ops=(first.ops[0], *rest.ops[1:])))
+        assert found.shape == ("hangs", cause)
 
 
 def test_a_program_that_does_not_handle_sigterm_has_one_failure_whatever_the_script_did() -> None:
