@@ -41,6 +41,8 @@ from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEAR
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.protocols.declare.real_time import SETTINGS
 from kipcheck.conformance.protocols.reconciled.terms import Says
+from kipcheck.conformance.protocols.share_group import ops as share_group
+from kipcheck.conformance.protocols.share_group.ops import OPERATIONS as SHARES
 from kipcheck.conformance.protocols.streams import ops as streams_ops
 from kipcheck.conformance.protocols.streams.blobs import latest, releases_with_latest
 from kipcheck.conformance.protocols.streams.model.members import STREAM, SubscriptionInfo
@@ -62,6 +64,7 @@ EMBEDS: Final = "client/embeds-strictly"
 """Of every group of consumers."""
 OF_STREAMS: Final = ("streams/one-owner", "streams/decodable", "streams/lowest-version", "streams/hosts")
 OF_HEARTBEATS: Final = ("consumer-group/one-owner", "consumer-group/co-subscription")
+OF_SHARE_GROUPS: Final = ("share-group/epochs-rise", "share-group/co-subscription")
 OF_STREAMS_GROUPS: Final = (
     "streams-group/one-owner",
     "streams-group/group-epoch-rises",
@@ -122,7 +125,7 @@ def judged(group: Inspectable, topics: Topics) -> Judged:
     if group.state in EMPTY_STATES:
         return Judged()
     if isinstance(group, ShareGroup):
-        return Judged(unjudged="kipcheck has no requirements for share groups")
+        return _of_share_group(group, topics)
     if isinstance(group, ConsumerGroup):
         return _of_heartbeats(group)
     if group.state != STABLE:
@@ -304,9 +307,7 @@ def _of_heartbeats(group: ConsumerGroup) -> Judged:
         talk.append((step, answer))
     by_name = settled and not any(each.regex for each in group.members)
     laws = [INVARIANTS[each] for each in (OF_HEARTBEATS if by_name else OF_HEARTBEATS[:1])]
-    history = _history(Role.COORDINATOR, talk)
-    broken = [each for each in _broken(laws, history) if NOT_THERE not in each.violation.shape]
-    return Judged(tuple(laws), tuple(broken), (*_reconciling(group), *_undescribed(group)))
+    return Judged(tuple(laws), _broken_here(laws, talk), (*_reconciling(group), *_undescribed(group)))
 
 
 def _undescribed(group: ConsumerGroup) -> Iterator[str]:
@@ -329,6 +330,30 @@ def _moves(
         yield f"{id} waits for {what}{names(waits)}"
     if gives := sorted({*assigned} - {*target}):
         yield f"{id} has to give up {what}{names(gives)}"
+
+
+# Share groups of KIP-932
+
+
+def _of_share_group(group: ShareGroup, topics: Topics) -> Judged:
+    """In the words of a conversation: each member has joined, and was answered with its partitions."""
+    settled = group.state == STABLE
+    talk = []
+    for each in group.members:
+        answer = SHARES.answer_of([Answered(each.id, each.epoch, each.assigned)])
+        talk.append((SHARES.step_of(share_group.Beat(each.id, Says.JOIN, topics=each.topics)), answer))
+    laws = [INVARIANTS[each] for each in (OF_SHARE_GROUPS if settled else OF_SHARE_GROUPS[:1])]
+    return Judged(tuple(laws), _broken_here(laws, talk), tuple(_unread_here(group, topics)) if settled else ())
+
+
+def _unread_here(group: ShareGroup, topics: Topics) -> Iterator[str]:
+    read = {partition for member in group.members for partition in member.assigned}
+    names = sorted({topic for member in group.members for topic in member.topics})
+    wanted = [(name, number) for name in names for number in range(len(topics.get(name, ())))]
+    if unread := [each for each in wanted if each not in read]:
+        yield f"no member has {assignment.partition_names(unread)}. New partitions are assigned soon"
+    if missing := [name for name in names if name not in topics]:
+        yield f"{', '.join(missing)}: subscribed to, and not there, or the user may not describe it"
 
 
 # Streams groups of KIP-1071
@@ -398,6 +423,12 @@ def _history(role: Role, talk: Sequence[tuple[Step, Mapping[str, Any]]]) -> Hist
     case = Case(CHECK, str(APACHE), role, tuple(step for step, _ in talk))
     ops = tuple(Op(n, step, Replied(tuple(answer.items())), 1) for n, (step, answer) in enumerate(talk))
     return History(case, CHECK, ops)
+
+
+def _broken_here(laws: Iterable[Invariant], talk: Sequence[tuple[Step, Mapping[str, Any]]]) -> tuple[Broken, ...]:
+    """Of a conversation of members with their coordinator, without what is about the topics of the model."""
+    broken = _broken(laws, _history(Role.COORDINATOR, talk))
+    return tuple(each for each in broken if NOT_THERE not in each.violation.shape)
 
 
 def _broken(laws: Iterable[Invariant], history: History) -> Iterator[Broken]:

@@ -60,7 +60,7 @@ def co_subscription(history: History) -> Iterator[Violation]:
             if topic not in topics:
                 why = f"{step.beat.client} subscribes to {', '.join(topics) or 'nothing'}, and gets {topic}-{number}"
                 yield breach(step, why, "partitions of its topics", "not subscribed")
-            elif not 0 <= number < TOPICS[topic]:
+            elif not 0 <= number < TOPICS.get(topic, 0):
                 yield breach(step, f"{topic}-{number} does not exist", "existing partitions", "not there")
 
 

@@ -19,7 +19,13 @@ from kipcheck.conformance.live.inspect.cluster import CONTEXT
 from kipcheck.conformance.live.inspect.group import ShareGroup, StreamsGroup, StreamsMember, Subtopology, TaskSet
 from kipcheck.conformance.live.inspect.inspection import Inspected
 from kipcheck.conformance.live.inspect.report import lines, plain
-from kipcheck.conformance.live.inspect.verdicts import OF_STREAMS_GROUPS, WITH_ALL_TASKS, judged, topics_of
+from kipcheck.conformance.live.inspect.verdicts import (
+    OF_SHARE_GROUPS,
+    OF_STREAMS_GROUPS,
+    WITH_ALL_TASKS,
+    judged,
+    topics_of,
+)
 from kipcheck.conformance.matrix.group_advice import advice
 from kipcheck.conformance.tests.support.kafka_broker import running
 from kipcheck.conformance.wire.bodies import read_body
@@ -162,16 +168,23 @@ def test_a_group_without_a_topology_is_shown() -> None:
     assert len([*lines(inspected)]) == 1 and plain(inspected)["topology"] is None
 
 
-def test_share_groups_are_shown_and_not_judged() -> None:
+def share_group(*subscribed: str, epoch: int = 2, state: str = "Stable") -> ShareGroup:
+    """Of one member, which has two of the three partitions of ``t``."""
     row = {
-        "groupState": "Stable", "groupEpoch": 2, "assignmentEpoch": 2, "assignorName": "simple", "members": [
-            {"memberId": "a", "rackId": None, "memberEpoch": 2, "clientId": "c", "clientHost": "/10.0.0.1",
-             "subscribedTopicNames": ["t"],
+        "groupState": state, "groupEpoch": 2, "assignmentEpoch": 2, "assignorName": "simple", "members": [
+            {"memberId": "a", "rackId": None, "memberEpoch": epoch, "clientId": "c", "clientHost": "/10.0.0.1",
+             "subscribedTopicNames": [*subscribed],
              "assignment": {"topicPartitions": [{"topicName": "t", "partitions": [1, 0]}]}},
         ],
     }  # fmt: skip
     found = described(ShareGroup, row)
-    assert isinstance(found, ShareGroup) and topics_of(found) == ["t"]
+    assert isinstance(found, ShareGroup)
+    return found
+
+
+def test_share_groups_are_shown_and_judged() -> None:
+    found = share_group("t")
+    assert topics_of(found) == ["t"]
     inspected = Inspected(found, judged(found, TOPICS))
     assert [*lines(inspected)] == [
         "group g: Stable, share group (KIP-932), assignor simple, group epoch 2, assignment epoch 2, 1 member, "
@@ -179,10 +192,28 @@ def test_share_groups_are_shown_and_not_judged() -> None:
         "  member a (client id c, 10.0.0.1), epoch 2",
         "    subscription: t",
         "    assignment: t-0, t-1",
-        "  not judged: kipcheck has no requirements for share groups",
+        "  judged by share-group/epochs-rise, share-group/co-subscription",
+        "  note: no member has t-2. New partitions are assigned soon",
     ]
     shown = plain(inspected)
     assert (shown["type"], shown["members"][0]["assigned"]) == ("share", [["t", 0], ["t", 1]])
+
+
+@pytest.mark.parametrize(
+    ("found", "laws"),
+    [
+        (share_group("u"), {"share-group/co-subscription"}),
+        (share_group("u", state="Assigning"), set()),
+        (share_group("t", epoch=0), {"share-group/epochs-rise"}),
+    ],
+)
+def test_what_a_share_group_breaks(found: ShareGroup, laws: set[str]) -> None:
+    assert {each.law.id for each in judged(found, TOPICS).broken} == laws
+
+
+def test_a_topic_of_a_share_group_that_is_not_there_is_a_note() -> None:
+    (missing,) = judged(share_group("t", "gone"), {"t": TOPICS["t"][:2]}).notes
+    assert missing == "gone: subscribed to, and not there, or the user may not describe it"
 
 
 # A released broker
@@ -257,6 +288,7 @@ def test_a_released_broker_describes_both() -> None:
     assert {(each["endPoint"], each["rack"], each["process"]) for each in app["members"]} == {
         ("app:8000", "x", "a"), ("app:8000", "x", "b"),
     }  # fmt: skip
-    assert (share["type"], share["unjudged"]) == ("share", "kipcheck has no requirements for share groups")
+    assert (share["type"], share["broken"], share["unjudged"]) == ("share", [], None)
+    assert share["laws"] == [*OF_SHARE_GROUPS]
     assert [each["topics"] for each in share["members"]] == [["t"]]
-    assert done.returncode == 6, done.stderr
+    assert done.returncode == 0, done.stderr
