@@ -360,13 +360,22 @@ class KnownDeviations:
         about = [check for check in entry.checks if place in self._places(check)]
         if not about:
             here = self._lists[entry].draw.edition == self._draw.edition and run.knowledge != "unknown"
-            return "nothing" if here and CHECKS.keys() & entry.checks else "unlooked"  # or an unused profile
+            asked = CHECKS.keys() & entry.checks and not self._is_of_another_role(entry)
+            return "nothing" if here and asked else "unlooked"  # or a profile that is not used
         if any((check, None, place) not in run.looked or (check, place) in run.held_back for check in about):
             return "unlooked"
         results = {each for check in about for each in run.looked.get((check, entry.invariant, place), ())}
         if "FAIL" in results:
             return "unlooked"  # it failed, but not when rerun alone: the run reports that itself
         return "passes" if "PASS" in results else "unlooked" if "UNKNOWN" in results else "nothing"
+
+    def _is_of_another_role(self, entry: rules.Entry) -> bool:
+        """Whether the target plays the role of the entry's checks, and no check of this run was for it: then its claims
+        in that role are not known.
+        """
+        run = self._run
+        played = {CHECKS[each].role for each, _, _ in run.looked if each in CHECKS}
+        return {CHECKS[each].role for each in entry.checks if each in CHECKS} <= run.info.roles - played
 
     def _places(self, id: str) -> set[rules.SubjectVersion]:
         """All places that a complete run of a check would cover."""

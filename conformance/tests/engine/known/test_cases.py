@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.core.ledger import Failure
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.engine.execution.run import Options
 from kipcheck.conformance.engine.known import match
 from kipcheck.conformance.engine.known.edit import updated
@@ -186,3 +187,26 @@ def test_a_number_that_cannot_be_is_refused(text: str, trouble: str) -> None:
     with pytest.raises(InvalidKnownFile) as wrong:
         parse(text, "a.toml")
     assert trouble in str(wrong.value)
+
+
+OF_CONTROLLERS = """\
+target = "somebody"
+[[deviation]]
+checks = ["kraft-features/updates"]
+invariant = "kraft-features/error-changes-nothing"
+versions = "1.0"
+shape = ["applied"]
+reason = "It applies an update, and refuses the request."
+link = "https://github.com/odd/client/issues/7"
+where = { kraft-features = "" }
+"""
+
+
+@pytest.mark.parametrize(("roles", "kinds"), [({Role.CODEC, Role.CONTROLLER}, []), ({Role.CODEC}, ["nothing"])])
+def test_an_entry_about_a_role_that_was_not_played_says_nothing(roles: set[Role], kinds: list[str]) -> None:
+    """Where the target has that role: its claims in it are not known then. Else the entry can never match."""
+    account = KnownDeviations([parse(OF_CONTROLLERS, "a.toml")], Draw(), date(2026, 1, 1), ["somebody"])
+    account.begin(TargetInfo("somebody", "1.0", "", "", frozenset(roles)))
+    account.add_verdicts("wire/two-readings", ("HeartbeatResponse", 0), [{"wire/decodes": "PASS"}])
+    assert [each.kind for each in account.stale()] == kinds
+    assert account.counts["not_looked_at"] == (not kinds)
