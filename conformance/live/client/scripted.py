@@ -62,6 +62,10 @@ QUEUED: Final = 1000
 """Requests on a connection whose node answers nothing for a while."""
 MOST_REVOCATIONS: Final = 3
 """Rebalances of one step because other members gave partitions up."""
+BUSY: Final = 3_000
+"""So many requests a client sends in no script, unless it repeats them without a pause."""
+BUSY_S: Final = 0.01
+"""So late such a client is answered from then on: it shows what it does, and its traffic can still be read."""
 GROWTHS: Final = 4
 """Heartbeats with which the topics grow, after each assignment and error: then a client has time to commit it all."""
 COORDINATED: Final = frozenset({
@@ -111,7 +115,7 @@ class ScriptedBroker(Broker):
         self.disturbances: list[tuple[Kind, Disturbance]] = []
         self.has_joined = False
         """Whether it was a stable member once."""
-        self._revocations = 0
+        self._revocations = self._requests = 0
         self._growths = GROWTHS
         """How many heartbeats the topics still grow with."""
         self._run_groups()
@@ -391,6 +395,13 @@ class ScriptedBroker(Broker):
 
             loop.call_at(until_s, connection.front.guard, connection, handle)
             return
+        self._requests += 1
+        if self._requests > BUSY:
+            loop.call_later(BUSY_S, connection.front.guard, connection, lambda: self._receive(request, connection))
+        else:
+            self._receive(request, connection)
+
+    def _receive(self, request: Received, connection: Connection) -> None:
         disturbance = next((waiting for waiting in self.disturbances if waiting[0] == request.api), None)
         if disturbance is None:
             return super().received(request, connection)

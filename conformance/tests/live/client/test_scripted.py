@@ -11,13 +11,13 @@ import pytest
 
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import History, Op
-from kipcheck.conformance.live.client import play as play_module
+from kipcheck.conformance.live.client import play as play_module, scripted
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.defective.membership import Silent, Stays
 from kipcheck.conformance.live.client.disturbances import InOneSegment
 from kipcheck.conformance.live.client.failed_start import advice, unserved
-from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers
+from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, consumer
 from kipcheck.conformance.live.client.launch import Program
 from kipcheck.conformance.live.client.other_members import assignment
 from kipcheck.conformance.live.client.play import play
@@ -542,3 +542,16 @@ def test_the_advice_for_a_version_that_is_not_served_names_it() -> None:
     assert unserved(events) == closed.why and not unserved(events[:-1])
     offered = RequestSeen(0, 1, "ApiVersions", 0)
     assert advice([offered, *events]) == f"send requests and versions that ApiVersions offers, {named}"
+
+
+def test_the_traffic_of_a_client_without_pauses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sarama 1.61.1: its 40 scripts had so many requests that their laws took eight minutes of processor time."""
+    steps = OPERATIONS.parse_shorthand("refuse JoinGroup GROUP_AUTHORIZATION_FAILED; pass 200; stop")
+
+    def requests(busy: int) -> int:
+        monkeypatch.setattr(scripted, "BUSY", busy)
+        answers = asyncio.run(play(served("apache"), Consumers(consumer("JoinsOn")), steps, SETTLE_S))
+        return sum(each["what"] == "request" for answer in answers for each in answer.get("actions", ()))
+
+    slowed, least = requests(100), 101
+    assert least < slowed < requests(1_000_000) / 2
