@@ -51,6 +51,13 @@ def test_a_run_is_recorded_with_what_it_judged_and_what_failed() -> None:
     assert [*recorded(RESULTS)] == [RUN]
 
 
+def test_laws_of_steps_that_no_client_causes_are_not_judged_of_a_running_broker() -> None:
+    counts = {"group/outlives-moves": {"judged": 9}}
+    for name, cases in (("mine", 0), ("java:mine:1", 9)):
+        results = {**RESULTS, "targets": [{"target": name, "version": "1"}], "invariants": {name: counts}}
+        assert [each.judged for each in recorded(results)] == [{"group/outlives-moves": cases}]
+
+
 def test_a_law_is_held_only_if_a_recorded_run_judged_it() -> None:
     leaving, offsets = laws_of("leaving"), laws_of("offsets")
     (row,) = cells(judged(*leaving), judged(offsets[0]))
@@ -82,7 +89,7 @@ def test_a_run_of_another_version_replaces_all_of_a_coordinator(monkeypatch: Mon
 
 
 def test_each_law_of_coordinators_is_in_one_group() -> None:
-    laws = {each.id for each in all_invariants(Role.COORDINATOR) if "/" in each.id}
+    laws = {each.id for each in all_invariants(Role.COORDINATOR)}
     places = {law: [name for name, patterns in GROUPS.items() if any(fnmatchcase(law, each) for each in patterns)]
               for law in laws}  # fmt: skip
     assert {law: found for law, found in places.items() if len(found) != 1} == {law: [] for law in NO_GROUP}
