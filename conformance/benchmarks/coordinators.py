@@ -2,7 +2,8 @@
 
 ``python -m kipcheck.conformance.benchmarks.coordinators DIR...`` writes the rows of runs in these folders (``--out``
 of ``kipcheck run``) between the markers of the page. A row is a check, with the sum of its seeds: nothing in it is
-written by hand. Rows of what was not run anew are kept, unless the coordinator was run in another version.
+written by hand. Rows of what was not run anew are kept, unless the coordinator was run in another version. The runs
+are also recorded for the table by groups of laws (``coordinator_laws``), which is written again.
 """
 
 import json
@@ -12,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from kipcheck.conformance.benchmarks import coordinator_laws
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "compatible-coordinators.md"
 BEGIN, END = "<!-- rows -->\n", "<!-- end of rows -->\n"
@@ -83,11 +86,24 @@ def written(page: str, folders: Iterable[Path]) -> str:
     return before + BEGIN + HEAD + "".join(lines) + END + rest.partition(END)[2]
 
 
+def with_laws(page: str, runs: Sequence[coordinator_laws.Recorded]) -> str:
+    """The page with the table by groups of laws."""
+    before, _, rest = page.partition(coordinator_laws.BEGIN)
+    lines = "".join(f"{each}\n" for each in coordinator_laws.table(runs))
+    return before + coordinator_laws.BEGIN + lines + coordinator_laws.END + rest.partition(coordinator_laws.END)[2]
+
+
 def main(argv: Sequence[str]) -> int:
     if not argv:
         print("name the folders of runs: DIR...", file=sys.stderr)
         return 2
-    PAGE.write_text(written(PAGE.read_text("utf-8"), map(Path, argv)), "utf-8")
+    folders = [*map(Path, argv)]
+    page = written(PAGE.read_text("utf-8"), folders)
+    coordinator_laws.add(
+        run for each in folders
+        for run in coordinator_laws.recorded(json.loads((each / "results.json").read_text("utf-8")))
+    )  # fmt: skip
+    PAGE.write_text(with_laws(page, coordinator_laws.read()), "utf-8")
     return 0
 
 

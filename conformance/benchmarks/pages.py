@@ -2,14 +2,15 @@
 
 ``docs/mutants.md`` has the mutants of every family, from ``generic_mutants.json``; ``docs/metadata.md`` the strength of
 the documents, from ``strength.json`` and the declarations; ``docs/power.md`` the released bugs and the mutants of
-clients, from the files of ``recall``.
+clients, from the files of ``recall``; ``docs/compatible-coordinators.md`` the
+coordinators by groups of laws, from recorded runs and known lists.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.benchmarks import generic
+from kipcheck.conformance.benchmarks import coordinator_laws, generic
 from kipcheck.conformance.engine.strength.requirement_strength import BEGIN, END, strengths, table
 from kipcheck.conformance.recall import power, record
 from kipcheck.conformance.recall.bugs import bugs
@@ -28,3 +29,7 @@ if __name__ == "__main__":
     write("metadata.md", BEGIN, END, table(strengths()))
     for (begin, end), lines in power.sections(bugs().values(), record.results()):
         write("power.md", begin, end, lines)
+    write(
+        "compatible-coordinators.md", coordinator_laws.BEGIN, coordinator_laws.END,
+        coordinator_laws.table(coordinator_laws.read()),
+    )  # fmt: skip

@@ -24,17 +24,21 @@ LARGEST: Final = 2**31 - 1
 
 
 class Reader:
-    """Reads the fields of a body in turn. Errors: ``Garbled``."""
+    """Reads the fields of a response's body in turn. ``of``: the request, for errors. Errors: ``Garbled``."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, of: str) -> None:
         self._data = data
+        self._of = of
         self._at = 0
 
     def number(self, form: str) -> int:
         try:
             (found,) = struct.unpack_from(f">{form}", self._data, self._at)
         except struct.error:
-            raise Garbled("a response is too short") from None
+            raise Garbled(
+                f"the response to {self._of} has {len(self._data)} bytes and is to go on after them: it is cut off, "
+                "or in the layout of another version"
+            ) from None
         self._at += struct.calcsize(f">{form}")
         return int(found)
 
@@ -52,7 +56,7 @@ def text(value: str | None) -> bytes:
 
 async def versions_of(connections: Connections) -> dict[int, tuple[int, int]]:
     """By API key. Errors: ``Closed``, ``Garbled``."""
-    body = Reader(await connections.ask_plain(API_VERSIONS, 0, b""))
+    body = Reader(await connections.ask_plain(API_VERSIONS, 0, b""), "ApiVersions v0")
     if error := body.number("h"):
         raise Garbled(f"ApiVersions v0 is answered with error {error}")
     return {body.number("h"): (body.number("h"), body.number("h")) for _ in range(body.number("i"))}
@@ -60,7 +64,7 @@ async def versions_of(connections: Connections) -> dict[int, tuple[int, int]]:
 
 async def coordinator_of(group: str, connections: Connections) -> tuple[str, int]:
     """Host and port of the coordinator. Errors: ``Closed``, ``Garbled`` if there is none."""
-    body = Reader(await connections.ask_plain(FIND_COORDINATOR, 0, text(group)))
+    body = Reader(await connections.ask_plain(FIND_COORDINATOR, 0, text(group)), "FindCoordinator v0")
     error = body.number("h")
     body.number("i")
     host, port = body.text(), body.number("i")
@@ -97,7 +101,7 @@ async def create(topics: Mapping[str, int], connections: Connections) -> None:
     """``topics``: name -> partitions. Errors: ``Unavailable`` with the answer; ``Closed``, ``Garbled``."""
     rows = b"".join(text(name) + struct.pack(">ihii", count, 1, 0, 0) for name, count in topics.items())
     body = struct.pack(">i", len(topics)) + rows + struct.pack(">ib", WAITS_MS, 0)
-    found = Reader(await connections.ask_plain(CREATE_TOPICS, 2, body))
+    found = Reader(await connections.ask_plain(CREATE_TOPICS, 2, body), "CreateTopics v2")
     found.number("i")
     for _ in range(found.number("i")):
         name, error, message = found.text(), found.number("h"), found.text()
@@ -113,7 +117,7 @@ async def delete(topics: Iterable[str], connections: Connections) -> dict[str, i
     """By topic that is still there: the error. Errors: ``Closed``, ``Garbled``."""
     names = [*topics]
     body = struct.pack(">i", len(names)) + b"".join(map(text, names)) + struct.pack(">i", WAITS_MS)
-    found = Reader(await connections.ask_plain(DELETE_TOPICS, 1, body))
+    found = Reader(await connections.ask_plain(DELETE_TOPICS, 1, body), "DeleteTopics v1")
     found.number("i")
     answered = {found.text(): found.number("h") for _ in range(found.number("i"))}
     return {name: error for name, error in answered.items() if error}
@@ -128,7 +132,7 @@ async def settings_of(
         node = await _node(connections, versions)
         asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
         asked += b"".join(map(text, names)) + b"\x00"
-        body = Reader(await connections.ask_plain(DESCRIBE_CONFIGS, 1, asked))
+        body = Reader(await connections.ask_plain(DESCRIBE_CONFIGS, 1, asked), "DescribeConfigs v1")
         described = {name: value for name, value in _described(body) if name in names}
     except (Closed, Garbled, KeyError, IndexError):
         described = {}

@@ -174,7 +174,7 @@ class ShareConversation(TimedConversation):
         """Sets a configuration of the group."""
         config = struct.pack(">i", 1) + admin.text(name) + b"\0" + admin.text(value)
         body = struct.pack(">ib", 1, GROUP_RESOURCE) + admin.text(self.group) + config + b"\0"
-        found = admin.Reader(await self.connections.ask_plain(ALTER_CONFIGS, 0, body))
+        found = admin.Reader(await self.connections.ask_plain(ALTER_CONFIGS, 0, body), "AlterConfigs v0")
         found.number("i"), found.number("i")
         if error := found.number("h"):
             raise Garbled(f"IncrementalAlterConfigs is answered with error {error} {found.text()}")
