@@ -123,8 +123,12 @@ final class CoordinatorParts {
     }
 
     /** With those of system properties that begin with {@code OWN}. */
-    private static Map<String, Object> settings() {
+    private Map<String, Object> settings() {
         Map<String, Object> found = new HashMap<>(CONFIGURED);
+        if (release.find(RUNTIMES[0] + "CoordinatorRuntime") == null) {
+            // The preview of share groups in 3.9 takes no limit below 10.
+            found.remove("group.share.max.size");
+        }
         for (String name : System.getProperties().stringPropertyNames()) {
             if (name.startsWith(OWN)) {
                 found.put(name.substring(OWN.length()), System.getProperty(name));

@@ -241,6 +241,18 @@ def test_it_says_what_it_plays(newest: Session) -> None:
     assert {"broker", "versions", "fields"} <= {*newest.info.claims.limits}
 
 
+@pytest.mark.jars
+@pytest.mark.parametrize(
+    ("release", "machines"),
+    [("3.9.2", ("group",)), ("4.0.2", ("group", "consumer-group", "migration", "stored-records"))],
+)
+def test_an_older_one_says_what_it_plays(release: str, machines: tuple[str, ...]) -> None:
+    """3.9.2 did not start with a limit of share groups that its preview refuses, and nothing else failed."""
+    target = registry.target(f"java:kafka-group-coordinator:{release}")
+    with target.open(f"apache@{release}", Role.COORDINATOR) as session:
+        assert session.info.claims.machines == machines
+
+
 # -- KIP-848
 
 WITHOUT_CHOICE = (
