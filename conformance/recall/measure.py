@@ -276,7 +276,9 @@ class _Comparison:
     def _reasons(self, target: str, by: Mapping[int, list[Run]]) -> Iterator[str]:
         """Why the runs of a target decide nothing."""
         for run in _all(by):
-            for code in (OURS, USAGE, BROKEN, INCONCLUSIVE):
+            # A client that fails all cases for another reason shows whether it breaks what counts, too.
+            shows = bool(run.failures) and any(_judged(run, each.invariant) for each in self.bug.counts)
+            for code in (OURS, USAGE, BROKEN, *(() if shows else (INCONCLUSIVE,))):
                 if code in run.exits:
                     yield f"{target}: {MEANINGS[code]}: {run.why}"
             if UNDECIDED in run.exits and run.why:

@@ -107,6 +107,14 @@ def test_a_run_that_ended_otherwise_is_named_and_no_miss(exits: tuple[int, ...],
     assert measured({OLD: replace(failed(failing()), exits=(1, *exits), why=why)}).result == "found"
 
 
+def test_a_release_that_fails_all_cases_for_another_reason_shows_whether_a_bug_is_there() -> None:
+    """kafka-go 0.4.48 writes each subscription wrongly: none of its cases passed, and JoinGroup 1 was gone."""
+    none_passed = replace(failed(failing("client/syncs")), exits=(1, 7), why="none of 40 cases passed")
+    assert measured({OLD: replace(failed(failing()), exits=(1, 7)), NEW: none_passed}).result == "found"
+    unjudged = replace(none_passed, judged={"client/syncs": 40})
+    assert measured({OLD: failed(failing()), NEW: unjudged}).result == "undecided"
+
+
 @for_each([
     (replace(CLEAN, exits=(6,), doubts={"client/beats": 2}), "in which client/beats was undecided"),
     (replace(CLEAN, exits=(6,), doubts={"*": 1}), "cases without a verdict"),
