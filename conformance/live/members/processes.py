@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.conformance.targets.transport import process_tree
@@ -63,6 +63,21 @@ class Exited:
 
 
 Event = Line | Begun | Killed | Exited
+
+
+class Running(Protocol):
+    """A member that was started."""
+
+    @property
+    def ended(self) -> "asyncio.Future[None]":
+        """Is done once it has ended, and all that it reported is read."""
+        ...
+
+    async def stop(self) -> None:
+        """Lets it end, without a LeaveGroup."""
+        ...
+
+    async def kill(self) -> None: ...
 
 
 @dataclass(slots=True)

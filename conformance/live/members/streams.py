@@ -72,7 +72,6 @@ def command(release: str) -> tuple[str, ...]:
     return compiled.streams(release, built_in.program("StreamsMember.java"))
 
 
-@final
 @dataclass(slots=True)
 class StreamsScript(session.Script):
     """``state``: the folder of the state directories of processes."""
@@ -91,11 +90,15 @@ class StreamsScript(session.Script):
                 return None if (event.topology, event.topics) == (ops.STATELESS, ops.TOPICS) else APPLICATION
             case ops.Start(member, release, _, instance):
                 unlike = APPLICATION if instance not in (None, member) else None
-                return RELEASES if release in (OWN, FUTURE) else unlike
+                return unlike if self.has_release(release) else RELEASES
             case ops.ShutDown():
                 return APPLICATION
             case _:
                 return session.Script.limit_of(self, event)
+
+    def has_release(self, release: str) -> bool:
+        """Whether a member can be of it."""
+        return release not in (OWN, FUTURE)
 
     def history(self, observed: Sequence[Observed]) -> StreamsHistory:
         return StreamsHistory(observed, self.starts)
@@ -111,6 +114,10 @@ class StreamsScript(session.Script):
 
     async def _start(self, start: ops.Start) -> None:
         self.last[start.member] = start
+        await self.start_process(start)
+
+    async def start_process(self, start: ops.Start) -> None:
+        """Starts an application of the release. Errors: ``Unavailable``."""
         argv = await asyncio.to_thread(command, str(Release.parse(start.release)))
         environment = self.settings((TOPIC,))
 

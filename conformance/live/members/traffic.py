@@ -1,17 +1,20 @@
-"""Reads the JoinGroup, SyncGroup and LeaveGroup exchanges of members that pass a proxy, each with its time.
+"""Reads the JoinGroup, SyncGroup and LeaveGroup exchanges of members, each with its time: those that pass a proxy, or
+that reach a broker of kipcheck's.
 
-The time is that at which the proxy read it: of a request after its member sent it, of an answer before its member can
+The time is that at which kipcheck read it: of a request after its member sent it, of an answer before its member can
 read it. It is CLOCK_MONOTONIC's, in nanoseconds, which all processes of a machine have in common.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, final
+from typing import Any, Final, final
 
-from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE, Edition
 from kipcheck.conformance.live.recording import contents
 from kipcheck.conformance.live.recording.received import Received, form
+from kipcheck.conformance.live.recording.traffic import Observer
+from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher
 from kipcheck.conformance.wire.embedded import read_assignment, read_subscription
 from kipcheck.conformance.wire.framing import decode_request, decode_response
@@ -73,13 +76,39 @@ class GroupTraffic(Watcher):
             edition = form(APACHE, request.response)
             body = decode_response(payload, edition, request.response, request.version, lenient=True).body
             sent = self._sent(request, asked.sent)
-            self._take(Answered(self._ns(at_s), sent, self._contents.reply(request, body)))
+            self._take(Answered(ns_of(self.start_s + at_s), sent, self._contents.reply(request, body)))
 
     def closed(self, connection: Connection, at_s: float, why: str = "") -> None:
         connection.waiting.clear()
 
     def _sent(self, request: Received, sent: contents.Sent) -> Sent:
-        return Sent(self._ns(request.at_s), request.client_id or "", request.group, sent)
+        return _sent(self.start_s, request, sent)
 
-    def _ns(self, at_s: float) -> int:
-        return round((self.start_s + at_s) * 1e9)
+
+class BrokerTraffic(Observer):
+    """The same of what reaches a broker of kipcheck's. ``start_s``: the time from which its front counts."""
+
+    def __init__(self, edition: Edition, topics: Topics, take: Callable[[Sent | Answered], None]) -> None:
+        self.start_s = 0.0
+        self._contents = contents.Contents(edition, topics)
+        self._take = take
+
+    def received(self, request: Received) -> None:
+        if request.api in READ:
+            self._take(self._sent(request))
+
+    def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
+        if request.api in READ:
+            reply = self._contents.reply(request, body)
+            self._take(Answered(ns_of(self.start_s + at_s), self._sent(request), reply))
+
+    def _sent(self, request: Received) -> Sent:
+        return _sent(self.start_s, request, self._contents.sent(request))
+
+
+def _sent(start_s: float, request: Received, sent: contents.Sent) -> Sent:
+    return Sent(ns_of(start_s + request.at_s), request.client_id or "", request.group, sent)
+
+
+def ns_of(at_s: float) -> int:
+    return round(at_s * 1e9)

@@ -14,7 +14,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Operation, none_given
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-from kipcheck.conformance.protocols.streams import enumerated, invariants
+from kipcheck.conformance.protocols.streams import enumerated, invariants, one_application
 from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
 from kipcheck.conformance.protocols.streams.enumerated import given, together
 from kipcheck.conformance.protocols.streams.members_ops import plain_memory, plain_settings
@@ -237,6 +237,11 @@ def line_by_line(subject: Subject) -> Iterator[Conversation]:
         yield Conversation(tuple(OPERATIONS.parse_shorthand(script(each))), f"{each.old} to {each.new}")
 
 
+def beside_others(subject: Subject) -> Iterator[Conversation]:
+    for text, what in one_application.scripts(subject.edition):
+        yield Conversation(tuple(OPERATIONS.parse_shorthand(text)), what)
+
+
 # Operations for a doctor
 
 SAMPLE: Final = Settings("", STATELESS, str(ZERO_UUID))
@@ -267,6 +272,8 @@ STREAMS_GROUPS: Final = replace(
     script_family(OPERATIONS, "fleet", STREAMS, editions, streams_scripts), sample_ops=sample_ops
 )
 MIXED_STREAMS_GROUPS: Final = script_family(OPERATIONS, "fleet", STREAMS_MIXED, of_any_release, mixed_streams_scripts)
+BESIDE_OTHERS: Final = script_family(OPERATIONS, "fleet", STREAMS_MIXED, editions, mixed_streams_scripts)
+"""In the edition of a release, too: scripts name what members are beside it."""
 conversation: Final = possible_script(OPERATIONS)
 
 of = partial(invariants_of, part=invariants)
@@ -368,5 +375,15 @@ CHECKS: tuple[Check[Subject], ...] = (
         invariants=OBSERVABLE,
         about=is_released,
         given=line_by_line,
+    ),
+    Check(
+        "streams/beside",
+        "an application leads and follows members of each other metadata version, and of a future one",
+        BESIDE_OTHERS,
+        conversation,
+        values=0,
+        invariants=OBSERVABLE,
+        about=is_released,
+        given=beside_others,
     ),
 )
