@@ -1,7 +1,7 @@
 """``client:streams@RELEASE``: a released application of Kafka Streams in a group whose other members are models.
 
-The members of the release are processes on a broker of kipcheck's, of the same release. The others are the small
-consumer with the model of an assignor, of a release or of the future, which does what is owed.
+The members of the release are processes on a broker of kipcheck's. The others are the small consumer with the model of
+an assignor, of a release or of the future, which does what is owed.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from kipcheck.conformance.live.members.streams_history import TOPIC
 from kipcheck.conformance.live.members.streams_models import ModelledMember
 from kipcheck.conformance.protocols.streams import ops
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
+from kipcheck.conformance.protocols.streams.model.group_model import BROKERS
 from kipcheck.conformance.protocols.streams.model.members import OWN, Settings
 from kipcheck.conformance.protocols.streams.model.release_members import owed_beside
 from kipcheck.conformance.protocols.upgrade.ops import Expire
@@ -56,8 +57,11 @@ class Application:
         if edition_of(edition) not in (APACHE, own):
             raise Unavailable(f"{self.name}: its own release is {self.release}: use --edition {own} or {APACHE}")
         with temporary_folder("streams") as state, asyncio.Runner() as runner:
+            broker = (
+                own if Release.parse(self.release) > Release.parse(BROKERS) else edition_of(f"{APACHE.name}@{BROKERS}")
+            )
             script = lambda group: ApplicationScript(group, state, own=own)
-            yield session.ScriptSession(info, lambda: scripted(own, SIZES), script, runner)
+            yield session.ScriptSession(info, lambda: scripted(broker, SIZES), script, runner)
 
 
 @final

@@ -21,6 +21,14 @@ SESSION_MS: Final = 6_000
 HEARTBEAT_MS: Final = 300
 REBALANCE_MS: Final = 60_000
 SETTINGS: Final = {"group.min.session.timeout.ms": "100", "group.initial.rebalance.delay.ms": "0"}
+STREAMS_SETTINGS: Final = {
+    "group.streams.session.timeout.ms": str(SESSION_MS),
+    "group.streams.min.session.timeout.ms": str(SESSION_MS),
+    "group.streams.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    "group.streams.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    "group.streams.initial.rebalance.delay.ms": "0",
+}
+"""Of brokers with streams groups, which state the times of their members."""
 CREATED_S: Final = 30.0
 Begin: TypeAlias = Callable[[str, Callable[[Event], None]], Awaitable[Running]]
 """Starts a member: of its name, and of what gets its reports. Errors: OSError."""

@@ -135,10 +135,11 @@ def info_of(name: str, release: str, claims: Claims, role: Role) -> TargetInfo:
 
 @contextmanager
 def opened(
-    info: TargetInfo, release: str, topics: Mapping[str, int], script: Callable[[Group], Script]
-) -> Iterator[Session]:
+    info: TargetInfo, release: str, topics: Mapping[str, int], script: Callable[[Group], Script],
+    settings: Mapping[str, str] = groups.SETTINGS,
+) -> Iterator[Session]:  # fmt: skip
     """On a broker of a release with these topics, and their numbers of partitions."""
-    with kafka_broker.running(release, groups.SETTINGS) as broker, asyncio.Runner() as runner:
+    with kafka_broker.running(release, settings) as broker, asyncio.Runner() as runner:
         yield ScriptSession(info, lambda: behind_proxy(broker, topics), script, runner)
 
 

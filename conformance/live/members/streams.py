@@ -1,5 +1,7 @@
 """``kafka-streams:BROKER``: applications of released Kafka Streams as the members of a group, on a broker of a release.
 
+With ``?protocol=streams`` they are members of a streams group (KIP-1071), and of a classic group without it.
+
 A script names the release of each member, and its ``upgrade.from``. A member is a process with one thread; it ends
 without a LeaveGroup, by SIGTERM if another release follows it and by SIGKILL otherwise, and each script has a group of
 its own.
@@ -13,12 +15,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, final
 
+from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.edition import APACHE, edition as edition_of
 from kipcheck.conformance.core.values.release import Release, known_release
 from kipcheck.conformance.live.client import built_in, compiled
 from kipcheck.conformance.live.members import session
+from kipcheck.conformance.live.members.group import SETTINGS, STREAMS_SETTINGS
 from kipcheck.conformance.live.members.history import Observed
+from kipcheck.conformance.live.members.streams_group_history import StreamsGroupHistory
 from kipcheck.conformance.live.members.streams_history import TOPIC, StreamsHistory
 from kipcheck.conformance.protocols.streams import ops
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN
@@ -27,20 +32,26 @@ from kipcheck.conformance.targets.protocol import Claims, Session, Target, Unava
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
-APPLICATION, RELEASES = "application", "releases"
+APPLICATION, RELEASES, STREAMS_GROUPS = "application", "releases", "streams-groups"
+BY_HEARTBEATS: Final = "?protocol=streams"
+STREAMS_GROUPS_SINCE: Final = Release.parse(since("kip-1071"))
 LIMITS: Final = {
     **session.LIMITS,
     APPLICATION: "the application has one subtopology without state, and a thread for each instance",
     RELEASES: "a member is of an exact release",
+    STREAMS_GROUPS: f"members of streams groups are of {STREAMS_GROUPS_SINCE} or later, and have no upgrade.from",
 }
 CLAIMS: Final = Claims(machines=(ops.STREAMS_MIXED,), limits=LIMITS)
 SIZES: Final = {topic.name: topic.partitions for topic in ops.TOPICS}
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
-    """Errors: LookupError for an unknown release."""
-    known_release(rest)
-    return Applications(name, rest)
+    """Errors: LookupError for an unknown release, and one that has no streams groups where they are wanted."""
+    release = rest.removesuffix(BY_HEARTBEATS)
+    known = known_release(release)
+    if release != rest and known < STREAMS_GROUPS_SINCE:
+        raise LookupError(f"{name}: a broker of {release} has no streams groups: use {STREAMS_GROUPS_SINCE} or later")
+    return Applications(name, release, release != rest)
 
 
 def rows() -> Iterator[dict[str, Any]]:
@@ -51,8 +62,11 @@ def rows() -> Iterator[dict[str, Any]]:
 @final
 @dataclass(frozen=True, slots=True)
 class Applications:
+    """``by_heartbeats``: whether they are members of streams groups."""
+
     name: str
     release: str
+    by_heartbeats: bool = False
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
@@ -61,8 +75,9 @@ class Applications:
         if edition_of(edition) != APACHE:
             raise Unavailable(f"{self.name}: the releases of members are in its scripts: use --edition {APACHE}")
         with temporary_folder("streams") as state:
-            script = lambda group: StreamsScript(group, state)
-            with session.opened(info, self.release, SIZES, script) as opened:
+            made = StreamsGroupScript if self.by_heartbeats else StreamsScript
+            settings = {**SETTINGS, **(STREAMS_SETTINGS if self.by_heartbeats else {})}
+            with session.opened(info, self.release, SIZES, lambda group: made(group, state), settings) as opened:
                 yield opened
 
 
@@ -131,3 +146,24 @@ class StreamsScript(session.Script):
             return argv, {**environment, **{built_in.PREFIX + key: value for key, value in own.items()}}
 
         await self.group.start(start.member, made)
+
+
+@final
+@dataclass(slots=True)
+class StreamsGroupScript(StreamsScript):
+    """Of members of a streams group."""
+
+    def limit_of(self, event: ops.Event) -> str | None:
+        limit = StreamsScript.limit_of(self, event)
+        if limit is None and isinstance(event, ops.Start):
+            old = Release.parse(event.release) < STREAMS_GROUPS_SINCE
+            return STREAMS_GROUPS if old or event.upgrade_from is not None else None
+        return limit
+
+    def history(self, observed: Sequence[Observed]) -> StreamsHistory:
+        return StreamsGroupHistory(observed, self.starts)
+
+    def settings(self, topics: tuple[str, ...], assignors: str = "") -> Mapping[str, str]:
+        """The broker states the times of its members."""
+        made = built_in.Settings(self.group.cluster.bootstrap, self.group.id, topics, protocol="streams")
+        return made.environment

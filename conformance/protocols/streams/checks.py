@@ -30,7 +30,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
 )
 from kipcheck.conformance.protocols.streams.model.rules import LINES, Rules
 from kipcheck.conformance.protocols.streams.ops import MEMBERS, OPERATIONS, STATELESS, STREAMS, STREAMS_MIXED, Deploy
-from kipcheck.conformance.protocols.streams.rolling import pairs, script
+from kipcheck.conformance.protocols.streams.rolling import Pair, pairs, pairs_of_streams_groups, script
 from kipcheck.conformance.protocols.streams.strategies.scripts import (
     LAST_STOP,
     mixed_streams_scripts,
@@ -237,6 +237,13 @@ def line_by_line(subject: Subject) -> Iterator[Conversation]:
         yield Conversation(tuple(OPERATIONS.parse_shorthand(script(each))), f"{each.old} to {each.new}")
 
 
+def by_heartbeats(subject: Subject) -> Iterator[Conversation]:
+    for each in pairs_of_streams_groups():
+        there, back = script(each), script(Pair(each.new, each.old))
+        yield Conversation(tuple(OPERATIONS.parse_shorthand(there)), f"{each.old} to {each.new}")
+        yield Conversation(tuple(OPERATIONS.parse_shorthand(back)), f"{each.new} to {each.old}")
+
+
 def beside_others(subject: Subject) -> Iterator[Conversation]:
     for text, what in one_application.scripts(subject.edition):
         yield Conversation(tuple(OPERATIONS.parse_shorthand(text)), what)
@@ -295,6 +302,10 @@ OBSERVABLE: Final = (
 )  # fmt: skip
 """What processes on a broker show: what they send, and which tasks they run, not what a member makes of an assignment
 inside itself."""
+BY_HEARTBEATS: Final = (
+    "streams/lives", "streams/one-owner", "streams/handed-over", "streams/all-owned", "streams/probing-ends",
+)  # fmt: skip
+"""The same of members to which a coordinator assigns tasks, which send no subscriptions."""
 DRAWN: Final = 12
 
 
@@ -375,6 +386,16 @@ CHECKS: tuple[Check[Subject], ...] = (
         invariants=OBSERVABLE,
         about=is_released,
         given=line_by_line,
+    ),
+    Check(
+        "streams/heartbeats",
+        "three members of a streams group are upgraded to the next line, and back, though one is killed in the middle",
+        MIXED_STREAMS_GROUPS,
+        conversation,
+        values=0,
+        invariants=BY_HEARTBEATS,
+        about=is_released,
+        given=by_heartbeats,
     ),
     Check(
         "streams/beside",
