@@ -24,7 +24,13 @@ from kipcheck.conformance.live.client.launch import CASE, NEEDED, Commands, Laun
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
 from kipcheck.conformance.live.coordinator.concurrency import gathered
-from kipcheck.conformance.live.members.application import NAME as APPLICATION, Application, application
+from kipcheck.conformance.live.members.application import (
+    NAME as APPLICATION,
+    Application,
+    application,
+    is_application,
+    of_command,
+)
 from kipcheck.conformance.protocols.client.events import EVENTS, Confirmed
 from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
@@ -57,6 +63,8 @@ _PLAYED: Final[dict[Launcher, Played]] = {}
 
 def target(name: str, rest: str, limits: Limits | None) -> protocol.Target:
     """Errors: LookupError for a bad command line or an unknown client; ``Unavailable``."""
+    if is_application(rest):
+        return of_command(name, rest)
     stated = PATIENCE.search(rest)
     rest = PATIENCE.sub("", rest)
     found = _command(name, rest) if "{" in rest else _built_in(PATIENCE.sub("", name), rest)

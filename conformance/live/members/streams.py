@@ -134,18 +134,17 @@ class StreamsScript(session.Script):
     async def start_process(self, start: ops.Start) -> None:
         """Starts an application of the release. Errors: ``Unavailable``."""
         argv = await asyncio.to_thread(command, str(Release.parse(start.release)))
-        environment = self.settings((TOPIC,))
+        await self.group.start(start.member, lambda name: (argv, self.environment(start, name)))
 
-        def made(name: str) -> tuple[Sequence[str], Mapping[str, str]]:
-            self.starts[name] = start
-            state = self.state / self.group.id / name
-            state.mkdir(parents=True)  # 0.10.0 makes only the last folder of a path
-            own = {"CLIENT_ID": name, "STATE": str(state)}
-            if start.upgrade_from is not None:
-                own["UPGRADE_FROM"] = start.upgrade_from
-            return argv, {**environment, **{built_in.PREFIX + key: value for key, value in own.items()}}
-
-        await self.group.start(start.member, made)
+    def environment(self, start: ops.Start, name: str) -> Mapping[str, str]:
+        """That of a process, whose state directory is made."""
+        self.starts[name] = start
+        state = self.state / self.group.id / name
+        state.mkdir(parents=True)  # 0.10.0 makes only the last folder of a path
+        own = {"CLIENT_ID": name, "STATE": str(state)}
+        if start.upgrade_from is not None:
+            own["UPGRADE_FROM"] = start.upgrade_from
+        return {**self.settings((TOPIC,)), **{built_in.PREFIX + key: value for key, value in own.items()}}
 
 
 @final

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,9 +16,10 @@ from kipcheck.conformance.live.members.group import Cluster, Group
 from kipcheck.conformance.live.members.scripted_cluster import scripted
 from kipcheck.conformance.live.members.streams import SIZES
 from kipcheck.conformance.protocols.streams import one_application
-from kipcheck.conformance.protocols.streams.blobs import latest
+from kipcheck.conformance.protocols.streams.blobs import latest, read_subscription
+from kipcheck.conformance.protocols.streams.model import release_members
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, Joining, Share, TaskId
-from kipcheck.conformance.protocols.streams.mutants.bases import AlteredMember
+from kipcheck.conformance.protocols.streams.mutants.bases import AlteredMember, info_of
 from kipcheck.conformance.protocols.streams.ops import OPERATIONS, Formed, Refused, Rests, Start
 from kipcheck.conformance.protocols.streams.rolling import Pair, pairs_of_streams_groups
 from kipcheck.conformance.targets import registry
@@ -67,10 +68,12 @@ def test_models_meet_in_the_lowest_version_and_come_back_when_their_session_has_
     found = events(history)
     used = [{each.member: each.used for each in rest.members} for rest in found if isinstance(rest, Rests)]
     assert used == [{"a": 11}, {"a": 11, "b": 11}, {"a": 11, "b": 11}]
-    leaders = [each.leader for each in found if isinstance(each, Formed)]
-    assert leaders[0] == "a" and leaders[-1] == "b", "a joined again as a new member"
+    generations = [each.generation for each in found if isinstance(each, Rests)]
+    assert generations == sorted({*generations}), "a joined again as a new member"
     versions = [
-        {int.from_bytes(each.data[:4], "big") for each in one.members} for one in found if isinstance(one, Formed)
+        {read_subscription(cast(bytes, each.data)).used for each in one.members}
+        for one in found
+        if isinstance(one, Formed)
     ]
     assert {11, 12} in versions and versions[-1] == {11}
 
@@ -83,14 +86,14 @@ class GivesAllToEach(AlteredMember):
         partitions = tuple(sorted(each for share in given.values() for each in share.partitions))
         active = tuple(TaskId(0, number) for _, number in partitions)
         return {
-            id: replace(share, partitions=partitions, data=replace(share.data, active=active)) if id in given else share
+            id: Share(partitions, replace(info_of(share), active=active)) if id in given else share
             for id, share in shares.items()
-        }  # fmt: skip
+        }
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_leader_that_gives_a_task_to_two_members_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = application.owed_beside
+    made = release_members.owed_beside
     monkeypatch.setattr(application, "owed_beside", lambda settings, edition: GivesAllToEach(made(settings, edition)))
     history = played_by_models(f"start a {OWN}; start b {OWN}; settle")
     assert broken(history).keys() >= {"streams/one-owner"}
@@ -140,6 +143,30 @@ def test_an_application_meets_each_metadata_version_that_it_can_meet() -> None:
         ]
         assert {each.release for each in starts} - {"own"} == others
         assert latest(own) not in {latest(each) for each in others}
+
+
+APP = "sh -c 'exit 3' {bootstrap} {group} {topics} {client_id} {state} {upgrade_from?}"
+
+
+def test_a_command_with_upgrade_from_starts_an_application() -> None:
+    found = registry.target(f"client:{APP}")
+    with pytest.raises(NotPlayed), found.open(EDITION, Role.CLIENT):
+        pass
+    with pytest.raises(LookupError, match=r"lacks \{client_id\}, \{state\}, which an application of Streams needs"):
+        registry.target("client:./app {bootstrap} {group} {topics} {upgrade_from}")
+    with found.open(EDITION, Role.OPERATOR_TOOL) as opened:
+        steps = tuple(OPERATIONS.parse_shorthand("start a own; settle"))
+        case = Case("streams/beside", EDITION, Role.OPERATOR_TOOL, steps)
+        (answers,) = opened.run([case])
+    assert [each.release for each in events(_history(case, found.name, answers)) if isinstance(each, Refused)] == [OWN]
+
+
+def test_words_of_a_command_have_the_settings_of_a_process() -> None:
+    given = {"KIPCHECK_BOOTSTRAP": "h:1", "KIPCHECK_STATE": "/s"}
+    assert application.words("./app {bootstrap} --state={state} --from={upgrade_from?} -x", given) == [
+        "./app", "h:1", "--state=/s", "-x",
+    ]  # fmt: skip
+    assert application.words("./app '{upgrade_from}'", {**given, "KIPCHECK_UPGRADE_FROM": "2.3"}) == ["./app", "2.3"]
 
 
 @pytest.mark.jars

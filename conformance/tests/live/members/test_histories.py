@@ -16,6 +16,7 @@ from kipcheck.conformance.live.members import session
 from kipcheck.conformance.live.members.consumer_history import ConsumerHistory
 from kipcheck.conformance.live.members.history import Observed, Settled, StepBegun
 from kipcheck.conformance.live.members.processes import Begun, Exited, Killed, Line
+from kipcheck.conformance.live.members.silent_history import SilentHistory
 from kipcheck.conformance.live.members.streams_group_history import StreamsGroupHistory
 from kipcheck.conformance.live.members.streams_history import StreamsHistory, failure
 from kipcheck.conformance.live.members.traffic import Answered, Sent, StreamsBeat, StreamsBeaten
@@ -405,3 +406,27 @@ def test_a_member_that_a_streams_group_refuses_has_lost_its_tasks() -> None:
     group.beat("a-1", 0, error=KafkaError.FENCED_MEMBER_EPOCH)
     found = group.history()
     assert found.events[-1].event == PutOut("a") and not found.is_complete() and not found.is_stable()
+
+
+def test_tasks_of_a_silent_application_are_those_of_its_requests_and_answers() -> None:
+    group = Group()
+    starts = {"a-1": Start("a", "2.3.1"), "b-1": Start("b", "2.3.1")}
+    data = write_subscription(SubscriptionInfo(4, 4))
+
+    def silent() -> SilentHistory:
+        return SilentHistory(group.seen, starts, frozenset(starts))
+
+    for at, name in enumerate(starts):
+        group.step(at)
+        group.begin(name, ("stream",), data)
+        group.form(at + 1, "a-1", *([name] if at else []))
+        group.sync("a-1", at + 1, *range(3 - at))
+    assert not silent().is_complete()
+    group.sync("b-1", 2, 2)
+    found = silent()
+    owners = [each.event for each in found.events if isinstance(each.event, Took | Gave)]
+    everything = (("t", 0), ("t", 1), ("t", 2))
+    assert owners == [
+        Took("a", 1, everything), Gave("a", everything), Took("a", 2, everything[:2]), Took("b", 2, everything[2:]),
+    ]  # fmt: skip
+    assert found.is_complete() and not found.cooperates("a-1")
