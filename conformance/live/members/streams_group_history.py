@@ -3,7 +3,7 @@
 Its coordinator assigns: there are no subscriptions and no assignments of a leader. A generation is an epoch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
@@ -12,7 +12,7 @@ from kipcheck.conformance.live.members.streams_history import TOPIC, Instance, S
 from kipcheck.conformance.live.members.traffic import Answered, Sent, StreamsBeat, StreamsBeaten
 from kipcheck.conformance.protocols.streams import ops as streams
 from kipcheck.conformance.protocols.streams.blobs import latest
-from kipcheck.conformance.protocols.streams.ops import ObservedEvent
+from kipcheck.conformance.protocols.streams.ops import ObservedEvent, Start
 from kipcheck.conformance.protocols.upgrade.ops import PutOut
 
 PUT_OUT: Final = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH)
@@ -20,6 +20,11 @@ PUT_OUT: Final = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH)
 
 
 class StreamsGroupHistory(StreamsHistory):
+    def __init__(self, observed: Iterable[Observed], starts: Mapping[str, Start]) -> None:
+        self._assigned: dict[str, frozenset[int]] = {}
+        """By process, the partitions of the active tasks that it was assigned last."""
+        super().__init__(observed, starts)
+
     def _events(self, observed: Observed) -> Iterator[ObservedEvent]:
         match observed:
             case Sent(_, id, request=StreamsBeat()) if (process := self.processes.get(process_of(id))) is not None:
@@ -27,7 +32,7 @@ class StreamsGroupHistory(StreamsHistory):
             case Answered(at, Sent(_, id), StreamsBeaten() as reply) if (
                 process := self.processes.get(process_of(id))
             ) is not None and not process.ended:
-                if reply.is_new or reply.epoch != process.generation:
+                if reply.active is not None or reply.epoch != process.generation:
                     process.last_ns = at
                 yield from self._beaten(reply, process)
             case _:
@@ -50,6 +55,8 @@ class StreamsGroupHistory(StreamsHistory):
                 yield PutOut(process.member)
             return
         process.joined, process.generation = reply.epoch > 0, reply.epoch
+        if reply.active is not None:
+            self._assigned[process.name] = reply.active
         self.generation = max(self.generation, reply.epoch)
 
     def _present(self, process: Instance) -> streams.Present:
@@ -60,8 +67,12 @@ class StreamsGroupHistory(StreamsHistory):
         )
 
     def is_stable(self) -> bool:
-        """Whether each member that runs has the highest epoch."""
+        """Whether each member that runs has the highest epoch, and runs the tasks that it was assigned."""
         members = self.expected
         if not members:
             return all(process.ended for process in self.processes.values())
-        return all(process.joined and process.generation == self.generation for process in members)
+        return all(map(self._is_settled, members))
+
+    def _is_settled(self, process: Instance) -> bool:
+        runs = {task.partition for task in process.active}
+        return process.generation == self.generation and runs == self._assigned.get(process.name, set())

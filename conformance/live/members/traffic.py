@@ -36,11 +36,11 @@ class StreamsBeat:
 @final
 @dataclass(frozen=True, slots=True)
 class StreamsBeaten:
-    """The answer to it. ``is_new``: whether it has tasks, which the member did not have in the one before."""
+    """The answer to it. ``active``: the partitions of its active tasks; None: unchanged."""
 
     epoch: int
     error: int
-    is_new: bool
+    active: frozenset[int] | None = None
 
 
 @final
@@ -130,7 +130,9 @@ def _sent(start_s: float, request: Received, sent: contents.Sent) -> Sent:
 def _reply(read: contents.Contents, request: Received, body: Mapping[str, Any]) -> contents.Reply | StreamsBeaten:
     if request.api != STREAMS_HEARTBEAT:
         return read.reply(request, body)
-    return StreamsBeaten(body["memberEpoch"], body["errorCode"], body["activeTasks"] is not None)
+    tasks = body["activeTasks"]
+    active = None if tasks is None else frozenset(number for each in tasks for number in each["partitions"])
+    return StreamsBeaten(body["memberEpoch"], body["errorCode"], active)
 
 
 def ns_of(at_s: float) -> int:
