@@ -238,7 +238,7 @@ def line_by_line(subject: Subject) -> Iterator[Conversation]:
 
 
 def by_heartbeats(subject: Subject) -> Iterator[Conversation]:
-    for each in pairs_of_streams_groups():
+    for each in pairs_of_streams_groups() if is_released(subject) else ():
         there, back = script(each), script(Pair(each.new, each.old))
         yield Conversation(tuple(OPERATIONS.parse_shorthand(there)), f"{each.old} to {each.new}")
         yield Conversation(tuple(OPERATIONS.parse_shorthand(back)), f"{each.new} to {each.old}")
