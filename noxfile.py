@@ -227,7 +227,8 @@ def _bounces(session: nox.Session, long: bool) -> Iterator[Unit]:
     groups = ("--target", "kafka-streams:4.4.0?protocol=streams", "--check", "streams/heartbeats")
     yield Unit("streams groups line by line", (*begin, *groups, "--out", str(where / "streams-groups")))
     for release in BESIDE_MODELS:
-        chosen = ("--target", f"client:streams@{release}", "--edition", f"apache@{release}", "--check", "streams/beside")
+        edition = f"apache@{release}"
+        chosen = ("--target", f"client:streams@{release}", "--edition", edition, "--check", "streams/beside")
         yield Unit(f"Streams {release} beside models", (*begin, *chosen, "--out", str(where / f"beside-{release}")))
     for broker, new, old in BOUNCED:
         chosen = ("--target", f"consumers:{new},{old}", "--edition", f"apache@{broker}", "--check", "bounce/orders")

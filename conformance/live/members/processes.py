@@ -18,6 +18,8 @@ from kipcheck.conformance.targets.transport import process_tree
 
 ENDS_S: Final = 30.0
 """How long a program may take to end after SIGTERM, on a busy machine; then it is killed."""
+STOPPING: Final = "stopping"
+"""A line of kipcheck's own, before SIGTERM."""
 ERRORS: Final = 200
 """Lines of stderr that are kept."""
 
@@ -128,6 +130,7 @@ class MemberProcess:
 
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL if it does not end in time."""
+        self.take(Line(time.monotonic_ns(), self.name, STOPPING, ""))
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""What was observed of applications of Streams that print nothing: what their requests and answers say of their tasks.
+"""What was observed of applications of Streams whose output says nothing: their requests and answers show their tasks.
 
 A task is theirs from the answer that assigns it until the JoinGroup that claims it no more. In a correct group both
 times are outside of those in which a task runs in two members, as that JoinGroup comes before the next assignment.
@@ -7,6 +7,7 @@ times are outside of those in which a task runs in two members, as that JoinGrou
 from collections.abc import Iterable, Iterator, Mapping
 
 from kipcheck.conformance.live.members.history import Observed
+from kipcheck.conformance.live.members.processes import STOPPING, Line
 from kipcheck.conformance.live.members.streams_history import TOPIC, Instance, StreamsHistory
 from kipcheck.conformance.live.members.traffic import Sent, subscribed
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
@@ -19,7 +20,7 @@ from kipcheck.conformance.protocols.upgrade.ops import Gave, Took
 
 
 class SilentHistory(StreamsHistory):
-    """``silent``: the processes that print nothing. What they support is taken from their release."""
+    """``silent``: the processes whose output says nothing. What they support is taken from their release."""
 
     def __init__(self, observed: Iterable[Observed], starts: Mapping[str, Start], silent: frozenset[str]) -> None:
         self._silent = silent
@@ -30,6 +31,13 @@ class SilentHistory(StreamsHistory):
         if process not in self._silent:
             return super().cooperates(process)
         return COOPERATIVE in Rules.of(start.release).supports(start.upgrade_from)
+
+    def _line(self, line: Line, process: Instance) -> Iterator[ObservedEvent]:
+        if process.name not in self._silent:
+            yield from super()._line(line, process)
+        elif line.what == STOPPING and process.is_running:
+            process.closing = True
+            yield from self._keep(process, ())
 
     def _sent(self, sent: Sent, process: Instance) -> Iterator[ObservedEvent]:
         yield from super()._sent(sent, process)

@@ -432,3 +432,7 @@ def test_tasks_of_a_silent_application_are_those_of_its_requests_and_answers() -
         Took("a", 1, everything), Gave("a", everything), Took("a", 2, everything[:2]), Took("b", 2, everything[2:]),
     ]  # fmt: skip
     assert found.is_complete() and not found.cooperates("a-1")
+    group.line("a-1", "opened", "0_2")
+    group.line("a-1", "stopping")
+    group.seen.append(Exited(group.now, "a-1", 143, "some log"))
+    assert [each.event for each in silent().events][-2:] == [Gave("a", everything[:2]), Ended("a")]
