@@ -125,9 +125,9 @@ class ApplicationScript(StreamsScript):
             case _:
                 return StreamsScript.limit_of(self, event)
 
-    def limit_of_script(self, events: list[Any]) -> str | None:
+    def limit_of_script(self, check: str, events: list[Any]) -> str | None:
         starts = (event for event in events if isinstance(event, ops.Start))
-        return None if any(map(self._is_own, starts)) else ALONE
+        return StreamsScript.limit_of_script(self, check, events) or (None if any(map(self._is_own, starts)) else ALONE)
 
     def has_release(self, release: str) -> bool:
         return True

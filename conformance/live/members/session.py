@@ -84,8 +84,8 @@ class Script(ABC):
         """The limit that keeps a step from being played."""
         return UNPLAYED.get(type(event))
 
-    def limit_of_script(self, events: list[Any]) -> str | None:
-        """The limit that keeps a script from being played, whose steps can be."""
+    def limit_of_script(self, check: str, events: list[Any]) -> str | None:
+        """The limit that keeps a script of a check from being played, whose steps can be."""
         return None
 
     @abstractmethod
@@ -105,7 +105,7 @@ class Script(ABC):
     async def played(self, case: Case) -> tuple[Observation, ...]:
         """What was observed during each step. A script with a step that processes cannot take is not played."""
         events = [self.operations.event_of(step) for step in case.steps]
-        if limit := next(filter(None, map(self.limit_of, events)), "") or self.limit_of_script(events):
+        if limit := next(filter(None, map(self.limit_of, events)), "") or self.limit_of_script(case.check, events):
             return (Unsupported(self.limits[limit], limit),) * len(events)
         for index, event in enumerate(events):
             self.marks.append(StepBegun(time.monotonic_ns(), index))

@@ -32,13 +32,16 @@ from kipcheck.conformance.targets.protocol import Claims, Session, Target, Unava
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
-APPLICATION, RELEASES, STREAMS_GROUPS = "application", "releases", "streams-groups"
+APPLICATION, RELEASES, STREAMS_GROUPS, INSIDE = "application", "releases", "streams-groups", "inside"
+UNOBSERVABLE: Final = frozenset({"streams/mixed"})
+"""The checks with laws of what only a model shows, or an assignor that kipcheck itself calls."""
 BY_HEARTBEATS: Final = "?protocol=streams"
 STREAMS_GROUPS_SINCE: Final = Release.parse(since("kip-1071"))
 LIMITS: Final = {
     **session.LIMITS,
     APPLICATION: "the application has one subtopology without state, and a thread for each instance",
     RELEASES: "a member is of an exact release",
+    INSIDE: "processes do not show what a member makes of an assignment inside itself",
     STREAMS_GROUPS: f"members of streams groups are of {STREAMS_GROUPS_SINCE} or later, and have no upgrade.from",
 }
 CLAIMS: Final = Claims(machines=(ops.STREAMS_MIXED,), limits=LIMITS)
@@ -110,6 +113,9 @@ class StreamsScript(session.Script):
                 return APPLICATION
             case _:
                 return session.Script.limit_of(self, event)
+
+    def limit_of_script(self, check: str, events: list[Any]) -> str | None:
+        return INSIDE if check in UNOBSERVABLE else None
 
     def has_release(self, release: str) -> bool:
         """Whether a member can be of it."""

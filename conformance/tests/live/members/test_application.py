@@ -33,7 +33,7 @@ EDITION = f"apache@{OWN}"
 class Models(application.ApplicationScript):
     """All members are models, also those of the application's release."""
 
-    def limit_of_script(self, events: list[Any]) -> str | None:
+    def limit_of_script(self, check: str, events: list[Any]) -> str | None:
         return None
 
     def _is_own(self, start: Start) -> bool:
@@ -117,6 +117,9 @@ def test_the_target_plays_scripts_with_a_member_of_its_release_in_its_edition() 
     steps = tuple(OPERATIONS.parse_shorthand("start a 2.8.2; start b future; settle"))
     answers = asyncio.run(script.played(Case("test", EDITION, Role.OPERATOR_TOOL, steps)))
     assert [each.limit for each in answers if isinstance(each, Unsupported)] == ["alone"] * 3
+    steps = tuple(OPERATIONS.parse_shorthand("start a own; settle"))
+    answers = asyncio.run(script.played(Case("streams/mixed", EDITION, Role.OPERATOR_TOOL, steps)))
+    assert [each.limit for each in answers if isinstance(each, Unsupported)] == ["inside"] * 2
 
 
 def test_streams_groups_are_of_brokers_and_members_that_have_them() -> None:
