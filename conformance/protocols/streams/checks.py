@@ -293,8 +293,8 @@ CONFIGURED: Final = of(invariants.CONFIGURED)
 LIVING: Final = of(invariants.LIVING, first=("streams/lives",))
 EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)
 OBSERVABLE: Final = (
-    "streams/lives", "streams/upgraded", "streams/one-owner", "streams/handed-over", "streams/all-owned",
-    "streams/pairs", "streams/decodable", "streams/lowest-version", "streams/second-int", "streams/leads-the-future",
+    "streams/acts", "streams/lives", "streams/upgraded", "streams/one-owner", "streams/handed-over",
+    "streams/all-owned", "streams/pairs", "streams/decodable", "streams/lowest-version", "streams/second-int", "streams/leads-the-future",
     "streams/old-leader-fails", "streams/future-gets", "streams/others-get", "streams/restarts-afresh",
     "streams/upgrade-from", "streams/refuses-values", "streams/successive-differ", "streams/no-probing",
     "streams/probing-ends",
@@ -303,7 +303,8 @@ OBSERVABLE: Final = (
 """What processes on a broker show: what they send, and which tasks they run, not what a member makes of an assignment
 inside itself."""
 BY_HEARTBEATS: Final = (
-    "streams/lives", "streams/one-owner", "streams/handed-over", "streams/all-owned", "streams/probing-ends",
+    "streams/acts", "streams/lives", "streams/one-owner", "streams/handed-over", "streams/all-owned",
+    "streams/probing-ends",
 )  # fmt: skip
 """The same of members to which a coordinator assigns tasks, which send no subscriptions."""
 DRAWN: Final = 12
