@@ -294,11 +294,10 @@ LIVING: Final = of(invariants.LIVING, first=("streams/lives",))
 EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)
 OBSERVABLE: Final = (
     "streams/acts", "streams/lives", "streams/upgraded", "streams/one-owner", "streams/handed-over",
-    "streams/all-owned", "streams/pairs", "streams/decodable", "streams/lowest-version", "streams/second-int", "streams/leads-the-future",
-    "streams/old-leader-fails", "streams/future-gets", "streams/others-get", "streams/restarts-afresh",
-    "streams/upgrade-from", "streams/refuses-values", "streams/successive-differ", "streams/no-probing",
-    "streams/probing-ends",
-    "streams/protocols",
+    "streams/all-owned", "streams/pairs", "streams/decodable", "streams/lowest-version", "streams/second-int",
+    "streams/leads-the-future", "streams/old-leader-fails", "streams/future-gets", "streams/others-get",
+    "streams/restarts-afresh", "streams/upgrade-from", "streams/refuses-values", "streams/successive-differ",
+    "streams/no-probing", "streams/probing-ends", "streams/protocols",
 )  # fmt: skip
 """What processes on a broker show: what they send, and which tasks they run, not what a member makes of an assignment
 inside itself."""
