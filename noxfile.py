@@ -41,6 +41,8 @@ BOUNCED: Final = (
     ("3.9.2", "confluent-kafka@2.16.1", "confluent-kafka@2.16.1"),
 )
 """Broker, new client and old client of groups that are upgraded to cooperative rebalancing."""
+BESIDE_MODELS: Final = ("1.1.1", "2.1.1", "2.3.1", "2.4.1", "2.6.3", "3.9.2", "4.4.0")
+"""Releases of applications that meet models: one of each way in which members handle versions."""
 
 
 @nox.session
@@ -222,6 +224,12 @@ def _bounces(session: nox.Session, long: bool) -> Iterator[Unit]:
     where = NIGHT / "bounces"
     applications = ("--target", "kafka-streams:3.9.2", "--check", "streams/rolling", "--out", str(where / "streams"))
     yield Unit("Streams line by line", (*begin, *applications))
+    groups = ("--target", "kafka-streams:4.4.0?protocol=streams", "--check", "streams/heartbeats")
+    yield Unit("streams groups line by line", (*begin, *groups, "--out", str(where / "streams-groups")))
+    for release in BESIDE_MODELS:
+        edition = f"apache@{release}"
+        chosen = ("--target", f"client:streams@{release}", "--edition", edition, "--check", "streams/beside")
+        yield Unit(f"Streams {release} beside models", (*begin, *chosen, "--out", str(where / f"beside-{release}")))
     for broker, new, old in BOUNCED:
         chosen = ("--target", f"consumers:{new},{old}", "--edition", f"apache@{broker}", "--check", "bounce/orders")
         name = f"{new} after {old} on {broker}"

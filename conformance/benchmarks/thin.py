@@ -8,7 +8,8 @@ than five cases are counted. Scripts of live clients take real time and are left
 
 ``--check GLOB`` selects the checks, ``--seeds N`` the number of seeds, ``--all`` prints the others, too. ``--record``
 writes the counts into ``strength.json``, in place of those of the same mutants; ``--asked DIR ...`` writes which real
-targets the runs in these folders asked, and counts nothing. Exit code 1 if a mutant is thin.
+targets the runs in these folders asked, and counts nothing; ``--keep`` adds them to those recorded. Exit code 1
+if a mutant is thin.
 """
 
 import argparse
@@ -82,9 +83,9 @@ def _entries(found: Mapping[str, Any], end: str) -> Iterator[str]:
     yield end
 
 
-def asked_in_all(runs: Sequence[Path]) -> dict[str, list[str]]:
-    """Requirement -> the real targets that answered it in one of the runs."""
-    found = [asked_in(each) for each in runs]
+def asked_in_all(runs: Sequence[Path], recorded: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Requirement -> the real targets that answered it in one of the runs, or are recorded."""
+    found = [recorded, *map(asked_in, runs)]
     return {id: sorted({name for each in found for name in each.get(id, ())}) for id in {*chain(*found)}}
 
 
@@ -95,9 +96,10 @@ def main(arguments: Sequence[str]) -> int:
     options.add_argument("--all", action="store_true")
     options.add_argument("--record", action="store_true")
     options.add_argument("--asked", type=Path, metavar="DIR", nargs="+")
+    options.add_argument("--keep", action="store_true")
     given = options.parse_args(arguments)
     if given.asked is not None:
-        write(asked=asked_in_all(given.asked))
+        write(asked=asked_in_all(given.asked, recorded()["asked"] if given.keep else {}))
         return 0
     names = [
         name

@@ -60,6 +60,8 @@ class Channel:
 class Connections(ABC):
     """Requests and their answers, over connections that are opened again."""
 
+    client_id = "small"
+
     def __init__(self, bootstrap: str, session_ms: int, is_modern: bool) -> None:
         host, _, port = bootstrap.rpartition(":")
         self.home = self.coordinator = Channel(host, int(port))
@@ -79,7 +81,7 @@ class Connections(ABC):
         return VERSIONS[api] if api != "Metadata" or not self.is_modern else WITH_IDS
 
     def written(self, api: str, version: int, correlation: int, body: Mapping[str, Any]) -> bytes:
-        return encode_request(APACHE, f"{api}Request", version, correlation, "small", body)
+        return encode_request(APACHE, f"{api}Request", version, correlation, self.client_id, body)
 
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer; over a new connection if the one that there was is lost. Errors: ConnectionError."""

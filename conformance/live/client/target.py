@@ -24,6 +24,13 @@ from kipcheck.conformance.live.client.launch import CASE, NEEDED, Commands, Laun
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
 from kipcheck.conformance.live.coordinator.concurrency import gathered
+from kipcheck.conformance.live.members.application import (
+    NAME as APPLICATION,
+    Application,
+    application,
+    is_application,
+    of_command,
+)
 from kipcheck.conformance.protocols.client.events import EVENTS, Confirmed
 from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
@@ -56,19 +63,23 @@ _PLAYED: Final[dict[Launcher, Played]] = {}
 
 def target(name: str, rest: str, limits: Limits | None) -> protocol.Target:
     """Errors: LookupError for a bad command line or an unknown client; ``Unavailable``."""
+    if is_application(rest):
+        return of_command(name, rest)
     stated = PATIENCE.search(rest)
     rest = PATIENCE.sub("", rest)
     found = _command(name, rest) if "{" in rest else _built_in(PATIENCE.sub("", name), rest)
-    if stated is not None:
+    if stated is not None and isinstance(found, LiveClient):
         found.patience_s = float(stated[1])
         found.info = replace(found.info, command=name)
     return found
 
 
-def _built_in(name: str, rest: str) -> "LiveClient":
+def _built_in(name: str, rest: str) -> "LiveClient | Application":
     client, at, version = rest.partition("@")
     if at and not environments.RELEASE.fullmatch(version):
         raise LookupError(f"invalid release {version!r} of {client}: use a form like {client}@2.3.0")
+    if client == APPLICATION:
+        return application(name, version)
     try:
         command = built_in.command(rest)
     except LookupError as other:

@@ -3,14 +3,14 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.coordinator import admin
-from kipcheck.conformance.live.members.processes import Event, MemberProcess
+from kipcheck.conformance.live.members.processes import Event, MemberProcess, Running
 from kipcheck.conformance.live.members.traffic import Answered, GroupTraffic, Sent
 from kipcheck.conformance.live.watch.proxy import Proxy
 from kipcheck.conformance.targets.protocol import Unavailable
@@ -21,15 +21,28 @@ SESSION_MS: Final = 6_000
 HEARTBEAT_MS: Final = 300
 REBALANCE_MS: Final = 60_000
 SETTINGS: Final = {"group.min.session.timeout.ms": "100", "group.initial.rebalance.delay.ms": "0"}
+STREAMS_SETTINGS: Final = {
+    "group.streams.session.timeout.ms": str(SESSION_MS),
+    "group.streams.min.session.timeout.ms": str(SESSION_MS),
+    "group.streams.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    "group.streams.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    "group.streams.initial.rebalance.delay.ms": "0",
+}
+"""Of brokers with streams groups, which state the times of their members."""
 CREATED_S: Final = 30.0
+Begin: TypeAlias = Callable[[str, Callable[[Event], None]], Awaitable[Running]]
+"""Starts a member: of its name, and of what gets its reports. Errors: OSError."""
 
 
 @dataclass(slots=True)
 class Cluster:
-    """A broker behind a proxy. ``groups``: what gets the traffic of a group, by its id."""
+    """A broker whose traffic is read. ``groups``: what gets the traffic of a group, by its id."""
 
     port: int
     groups: dict[str, Callable[[Sent | Answered], None]] = field(default_factory=dict)
+    expire: Callable[[str, str], None] | None = None
+    """Removes a process from a group, given the id of the group and its name, as the end of its session does; None: it
+    cannot."""
 
     @property
     def bootstrap(self) -> str:
@@ -74,7 +87,7 @@ class Group:
     cluster: Cluster
     id: str = field(default_factory=lambda: f"kipcheck-{uuid.uuid4().hex[:12]}")
     observed: list[Event | Sent | Answered] = field(default_factory=list)
-    _processes: dict[str, MemberProcess] = field(default_factory=dict)
+    _processes: dict[str, Running] = field(default_factory=dict)
     _started: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -86,10 +99,17 @@ class Group:
 
     async def start(self, member: str, command: Callable[[str], tuple[Sequence[str], Mapping[str, str]]]) -> None:
         """``command``: of the name of the process, its arguments and its environment. Errors: OSError."""
+        await self.begin(member, lambda name, take: MemberProcess.start(name, *command(name), take))
+
+    async def begin(self, member: str, begin: Begin) -> None:
+        """Errors: as of ``begin``."""
         self._started[member] = self._started.get(member, 0) + 1
-        name = f"{member}-{self._started[member]}"
-        argv, environment = command(name)
-        self._processes[member] = await MemberProcess.start(name, argv, environment, self.observed.append)
+        name = self.name_of(member)
+        self._processes[member] = await begin(name, self.observed.append)
+
+    def name_of(self, member: str) -> str:
+        """The name of its last process."""
+        return f"{member}-{self._started[member]}"
 
     async def stop(self, member: str) -> None:
         """No effect if it does not run."""

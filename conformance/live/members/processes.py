@@ -11,13 +11,15 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.conformance.targets.transport import process_tree
 
 ENDS_S: Final = 30.0
 """How long a program may take to end after SIGTERM, on a busy machine; then it is killed."""
+STOPPING: Final = "stopping"
+"""A line of kipcheck's own, before SIGTERM."""
 ERRORS: Final = 200
 """Lines of stderr that are kept."""
 
@@ -63,6 +65,21 @@ class Exited:
 
 
 Event = Line | Begun | Killed | Exited
+
+
+class Running(Protocol):
+    """A member that was started."""
+
+    @property
+    def ended(self) -> "asyncio.Future[None]":
+        """Is done once it has ended, and all that it reported is read."""
+        ...
+
+    async def stop(self) -> None:
+        """Lets it end, without a LeaveGroup."""
+        ...
+
+    async def kill(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -113,6 +130,7 @@ class MemberProcess:
 
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL if it does not end in time."""
+        self.take(Line(time.monotonic_ns(), self.name, STOPPING, ""))
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
         with suppress(TimeoutError):

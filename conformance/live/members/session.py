@@ -4,7 +4,7 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol, final
 
@@ -84,6 +84,10 @@ class Script(ABC):
         """The limit that keeps a step from being played."""
         return UNPLAYED.get(type(event))
 
+    def limit_of_script(self, check: str, events: list[Any]) -> str | None:
+        """The limit that keeps a script of a check from being played, whose steps can be."""
+        return None
+
     @abstractmethod
     def history(self, observed: Sequence[Observed]) -> GroupHistory[Any]: ...
 
@@ -101,7 +105,7 @@ class Script(ABC):
     async def played(self, case: Case) -> tuple[Observation, ...]:
         """What was observed during each step. A script with a step that processes cannot take is not played."""
         events = [self.operations.event_of(step) for step in case.steps]
-        if limit := next(filter(None, map(self.limit_of, events)), ""):
+        if limit := next(filter(None, map(self.limit_of, events)), "") or self.limit_of_script(case.check, events):
             return (Unsupported(self.limits[limit], limit),) * len(events)
         for index, event in enumerate(events):
             self.marks.append(StepBegun(time.monotonic_ns(), index))
@@ -131,21 +135,21 @@ def info_of(name: str, release: str, claims: Claims, role: Role) -> TargetInfo:
 
 @contextmanager
 def opened(
-    info: TargetInfo, release: str, topics: Mapping[str, int], script: Callable[[Group], Script]
-) -> Iterator[Session]:
+    info: TargetInfo, release: str, topics: Mapping[str, int], script: Callable[[Group], Script],
+    settings: Mapping[str, str] = groups.SETTINGS,
+) -> Iterator[Session]:  # fmt: skip
     """On a broker of a release with these topics, and their numbers of partitions."""
-    with kafka_broker.running(release, groups.SETTINGS) as broker, asyncio.Runner() as runner:
-        yield ScriptSession(info, broker, topics, script, runner)
+    with kafka_broker.running(release, settings) as broker, asyncio.Runner() as runner:
+        yield ScriptSession(info, lambda: behind_proxy(broker, topics), script, runner)
 
 
 @final
 @dataclass(slots=True)
 class ScriptSession:
-    """``topics``: those that the broker has, with their numbers of partitions."""
+    """``cluster``: a broker with its topics, for one run. Each script gets a group of its own."""
 
     info: TargetInfo
-    broker: kafka_broker.Broker
-    topics: Mapping[str, int]
+    cluster: Callable[[], AbstractAsyncContextManager[Cluster]]
     script: Callable[[Group], Script]
     runner: asyncio.Runner
     troubles: Sequence[str] = ()
@@ -169,5 +173,5 @@ class ScriptSession:
                 finally:
                     await group.close()
 
-        async with behind_proxy(self.broker, self.topics) as cluster:
+        async with self.cluster() as cluster:
             return [*await asyncio.gather(*(one(case, cluster) for case in cases))]

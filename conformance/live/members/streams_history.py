@@ -63,6 +63,10 @@ class StreamsHistory(GroupHistory[Instance]):
         """Processes whose assignor supports cooperative rebalancing, which it does from its start on."""
         super().__init__(moments)
 
+    def cooperates(self, process: str) -> bool:
+        """Whether its assignor supports cooperative rebalancing."""
+        return process in self._cooperative
+
     def _begun(self, name: str) -> Instance:
         return Instance(name)
 
@@ -117,8 +121,9 @@ class StreamsHistory(GroupHistory[Instance]):
         joins = []
         for process, metadata in members.items():
             wrote = subscribed(metadata)
-            cooperates = process in self._cooperative
-            joins.append(streams.JoinMetadata(self._name(process), wrote.user_data, wrote.owned, cooperates))
+            joins.append(
+                streams.JoinMetadata(self._name(process), wrote.user_data, wrote.owned, self.cooperates(process))
+            )
         return streams.Formed(self.generation, self._name(process_of(joined.leader)), tuple(joins))
 
     def _at_rest(self) -> ObservedEvent:

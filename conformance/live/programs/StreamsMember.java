@@ -16,7 +16,8 @@ public final class StreamsMember {
     private static final String PACKAGE = "org.apache.kafka.streams.";
     private static final Map<String, String> NAMES = Map.of("BOOTSTRAP", "bootstrap.servers", "GROUP", "application.id",
         "CLIENT_ID", "client.id", "SESSION_MS", "session.timeout.ms", "HEARTBEAT_MS", "heartbeat.interval.ms",
-        "REBALANCE_MS", "max.poll.interval.ms", "STATE", "state.dir", "UPGRADE_FROM", "upgrade.from");
+        "REBALANCE_MS", "max.poll.interval.ms", "STATE", "state.dir", "UPGRADE_FROM", "upgrade.from",
+        "PROTOCOL", "group.protocol");
     private static final List<String> WAY =
         List.of("threads", "consumer", "mainConsumer", "delegate", "coordinator", "assignors");
     private static volatile boolean closing;

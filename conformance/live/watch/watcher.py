@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -91,6 +91,9 @@ class Connection:
 
 
 class Watcher:
+    reads: Collection[str] = READ
+    """The requests that it reads, with their answers."""
+
     def __init__(self, edition: Edition, say: Callable[[str], None]) -> None:
         """``say`` gets lines for people: broken laws, and what is not watched."""
         self.edition = edition
@@ -119,7 +122,7 @@ class Watcher:
     def _readable(self) -> dict[int, range]:
         versions = {}
         for key, message in requests(self.edition).items():
-            if self._keys[key] in READ and message.versions.high is not None:
+            if self._keys[key] in self.reads and message.versions.high is not None:
                 newest = requests(form(self.edition, message.name))[key].versions.high or message.versions.high
                 versions[key] = range(newest + 1)
         return versions

@@ -14,7 +14,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Operation, none_given
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-from kipcheck.conformance.protocols.streams import enumerated, invariants
+from kipcheck.conformance.protocols.streams import enumerated, invariants, one_application
 from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
 from kipcheck.conformance.protocols.streams.enumerated import given, together
 from kipcheck.conformance.protocols.streams.members_ops import plain_memory, plain_settings
@@ -30,7 +30,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
 )
 from kipcheck.conformance.protocols.streams.model.rules import LINES, Rules
 from kipcheck.conformance.protocols.streams.ops import MEMBERS, OPERATIONS, STATELESS, STREAMS, STREAMS_MIXED, Deploy
-from kipcheck.conformance.protocols.streams.rolling import pairs, script
+from kipcheck.conformance.protocols.streams.rolling import Pair, pairs, pairs_of_streams_groups, script
 from kipcheck.conformance.protocols.streams.strategies.scripts import (
     LAST_STOP,
     mixed_streams_scripts,
@@ -237,6 +237,18 @@ def line_by_line(subject: Subject) -> Iterator[Conversation]:
         yield Conversation(tuple(OPERATIONS.parse_shorthand(script(each))), f"{each.old} to {each.new}")
 
 
+def by_heartbeats(subject: Subject) -> Iterator[Conversation]:
+    for each in pairs_of_streams_groups() if is_released(subject) else ():
+        there, back = script(each), script(Pair(each.new, each.old))
+        yield Conversation(tuple(OPERATIONS.parse_shorthand(there)), f"{each.old} to {each.new}")
+        yield Conversation(tuple(OPERATIONS.parse_shorthand(back)), f"{each.new} to {each.old}")
+
+
+def beside_others(subject: Subject) -> Iterator[Conversation]:
+    for text, what in one_application.scripts(subject.edition):
+        yield Conversation(tuple(OPERATIONS.parse_shorthand(text)), what)
+
+
 # Operations for a doctor
 
 SAMPLE: Final = Settings("", STATELESS, str(ZERO_UUID))
@@ -267,6 +279,8 @@ STREAMS_GROUPS: Final = replace(
     script_family(OPERATIONS, "fleet", STREAMS, editions, streams_scripts), sample_ops=sample_ops
 )
 MIXED_STREAMS_GROUPS: Final = script_family(OPERATIONS, "fleet", STREAMS_MIXED, of_any_release, mixed_streams_scripts)
+BESIDE_OTHERS: Final = script_family(OPERATIONS, "fleet", STREAMS_MIXED, editions, mixed_streams_scripts)
+"""In the edition of a release, too: scripts name what members are beside it."""
 conversation: Final = possible_script(OPERATIONS)
 
 of = partial(invariants_of, part=invariants)
@@ -279,15 +293,19 @@ CONFIGURED: Final = of(invariants.CONFIGURED)
 LIVING: Final = of(invariants.LIVING, first=("streams/lives",))
 EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)
 OBSERVABLE: Final = (
-    "streams/lives", "streams/upgraded", "streams/one-owner", "streams/handed-over", "streams/all-owned",
-    "streams/pairs", "streams/decodable", "streams/lowest-version", "streams/second-int", "streams/leads-the-future",
-    "streams/old-leader-fails", "streams/future-gets", "streams/others-get", "streams/restarts-afresh",
-    "streams/upgrade-from", "streams/refuses-values", "streams/successive-differ", "streams/no-probing",
-    "streams/probing-ends",
-    "streams/protocols",
+    "streams/acts", "streams/lives", "streams/upgraded", "streams/one-owner", "streams/handed-over",
+    "streams/all-owned", "streams/pairs", "streams/decodable", "streams/lowest-version", "streams/second-int",
+    "streams/leads-the-future", "streams/old-leader-fails", "streams/future-gets", "streams/others-get",
+    "streams/restarts-afresh", "streams/upgrade-from", "streams/refuses-values", "streams/successive-differ",
+    "streams/no-probing", "streams/probing-ends", "streams/protocols",
 )  # fmt: skip
 """What processes on a broker show: what they send, and which tasks they run, not what a member makes of an assignment
 inside itself."""
+BY_HEARTBEATS: Final = (
+    "streams/acts", "streams/lives", "streams/one-owner", "streams/handed-over", "streams/all-owned",
+    "streams/probing-ends",
+)  # fmt: skip
+"""The same of members to which a coordinator assigns tasks, which send no subscriptions."""
 DRAWN: Final = 12
 
 
@@ -368,5 +386,25 @@ CHECKS: tuple[Check[Subject], ...] = (
         invariants=OBSERVABLE,
         about=is_released,
         given=line_by_line,
+    ),
+    Check(
+        "streams/heartbeats",
+        "three members of a streams group are upgraded to the next line, and back, though one is killed in the middle",
+        MIXED_STREAMS_GROUPS,
+        conversation,
+        values=0,
+        invariants=BY_HEARTBEATS,
+        about=is_released,
+        given=by_heartbeats,
+    ),
+    Check(
+        "streams/beside",
+        "an application leads and follows members of each other metadata version, and of a future one",
+        BESIDE_OTHERS,
+        conversation,
+        values=0,
+        invariants=OBSERVABLE,
+        about=is_released,
+        given=beside_others,
     ),
 )

@@ -1,9 +1,11 @@
-"""Rolling upgrades of three members between neighbouring lines of releases, with one that is killed in the middle."""
+"""Rolling upgrades of three members between neighbouring lines of releases, and some that are further apart, with one
+that is killed in the middle."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.core.values.release import lines
+from kipcheck.conformance.core.files.releases_table import since, table
+from kipcheck.conformance.core.values.release import Release, lines
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE
 from kipcheck.conformance.protocols.streams.blobs import latest
 from kipcheck.conformance.protocols.streams.invariants.trace import FIRST_PROBED
@@ -38,9 +40,16 @@ class Pair(NamedTuple):
 
 
 def pairs() -> Iterator[Pair]:
-    """Of all lines with a way from one to the next."""
+    """Of all lines with a way from one to the next, and of releases that users leave by one upgrade."""
     newest = lines("streams")
     yield from (each for each in map(Pair, newest, newest[1:]) if each.has_a_way)
+    yield from (Pair(old, new) for old, new in table()["streams-upgrades"]["leaps"])
+
+
+def pairs_of_streams_groups() -> Iterator[Pair]:
+    """Those whose releases both have streams groups (KIP-1071)."""
+    first = Release.parse(since("kip-1071"))
+    yield from (each for each in pairs() if Release.parse(each.old) >= first)
 
 
 def script(pair: Pair) -> str:

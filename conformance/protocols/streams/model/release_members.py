@@ -44,8 +44,18 @@ def owed_binary(settings: Settings, edition: Edition) -> Binary:
     """The model in ``apache``, which names no release: a member of any release that does what it owes. In other
     editions that of ``binary``. Errors: as ``binary``."""
     made = binary(settings, edition)
-    if edition.exact or not isinstance(made, Released):
-        return made
+    return made if edition.exact or not isinstance(made, Released) else _mended(made)
+
+
+@lru_cache(maxsize=4096)
+def owed_beside(settings: Settings, edition: Edition) -> Binary:
+    """A member that does what it owes, beside one of the edition's release. Errors: as ``binary``."""
+    made = binary(settings, edition)
+    assert isinstance(made, Released)
+    return _mended(made)
+
+
+def _mended(made: Released) -> Released:
     if made.rules.release == FUTURE:
         rules = replace(made.rules, departures=made.rules.departures - UNOWED, mended=True)
         return Released(made.settings, rules)

@@ -128,5 +128,5 @@ Made = TypeVar("Made", bound=type[Streaming])
 
 def streams_mutant(check: str, invariant: str, least: str | EllipsisType, where: str = "") -> Callable[[Made], Made]:
     """``where``: the edition that shows the defect, if ``apache`` does not."""
-    subject = STREAMS_MIXED if check in ("mixed", "rolling") else STREAMS
+    subject = STREAMS_MIXED if check in ("mixed", "rolling", "heartbeats", "beside") else STREAMS
     return mutant(f"streams/{check}", f"streams/{invariant}", subject, None, least, edition=where)

@@ -9,14 +9,17 @@ import pytest
 
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import History, Op
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Result
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.members import session
 from kipcheck.conformance.live.members.consumer_history import ConsumerHistory
 from kipcheck.conformance.live.members.history import Observed, Settled, StepBegun
 from kipcheck.conformance.live.members.processes import Begun, Exited, Killed, Line
+from kipcheck.conformance.live.members.silent_history import SilentHistory
+from kipcheck.conformance.live.members.streams_group_history import StreamsGroupHistory
 from kipcheck.conformance.live.members.streams_history import StreamsHistory, failure
-from kipcheck.conformance.live.members.traffic import Answered, Sent
+from kipcheck.conformance.live.members.traffic import Answered, Sent, StreamsBeat, StreamsBeaten
 from kipcheck.conformance.protocols.group.model.messages import (
     Error,
     Join,
@@ -26,8 +29,16 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
+from kipcheck.conformance.protocols.streams.checks import BY_HEARTBEATS
 from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo, SubscriptionInfo, TaskId
-from kipcheck.conformance.protocols.streams.ops import Died, Formed as StreamsFormed, Sent as StreamsSent, Start
+from kipcheck.conformance.protocols.streams.ops import (
+    OPERATIONS as STREAMS,
+    Died,
+    Formed as StreamsFormed,
+    Rests as StreamsRests,
+    Sent as StreamsSent,
+    Start,
+)
 from kipcheck.conformance.protocols.upgrade.ops import (
     OPERATIONS,
     Assigned,
@@ -309,3 +320,119 @@ def test_a_wait_ends_with_the_group_or_with_its_time(monkeypatch: pytest.MonkeyP
     assert failed.turns
     later = Changing(True)
     assert asyncio.run(session.at_rest(lambda: later, (failed,))).turns == 0 and not later.looks
+
+
+# Streams groups (KIP-1071)
+
+
+class StreamsGroup(Group):
+    """Members of 4.4.0 whose coordinator assigns tasks."""
+
+    def start(self, process: str) -> None:
+        self.begin(process)
+        self.starts[process] = Start(process.partition("-")[0], "4.4.0")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts: dict[str, Start] = {}
+
+    def beat(self, process: str, epoch: int, *active: int, error: int = 0) -> None:
+        sent = Sent(self.now, f"{process}-StreamThread-1-consumer", "g", StreamsBeat(max(epoch - 1, 0)))
+        self.seen.append(sent)
+        self.seen.append(Answered(self.now, sent, StreamsBeaten(epoch, error, frozenset(active) if active else None)))
+
+    def history(self) -> StreamsGroupHistory:
+        return StreamsGroupHistory(self.seen, self.starts)
+
+
+def shared_tasks() -> StreamsGroup:
+    """a runs all three tasks, then b joins and gets the last one."""
+    group = StreamsGroup()
+    group.step(0)
+    group.start("a-1")
+    group.beat("a-1", 1, 0, 1, 2)
+    for number in range(3):
+        group.line("a-1", "opened", f"0_{number}")
+    group.step(1)
+    group.start("b-1")
+    group.beat("b-1", 2)
+    group.beat("a-1", 1, 0, 1)
+    group.line("a-1", "closed", "0_2")
+    group.beat("a-1", 2)
+    group.beat("b-1", 2, 2)
+    group.line("b-1", "opened", "0_2")
+    group.step(2)
+    group.rest()
+    return group
+
+
+def broken_by_tasks(group: StreamsGroup) -> set[str]:
+    steps = STREAMS.parse_shorthand("start a 4.4.0; start b 4.4.0; settle")
+    found = group.history().events
+    answers = [observed(STREAMS.answer_of([each.event for each in found if each.step == at])) for at in range(3)]
+    case = Case("streams/heartbeats", "apache", Role.OPERATOR_TOOL, tuple(steps))
+    ops = tuple(Op(at, *pair, at + 1) for at, pair in enumerate(zip(steps, answers, strict=True)))
+    laws = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.id in BY_HEARTBEATS]
+    return {each.invariant for each in judge(History(case, "t", ops), laws) if each.result is Result.FAIL}
+
+
+def test_tasks_of_a_streams_group_are_handed_over_in_the_order_of_time() -> None:
+    group = shared_tasks()
+    found = group.history()
+    assert found.is_stable() and found.is_complete() and broken_by_tasks(group) == set()
+    last = found.events[-1].event
+    assert isinstance(last, StreamsRests) and last.generation == 2
+    assert [(each.member, [*map(str, each.active)]) for each in last.members] == [("a", ["0_0", "0_1"]), ("b", ["0_2"])]
+    quiet_ns = found.quiet_since_ns()
+    group.beat("a-1", 2)
+    assert group.history().quiet_since_ns() == quiet_ns, "a heartbeat that says nothing new keeps no group from rest"
+    group.beat("b-1", 3)
+    assert not group.history().is_stable(), "a has not got the epoch of the group"
+
+
+def test_a_task_of_a_streams_group_with_two_owners_or_none_is_found() -> None:
+    group = shared_tasks()
+    (closed,) = (each for each in group.seen if isinstance(each, Line) and each.what == "closed")
+    group.seen.remove(closed)
+    assert broken_by_tasks(group) == {"streams/one-owner", "streams/handed-over"}
+    group = shared_tasks()
+    (opened,) = (
+        each for each in group.seen if isinstance(each, Line) and (each.process, each.what) == ("b-1", "opened")
+    )
+    group.seen.remove(opened)
+    assert broken_by_tasks(group) == {"streams/all-owned"} and not group.history().is_stable()
+
+
+def test_a_member_that_a_streams_group_refuses_has_lost_its_tasks() -> None:
+    group = shared_tasks()
+    group.beat("a-1", 0, error=KafkaError.FENCED_MEMBER_EPOCH)
+    found = group.history()
+    assert found.events[-1].event == PutOut("a") and not found.is_complete() and not found.is_stable()
+
+
+def test_tasks_of_a_silent_application_are_those_of_its_requests_and_answers() -> None:
+    group = Group()
+    starts = {"a-1": Start("a", "2.3.1"), "b-1": Start("b", "2.3.1")}
+    data = write_subscription(SubscriptionInfo(4, 4))
+
+    def silent() -> SilentHistory:
+        return SilentHistory(group.seen, starts, frozenset(starts))
+
+    for at, name in enumerate(starts):
+        group.step(at)
+        group.begin(name, ("stream",), data)
+        group.form(at + 1, "a-1", *([name] if at else []))
+        group.sync("a-1", at + 1, *range(3 - at))
+    assert not silent().is_complete()
+    group.sync("b-1", 2, 2)
+    found = silent()
+    owners = [each.event for each in found.events if isinstance(each.event, Took | Gave)]
+    everything = (("t", 0), ("t", 1), ("t", 2))
+    assert owners == [
+        Took("a", 1, everything), Gave("a", everything), Took("a", 2, everything[:2]), Took("b", 2, everything[2:]),
+    ]  # fmt: skip
+    assert found.is_complete() and not found.cooperates("a-1")
+    group.line("a-1", "opened", "0_2")
+    group.line("a-1", "stopping")
+    group.seen.append(Exited(group.now, "a-1", 143, "some log"))
+    assert [each.event for each in silent().events][-2:] == [Gave("a", everything[:2]), Ended("a")]
