@@ -307,7 +307,7 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
         elif (isinstance(traced.event, Closed) and traced.event.connection in unanswered) or (
             client_trace.is_answer(traced, *terms.OF_GROUPS)
             and (traced.error in terms.OF_COORDINATORS or traced.in_doubt)
-        ):
+        ) or (client_trace.is_answer(traced, "ListOffsets") and traced.error):  # fmt: skip
             lost_ms = min(lost_ms, traced.ms)
         elif client_trace.is_answer(traced, "Heartbeat") and traced.error not in (*terms.FENCING, *NO_FAILURES):
             failed += 1
@@ -326,8 +326,9 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
         if {*traced.event.assignors} != {COOPERATIVE} or unsaid:
             continue
         found = next(iter(traced.event.subscriptions or ()), None)
-        # One whose request to its group failed may take its partitions for lost, if it does not read on. One that joins
-        # as a new member, since it was silent for its session timeout, has none.
+        # One whose request to its group failed may take its partitions for lost, if it does not read on; so may one
+        # that was not told where to begin: sarama 1.61.1 ends its session then. One that joins as a new member, since
+        # it was silent for its session timeout, has none.
         gave_up = (lost_ms <= traced.ms or not traced.event.member) and found is not None and not found.owned
         if found is not None and found.owned is not None and not gave_up:
             yield from _claims(traced, found, {*found.owned})

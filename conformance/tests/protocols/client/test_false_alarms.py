@@ -389,6 +389,16 @@ def test_a_history_that_begins_amid_a_membership_does_not_say_what_the_member_ha
     assert [*claims_what_it_owns(history(claims(90, 4, member=None), *complete, claims(220, 5)))]
 
 
+def test_a_member_that_was_not_told_where_to_begin_may_give_its_partitions_up() -> None:
+    """sarama 1.61.1: a claim whose ListOffsets is refused twice ends the session, and Consume joins anew."""
+    refused = "answer", 100, {"api": "ListOffsets", "error": 78}
+    before = joined(10), given(20, "t-0")
+    read: tuple[Any, ...] = ("request", 700, {"api": "Fetch", "version": 11, "partitions": ["t-0"]})
+    assert not [*claims_what_it_owns(history(*before, refused, claims(120, 1)))]
+    assert [*claims_what_it_owns(history(*before, refused, read, claims(800, 1)))]
+    assert [*claims_what_it_owns(history(*before, claims(800, 1)))]
+
+
 def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up() -> None:
     """franz-go 1.22.2: it repeats no FindCoordinator, and no JoinGroup four times, calls OnPartitionsLost, and claims
     nothing."""
