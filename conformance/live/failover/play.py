@@ -93,9 +93,7 @@ class Conversation:
 
     # Nodes
 
-    async def _hit(
-        self, event: ops.NodeFault | ops.Resume | ops.Start | ops.Elect | ops.Roll | ops.Raise
-    ) -> None:
+    async def _hit(self, event: ops.NodeFault | ops.Resume | ops.Start | ops.Elect | ops.Roll | ops.Raise) -> None:
         brokers = self.brokers
         match event:
             case ops.Kill(which) | ops.Stop(which) | ops.Pause(which):

@@ -1,4 +1,4 @@
-"""``kafka:RELEASE?nodes=3``: a cluster of released brokers as the coordinators of groups, one conversation at a time."""
+"""``kafka:RELEASE?nodes=3``: a cluster of released brokers that coordinates groups, one conversation at a time."""
 
 import asyncio
 import sys
@@ -10,8 +10,7 @@ from typing import Final, final
 
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Lost, Observation
-from kipcheck.conformance.core.values.release import known_release, releases
-from kipcheck.conformance.core.values.release import Release
+from kipcheck.conformance.core.values.release import Release, known_release, releases
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
@@ -46,7 +45,9 @@ class StartedCluster:
         for each in (release, older):
             known_release(each)
             if Release.parse(each) not in kafka_broker.KRAFT:
-                raise LookupError(f"{name}: clusters of several nodes run in KRaft mode, which releases from 3.3 on have")
+                raise LookupError(
+                    f"{name}: clusters of several nodes run in KRaft mode, which releases from 3.3 on have"
+                )
         return cls(name, release, older)
 
     @contextmanager

@@ -18,11 +18,16 @@ from kipcheck.conformance.protocols.failover import ops
 GROUPS: Final = "failover/groups"
 RESIGNS_MS: Final = 15_000
 """How long a node that was silent may answer reads and heartbeats from memory, until it has learned that it no longer
-coordinates the group. It appends nothing in that time."""
+coordinates the group. It appends nothing in that time: the other replicas have a newer leader."""
 COMMIT: Final = "OffsetCommit"
 DURABLE: Final = frozenset({"SyncGroup", "ConsumerGroupHeartbeat"})
 """Requests whose answers give an epoch that the log has. A generation that JoinGroup gave is in the log when its leader
 has sent the assignments."""
+WITHOUT_EFFECT: Final = frozenset({
+    "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH", "REBALANCE_IN_PROGRESS",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+})  # fmt: skip
+"""Errors of commits that are refused before anything is appended. Others come when replicas have it already."""
 of_groups = partial(invariant, role=Role.COORDINATOR, checks=(GROUPS,))
 
 
@@ -105,71 +110,69 @@ def _counts(event: ops.Accepted, other: Ownership) -> bool:
     return event.request == COMMIT or late or any(event.node == each.node for _, each in other.known)
 
 
-@impact("Committed offsets are lost when the coordinator moves", "data loss", "offsets", "reprocessing")
+@impact("Committed offsets are lost when the coordinator moves", "double processing", "durability", "lost-offsets")
 @of_groups("failover/commits-kept", "grp-301")
 def commits_kept(history: History) -> Iterator[Violation]:
-    """OffsetFetch gives the last offset that was committed with success before, or one of a later commit, whichever
-    node coordinates the group."""
-    commits: dict[int, list[tuple[int, ops.Accepted | ops.Refused]]] = {}
-    resumed: dict[int, int] = {}
+    """OffsetFetch gives the last offset that was committed with success, or a later one, from whichever node."""
     observed = seen(history)
+    commits: dict[int, list[tuple[int, ops.Accepted | ops.Refused]]] = {}
     for step, event in observed:
-        match event:
-            case ops.Accepted(request="OffsetCommit") | ops.Refused(request="OffsetCommit"):
-                for each in event.partitions:
-                    commits.setdefault(each, []).append((step, event))
-            case ops.Hit("resumes", node, at_ms=at_ms):
-                resumed[node] = at_ms
-            case ops.Fetched() if event.sent_ms - resumed.get(event.node, -RESIGNS_MS) > RESIGNS_MS:
-                yield from _lost(step, event, commits)
+        if isinstance(event, ops.Accepted | ops.Refused) and event.request == COMMIT:
+            for each in event.partitions:
+                commits.setdefault(each, []).append((step, event))
+    for step, event in observed:
+        if isinstance(event, ops.Fetched) and not _is_resigning(observed, event.node, event.sent_ms):
+            for partition, tried in sorted(commits.items()):
+                yield from _lost(step, event, partition, tried)
 
 
 def _lost(
-    step: int, fetched: ops.Fetched, commits: dict[int, list[tuple[int, ops.Accepted | ops.Refused]]]
+    step: int, fetched: ops.Fetched, partition: int, tried: list[tuple[int, ops.Accepted | ops.Refused]]
 ) -> Iterator[Violation]:
-    offsets = dict(fetched.offsets)
-    for partition, tried in sorted(commits.items()):
-        done = [
-            (at, each) for at, each in tried if isinstance(each, ops.Accepted) and each.at_ms <= fetched.sent_ms
-        ]  # fmt: skip
-        offset = offsets.get(partition, -1)
-        if not done:
-            continue
-        at, last = max(done, key=lambda row: row[1].sent_ms)
-        # Offsets rise in the order of sending; a commit that was sent before the last one was answered may follow it.
-        right = {
-            each.offset for _, each in tried
-            if each.at_ms >= last.sent_ms or (isinstance(each, ops.Refused) and _is_open(each))
-        }  # fmt: skip
-        if offset not in right:
-            wanted = str(last.offset)
-            yield Violation(
-                f"node {last.node} accepted offset {wanted} of t-{partition} at {last.at_ms} ms, and node "
-                f"{fetched.node} gives {offset if offset >= 0 else 'none'} at {fetched.at_ms} ms",
-                (at, step), f"offset {wanted}", str(offset),
-                shape=("lost", "none" if offset < 0 else "older"),
-            )  # fmt: skip
-            return
+    """Offsets rise in the order in which commits were sent. One that was answered when another was sent comes first."""
+    done = [
+        (at, each) for at, each in tried if isinstance(each, ops.Accepted) and each.at_ms <= fetched.sent_ms
+    ]  # fmt: skip
+    if not done:
+        return
+    at, last = max(done, key=lambda row: row[1].sent_ms)
+    possible = {
+        each.offset for _, each in tried
+        if each.sent_ms <= fetched.at_ms and (each.at_ms >= last.sent_ms or isinstance(each, ops.Refused))
+        and not (isinstance(each, ops.Refused) and each.error in WITHOUT_EFFECT)
+    }  # fmt: skip
+    offset = dict(fetched.offsets).get(partition)
+    if offset not in possible:
+        yield Violation(
+            f"node {last.node} accepted offset {last.offset} of t-{partition} at {last.at_ms} ms, and node "
+            f"{fetched.node} gives {'none' if offset is None else offset} at {fetched.at_ms} ms",
+            (at, step), f"offset {last.offset}", str(offset), shape=("lost", "none" if offset is None else "older"),
+        )  # fmt: skip
 
 
-def _is_open(refused: ops.Refused) -> bool:
-    """Whether the commit may have an effect, whenever."""
-    return refused.error.startswith("no answer")
+def _is_resigning(observed: list[Seen], node: int, at_ms: int) -> bool:
+    """Whether a node was resumed so shortly before that it may not know yet who coordinates the group."""
+    return any(
+        isinstance(event, ops.Hit) and event.did == "resumes" and event.node == node
+        and 0 <= at_ms - event.at_ms <= RESIGNS_MS
+        for _, event in observed
+    )  # fmt: skip
 
 
-@impact("Epochs go back when the coordinator moves", "stuck group", "epochs", "fenced-member")
+@impact("Epochs go back when the coordinator moves", "double processing", "epochs", "double-processing", "stuck-group")
 @of_groups("failover/epochs-rise", "grp-302")
 def epochs_rise(history: History) -> Iterator[Violation]:
-    """No node gives a member that joins a generation or epoch below one that the group had before, and none to a member
-    below its own."""
-    given: list[tuple[int, ops.Accepted]] = []
-    for step, event in seen(history):
+    """No node gives a member a generation or epoch below one that the group, or a member that beats, had before."""
+    observed, given = seen(history), list[tuple[int, ops.Accepted]]()
+    for step, event in observed:
         if not isinstance(event, ops.Accepted) or not (event.joins or event.request in DURABLE):
+            continue
+        if event.request not in DURABLE and _is_resigning(observed, event.node, event.sent_ms):
             continue
         for before, other in given:
             related = event.joins or event.request == "SyncGroup" or other.member == event.member
-            known = other.protocol == event.protocol and other.at_ms <= event.sent_ms
-            if known and related and 0 <= event.epoch < other.epoch:
+            follows = other.protocol == event.protocol and other.at_ms <= event.sent_ms
+            if follows and related and 0 <= event.epoch < other.epoch:
                 yield Violation(
                     f"{event.member}'s {event.request} is answered with epoch {event.epoch} by node {event.node}, "
                     f"after node {other.node} gave {other.member} epoch {other.epoch}",
@@ -181,7 +184,7 @@ def epochs_rise(history: History) -> Iterator[Violation]:
             given.append((step, event))
 
 
-@impact("A group never becomes stable after its coordinator failed", "stuck group", "liveness", "stuck-group")
+@impact("A group never becomes stable after its coordinator failed", "stuck group", "waiting", "stuck-group")
 @of_groups("failover/becomes-stable", "grp-303")
 def becomes_stable(history: History) -> Iterator[Violation]:
     """A group whose members go on is stable again within 90 s of the last fault, with all partitions assigned."""

@@ -98,7 +98,7 @@ def _next(state: State, swarm: Swarm, random: Random) -> ops.Event:
         return random.choice([*choices, *(ops.Join(each, state.protocol or swarm.traits) for each in absent)])
     if not state.is_whole:
         return ops.Resume() if state.paused else ops.Start()
-    which = random.choice(("coordinator", "coordinator", "coordinator", "other"))
+    which: ops.Which = "coordinator" if random.random() < 0.75 else "other"
     return random.choice((
         ops.Kill(which), ops.Stop(which), ops.Pause(which), ops.Elect(), ops.Roll(), ops.Roll(), ops.Raise(),
     ))  # fmt: skip
