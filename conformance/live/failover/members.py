@@ -36,6 +36,8 @@ PARKED_S: Final = REBALANCE_MS / 1000 + 5
 RETRY_S: Final = 0.2
 SEARCH_S: Final = 1.5
 """For a node to name a coordinator."""
+AGAIN_S: Final = 1.0
+"""Between the first two looks at the offsets, in which it commits nothing."""
 FETCH_VERSION: Final = 7
 """Of OffsetFetch: the last one with one group."""
 NO_ANSWER: Final = "no answer"
@@ -108,6 +110,9 @@ class Member(ABC):
             await self._find()
             with suppress(CoordinatorLost):
                 await self.fetch()
+                if self.joined:  # what it reads then is compared with what it reads a moment later
+                    await asyncio.sleep(AGAIN_S)
+                    await self.fetch()
                 while True:
                     try:
                         await self._round()

@@ -19,6 +19,7 @@ from kipcheck.conformance.live.failover.members import TOPIC, Cluster, Coordinat
 from kipcheck.conformance.live.failover.protocols import CONSUMER, ClassicMember, member
 from kipcheck.conformance.protocols.failover import ops
 from kipcheck.conformance.protocols.group.ops import VALUES
+from kipcheck.conformance.protocols.migration.clients import blobs
 from kipcheck.conformance.targets.protocol import Broken, observed
 
 LIMIT_S: Final = ops.STABLE_MS / 1000
@@ -63,8 +64,10 @@ class Conversation:
     async def _context(self) -> Context:
         first = self.brokers.connected(self.brokers.active[0])
         id = await admin.id_of(self.topic, first, await admin.versions_of(first))
+        topics = Value(lambda own: self.topic, lambda name: TOPIC)
         values = {
-            "topic": Value(lambda own: self.topic, lambda name: TOPIC),
+            "topic": topics,
+            "blob": blobs(topics),
             "topic_id": Value(lambda own: id, lambda there: TOPIC),
             "session": Value(int, int),
             "timeout": Value(int, int),

@@ -10,6 +10,7 @@ from kipcheck.conformance.live.failover.members import PARKED_S, REBALANCE_MS, T
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer
 from kipcheck.conformance.protocols.failover.ops import PARTITIONS, Protocol
 from kipcheck.conformance.protocols.group import ops as group
+from kipcheck.conformance.protocols.migration.metadata import metadata, partitions_of, printed
 
 CLASSIC, CONSUMER = "classic", "consumer"
 JOIN_VERSION, SYNC_VERSION, BEAT_VERSION, LEAVE_VERSION, COMMIT_VERSION = 5, 3, 3, 3, 7
@@ -18,6 +19,7 @@ CONSUMER_VERSION, CONSUMER_COMMIT_VERSION = 1, 9
 """Heartbeats whose member ids are the client's, and commits with epochs of members: from 4.0 on."""
 JOINS, LEAVES = 0, -1
 ASSIGNOR: Final = "range"
+SUBSCRIBED: Final = metadata((TOPIC,), ())
 
 
 def member(name: str, protocol: Protocol, cluster: Cluster) -> Member:
@@ -41,7 +43,7 @@ class ClassicMember(Member):
 
     async def join(self) -> None:
         self.give_up(self.partitions)
-        lists = ((ASSIGNOR, TOPIC),)
+        lists = ((ASSIGNOR, SUBSCRIBED),)
         request = group.Join(JOIN_VERSION, self.id, None, CONSUMER, lists, SESSION_MS, REBALANCE_MS)
         found = await self.ask(request, group.Joined, JOIN_VERSION, within_s=PARKED_S, joins=True, to=0)
         if found.error == KafkaError.MEMBER_ID_REQUIRED:
@@ -55,12 +57,12 @@ class ClassicMember(Member):
     async def _sync(self, members: tuple[str, ...]) -> None:
         """``members``: of the leader, those that it assigns partitions to."""
         shares = {id: [*range(PARTITIONS)][at :: len(members)] for at, id in enumerate(sorted(members))}
-        assignments = tuple((id, ",".join(map(str, share))) for id, share in shares.items())
+        assignments = tuple((id, printed(tuple((TOPIC, each) for each in share))) for id, share in shares.items())
         request = group.Sync(SYNC_VERSION, self.id, None, self.epoch, assignments)
         found = await self.ask(request, group.Synced, SYNC_VERSION, within_s=PARKED_S, to=0)
         if not found.error:
             self.joined = True
-            self.take(int(each) for each in str(found.assignment).split(",") if each)
+            self.take(each for _, each in partitions_of(str(found.assignment)))
 
     async def beat(self) -> None:
         sent_ms = self.cluster.journal.ms()

@@ -19,6 +19,8 @@ GROUPS: Final = "failover/groups"
 RESIGNS_MS: Final = 15_000
 """How long a node that was silent may answer reads and heartbeats from memory, until it has learned that it no longer
 coordinates the group. It appends nothing in that time: the other replicas have a newer leader."""
+LOOKS_MS: Final = 800
+"""So much later a node that took over is looked at again. Members look a second after the first time."""
 COMMIT: Final = "OffsetCommit"
 DURABLE: Final = frozenset({"SyncGroup", "ConsumerGroupHeartbeat"})
 """Requests whose answers give an epoch that the log has. A generation that JoinGroup gave is in the log when its leader
@@ -110,10 +112,43 @@ def _counts(event: ops.Accepted, other: Ownership) -> bool:
     return event.request == COMMIT or late or any(event.node == each.node for _, each in other.known)
 
 
+class Missed(NamedTuple):
+    """A look at the offsets that lacks a commit."""
+
+    step: int
+    fetched: ops.Fetched
+    partition: int
+    at: int
+    """The step of the commit."""
+    last: ops.Accepted
+    at_first: bool
+    """Whether the node has answered the group for less than ``LOOKS_MS`` since another one accepted the commit."""
+
+    def violation(self) -> Violation:
+        offset, last = dict(self.fetched.offsets).get(self.partition), self.last
+        read = "none" if offset is None else str(offset)
+        return Violation(
+            f"node {last.node} accepted offset {last.offset} of t-{self.partition} at {last.at_ms} ms, and node "
+            f"{self.fetched.node} gives {read} at {self.fetched.at_ms} ms",
+            (self.at, self.step), f"offset {last.offset}", read, shape=("lacks a commit",),
+        )  # fmt: skip
+
+
 @impact("Committed offsets are lost when the coordinator moves", "double processing", "durability", "lost-offsets")
 @of_groups("failover/commits-kept", "grp-301")
 def commits_kept(history: History) -> Iterator[Violation]:
-    """OffsetFetch gives the last offset that was committed with success, or a later one, from whichever node."""
+    """A second after another node took over, OffsetFetch gives the last offset that was committed, or a later one."""
+    yield from (each.violation() for each in _missed(history) if not each.at_first)
+
+
+@impact("A node that takes over answers with older offsets at first", "double processing", "durability", "lost-offsets")
+@of_groups("failover/reads-commits-at-once", "grp-304")
+def reads_commits_at_once(history: History) -> Iterator[Violation]:
+    """The first OffsetFetch that another node answers gives the last offset that was committed, or a later one."""
+    yield from (each.violation() for each in _missed(history) if each.at_first)
+
+
+def _missed(history: History) -> Iterator[Missed]:
     observed = seen(history)
     commits: dict[int, list[tuple[int, ops.Accepted | ops.Refused]]] = {}
     for step, event in observed:
@@ -123,31 +158,38 @@ def commits_kept(history: History) -> Iterator[Violation]:
     for step, event in observed:
         if isinstance(event, ops.Fetched) and not _is_resigning(observed, event.node, event.sent_ms):
             for partition, tried in sorted(commits.items()):
-                yield from _lost(step, event, partition, tried)
+                if (found := _lacking(event, partition, tried)) is not None:
+                    at, last = found
+                    yield Missed(step, event, partition, at, last, _is_at_first(observed, event, last))
 
 
-def _lost(
-    step: int, fetched: ops.Fetched, partition: int, tried: list[tuple[int, ops.Accepted | ops.Refused]]
-) -> Iterator[Violation]:
-    """Offsets rise in the order in which commits were sent. One that was answered when another was sent comes first."""
-    done = [
-        (at, each) for at, each in tried if isinstance(each, ops.Accepted) and each.at_ms <= fetched.sent_ms
-    ]  # fmt: skip
+def _lacking(
+    fetched: ops.Fetched, partition: int, tried: list[tuple[int, ops.Accepted | ops.Refused]]
+) -> tuple[int, ops.Accepted] | None:
+    """The last commit that was accepted before, if neither it nor one that may have come later is read.
+
+    Offsets rise in the order in which commits were sent. One that was answered when another was sent comes first.
+    """
+    done = [(at, each) for at, each in tried if isinstance(each, ops.Accepted) and each.at_ms <= fetched.sent_ms]
     if not done:
-        return
+        return None
     at, last = max(done, key=lambda row: row[1].sent_ms)
     possible = {
         each.offset for _, each in tried
         if each.sent_ms <= fetched.at_ms and (each.at_ms >= last.sent_ms or isinstance(each, ops.Refused))
         and not (isinstance(each, ops.Refused) and each.error in WITHOUT_EFFECT)
     }  # fmt: skip
-    offset = dict(fetched.offsets).get(partition)
-    if offset not in possible:
-        yield Violation(
-            f"node {last.node} accepted offset {last.offset} of t-{partition} at {last.at_ms} ms, and node "
-            f"{fetched.node} gives {'none' if offset is None else offset} at {fetched.at_ms} ms",
-            (at, step), f"offset {last.offset}", str(offset), shape=("lost", "none" if offset is None else "older"),
-        )  # fmt: skip
+    return None if dict(fetched.offsets).get(partition) in possible else (at, last)
+
+
+def _is_at_first(observed: list[Seen], fetched: ops.Fetched, last: ops.Accepted) -> bool:
+    if fetched.node == last.node:
+        return False
+    answers = (
+        event.at_ms for _, event in observed
+        if isinstance(event, ops.Fetched | ops.Accepted) and event.node == fetched.node and event.sent_ms >= last.at_ms
+    )  # fmt: skip
+    return fetched.at_ms - min(answers, default=fetched.at_ms) < LOOKS_MS
 
 
 def _is_resigning(observed: list[Seen], node: int, at_ms: int) -> bool:

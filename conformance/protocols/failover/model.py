@@ -8,6 +8,8 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.failover import ops
 
 TICK_MS: Final = 100
+LATER_MS: Final = 1_000
+"""Between two looks at the offsets when another node has taken over."""
 ROUNDS: Final = 3
 """Of beats in a step in which time passes."""
 
@@ -52,6 +54,10 @@ class Group:
         """What the next coordinator has read."""
         return state
 
+    def first_look(self, state: State) -> Committed:
+        """The offsets that the next coordinator answers with at first."""
+        return state.committed
+
     def shares(self, state: State, names: list[str]) -> dict[str, tuple[int, ...]]:
         return {name: tuple(range(ops.PARTITIONS))[at :: len(names)] for at, name in enumerate(names)}
 
@@ -62,7 +68,8 @@ class Group:
         seen: list[ops.Action] = []
         before, state = state.node, self._changed(state, event, seen)
         if state.node != before and self.answers(state):
-            state = self._read(state, seen)
+            state = self._read(state, seen, self.first_look(state))
+            state = self._read(replace(state, now_ms=state.now_ms + LATER_MS), seen, state.committed)
         for _ in range(ROUNDS if isinstance(event, ops.Pass | ops.Settle) else 1):
             if self.answers(state):
                 state = self._beaten(state, seen)
@@ -132,9 +139,9 @@ class Group:
             seen.append(ops.Restless("no heartbeat is accepted", ops.STABLE_MS, now_ms + ops.STABLE_MS))
             return replace(state, now_ms=now_ms + ops.STABLE_MS)
         seen.append(ops.Rests(len(state.members), 0, now_ms))
-        return self._read(state, seen)
+        return self._read(state, seen, state.committed)
 
-    def _read(self, state: State, seen: list[ops.Action]) -> State:
+    def _read(self, state: State, seen: list[ops.Action], committed: Committed) -> State:
         sent_ms = state.now_ms
-        seen.append(ops.Fetched("reader", state.node, state.committed.offsets, sent_ms, sent_ms + TICK_MS))
+        seen.append(ops.Fetched("reader", state.node, committed.offsets, sent_ms, sent_ms + TICK_MS))
         return replace(state, now_ms=sent_ms + 2 * TICK_MS)

@@ -6,7 +6,7 @@ from typing import Final
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutants_of
 from kipcheck.conformance.protocols.failover import ops
 from kipcheck.conformance.protocols.failover.invariants import GROUPS
-from kipcheck.conformance.protocols.failover.model import Group, State
+from kipcheck.conformance.protocols.failover.model import Committed, Group, State
 
 
 class Failing(MachineMutant, Group):
@@ -30,6 +30,14 @@ class AcknowledgesBeforeReplicas(Failing):
 
     def loaded(self, state: State) -> State:
         return replace(state, committed=state.before)
+
+
+@broken("reads-commits-at-once", "join a classic; elect")
+class AnswersBelowTheEndOfTheLog(Failing):
+    """A coordinator that takes over answers OffsetFetch before it knows that the end of its log is committed."""
+
+    def first_look(self, state: State) -> Committed:
+        return state.before
 
 
 @broken("epochs-rise", "join a classic; elect; join b classic")

@@ -67,11 +67,19 @@ def test_a_node_that_was_silent_may_accept_heartbeats_from_memory_for_some_time(
 
 def test_a_commit_is_lost_if_an_older_one_is_read() -> None:
     first, second = accepted("a", COMMIT, 100, (0,), offset=1), accepted("a", COMMIT, 200, (0,), offset=2)
-    assert broken(first, second, fetched(300, (0, 1), node=2)) == {"failover/commits-kept"}
-    assert broken(first, second, fetched(300, node=2)) == {"failover/commits-kept"}
+    assert broken(first, second, fetched(300, (0, 1))) == {"failover/commits-kept"}
+    assert broken(first, second, fetched(300)) == {"failover/commits-kept"}
     assert not broken(first, second, fetched(300, (0, 2), node=2))
     assert not broken(first, second, fetched(195, (0, 1))), "the second one was not answered when it was asked"
     assert not broken(first, fetched(195, (0, 2)), second), "it was committed and not answered yet"
+
+
+def test_a_node_that_takes_over_is_judged_by_its_first_answer_and_by_later_ones() -> None:
+    commit = accepted("a", COMMIT, 100, (0,), offset=1)
+    early, late = fetched(300, node=2), fetched(1300, node=2)
+    assert broken(commit, early, fetched(1300, (0, 1), node=2)) == {"failover/reads-commits-at-once"}
+    assert broken(commit, fetched(300, (0, 1), node=2), late) == {"failover/commits-kept"}
+    assert broken(commit, early, late) == {"failover/reads-commits-at-once", "failover/commits-kept"}
 
 
 def test_a_commit_without_an_answer_may_be_in_the_log() -> None:
@@ -85,8 +93,8 @@ def test_a_commit_without_an_answer_may_be_in_the_log() -> None:
 def test_what_a_node_reads_from_memory_when_it_has_just_resumed_is_not_judged() -> None:
     commit, resumes = accepted("a", COMMIT, 100, (0,), node=2, offset=1), ops.Hit("resumes", 1, "4.4.0", 200)
     assert not broken(commit, resumes, fetched(300, node=1))
-    assert broken(commit, resumes, fetched(300, node=3)) == {"failover/commits-kept"}
-    assert broken(commit, resumes, fetched(20_000, node=1)) == {"failover/commits-kept"}
+    assert broken(commit, resumes, fetched(300, node=3)) == {"failover/reads-commits-at-once"}
+    assert broken(commit, resumes, fetched(300, (0, 1), node=1), fetched(20_000, node=1)) == {"failover/commits-kept"}
 
 
 def test_a_generation_may_be_given_again_until_its_leader_has_assigned() -> None:
