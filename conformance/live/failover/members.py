@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from kipcheck.conformance.core.operations.wire_form import Context
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
@@ -198,6 +198,10 @@ class Member(ABC):
             await self._drop(self.node)
             raise CoordinatorLost from None
         if found.error:
+            error, at_ms = name_of(found.error), journal.ms()
+            journal.events.append(
+                ops.Refused(self.name, "OffsetFetch", self.node, self.epoch, self.partitions, error, sent_ms, at_ms)
+            )
             await asyncio.sleep(RETRY_S)
             raise CoordinatorLost
         offsets = tuple((partition, offset) for _, partition, offset in found.offsets if offset >= 0)
@@ -232,9 +236,9 @@ class Member(ABC):
 
     # What the protocols differ in
 
-    protocol = ""
-    commit_version = 0
-    removing: frozenset[int] = frozenset()
+    protocol: ClassVar[str]
+    commit_version: ClassVar[int]
+    removing: ClassVar[frozenset[int]]
     """Errors after which it joins anew."""
 
     @abstractmethod

@@ -151,13 +151,16 @@ class Conversation:
     # The group
 
     async def _settle(self) -> None:
-        begun_ms, until = self.journal.ms(), now() + LIMIT_S
+        begun_ms, until, late_s = self.journal.ms(), now() + LIMIT_S, 0.0
         while why := self._unstable(begun_ms):
             if now() > until:
                 at_ms = self.journal.ms()
-                self.journal.events.append(ops.Restless(why, at_ms - begun_ms, at_ms))
+                took_ms, late_ms = at_ms - begun_ms, round(late_s * 1000)
+                self.journal.events.append(ops.Restless(why, took_ms, late_ms, at_ms))
                 return
+            asked_s = now()
             await asyncio.sleep(POLLS_S)
+            late_s = max(late_s, now() - asked_s - POLLS_S)
         at_ms = self.journal.ms()
         self.journal.events.append(ops.Rests(len(self._members), at_ms - begun_ms, at_ms))
         await self._read(until)

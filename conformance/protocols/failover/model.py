@@ -136,7 +136,7 @@ class Group:
     def _settled(self, state: State, seen: list[ops.Action]) -> State:
         now_ms = state.now_ms
         if not self.answers(state):
-            seen.append(ops.Restless("no heartbeat is accepted", ops.STABLE_MS, now_ms + ops.STABLE_MS))
+            seen.append(ops.Restless("no heartbeat is accepted", ops.STABLE_MS, 0, now_ms + ops.STABLE_MS))
             return replace(state, now_ms=now_ms + ops.STABLE_MS)
         seen.append(ops.Rests(len(state.members), 0, now_ms))
         return self._read(state, seen, state.committed)

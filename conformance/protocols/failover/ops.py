@@ -291,6 +291,8 @@ class Restless:
 
     why: str
     took_ms: int
+    late_ms: int
+    """How late kipcheck's own timer was at most: a busy machine runs neither nodes nor members in time."""
     at_ms: int
 
 

@@ -4,9 +4,11 @@ import pytest
 
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import History, Op, Replied
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Result
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.failover.brokers import partition_of
+from kipcheck.conformance.live.failover.protocols import ClassicMember, ConsumerMember
 from kipcheck.conformance.live.failover.target import StartedCluster
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
@@ -53,3 +55,8 @@ def test_a_group_outlives_the_node_that_coordinates_it() -> None:
     assert {each.result for each in judge(history, laws)} == {Result.PASS}
     whats = [each["what"] for _, each in history.actions()]
     assert whats.count("rests") == 2 and "hit" in whats and whats[-1] == "fetched"
+
+
+def test_members_join_anew_after_the_errors_of_their_protocol() -> None:
+    assert KafkaError.UNKNOWN_MEMBER_ID in ClassicMember.removing & ConsumerMember.removing
+    assert KafkaError.FENCED_MEMBER_EPOCH in ConsumerMember.removing

@@ -20,10 +20,14 @@ SETTLE: Final = ops.OPERATIONS.parse_shorthand("settle")
 HEARTBEAT, COMMIT, SYNC, JOIN = "Heartbeat", "OffsetCommit", "SyncGroup", "JoinGroup"
 
 
+def history_of(*events: ops.Action) -> History:
+    case = Case(invariants.GROUPS, EDITION, Role.COORDINATOR, SETTLE)
+    return History(case, "t", (Op(0, SETTLE[0], observed(ops.OPERATIONS.answer_of(events))),))
+
+
 def broken(*events: ops.Action) -> set[str]:
     """The laws that a history with these events breaks."""
-    case = Case(invariants.GROUPS, EDITION, Role.COORDINATOR, SETTLE)
-    history = History(case, "t", (Op(0, SETTLE[0], observed(ops.OPERATIONS.answer_of(events))),))
+    history = history_of(*events)
     return {id for id in checks.CHECKS[0].invariants if [*INVARIANTS[id].search(history)]}
 
 
@@ -116,7 +120,14 @@ def test_members_are_in_epochs_of_their_own() -> None:
 
 
 def test_a_group_that_does_not_become_stable_is_found() -> None:
-    assert broken(ops.Restless("a has no assignment", 90_000, 100_000)) == {"failover/becomes-stable"}
+    assert broken(ops.Restless("a has no assignment", 90_000, 0, 100_000)) == {"failover/becomes-stable"}
+
+
+def test_a_machine_that_is_late_gives_no_verdict_about_time() -> None:
+    unsure = INVARIANTS["failover/becomes-stable"].unsure
+    assert unsure is not None
+    assert unsure(history_of(ops.Restless("a has no assignment", 90_000, 900, 100_000)))
+    assert not unsure(history_of(ops.Restless("a has no assignment", 90_000, 100, 100_000)))
 
 
 def test_a_group_without_defects_keeps_all_laws() -> None:
