@@ -87,6 +87,12 @@ class Brokers:
 
     async def start(self, topics: Mapping[str, int]) -> None:
         """A new cluster with these topics. Errors: ``Broken``, ``Unavailable``, ``Closed``, ``Garbled``."""
+        try:
+            await self._start(topics)
+        except Broken:
+            await self._start(topics)  # another program may have taken a port meanwhile
+
+    async def _start(self, topics: Mapping[str, int]) -> None:
         await self.close()
         rules = Rules.of(self.older)
         form = form_of(rules, rules.newest, rules.defaults())
@@ -265,7 +271,8 @@ class Brokers:
         for number in [*self._open]:
             await self._forget(number)
         for number in sorted(self.nodes.running) if self._nodes is not None else ():
-            self.nodes.kill(number)  # a paused one would not end
+            with suppress(ProcessLookupError):  # it has ended by itself
+                self.nodes.kill(number)  # a paused one would not end
         self._stack.close()
         self._nodes, self.paused, self.down, self.raised = None, None, None, False
 
