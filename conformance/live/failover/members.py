@@ -86,6 +86,11 @@ class Member(ABC):
     def start(self) -> None:
         self._task = asyncio.ensure_future(self._live())
 
+    def check(self) -> None:
+        """Raises what ended it, which is an error of kipcheck's: by itself it goes on for ever."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()
+
     async def crash(self) -> None:
         """Ends without a request."""
         if self._task is not None:

@@ -168,6 +168,8 @@ class Conversation:
     def _unstable(self, begun_ms: int) -> str:
         """Why the group is not stable; empty: it is."""
         members = [*self._members.values()]
+        for each in members:
+            each.check()
         if waiting := [each.name for each in members if not each.joined]:
             return f"{', '.join(waiting)} has no assignment"
         if late := [each.name for each in members if each.beaten_ms < begun_ms]:

@@ -14,8 +14,8 @@ from kipcheck.conformance.protocols.checks import LISTED
 from kipcheck.conformance.protocols.client.ops import CLIENT
 from kipcheck.conformance.protocols.conversations import CONVERSATIONS
 from kipcheck.conformance.protocols.damage.ops import DAMAGE
-from kipcheck.conformance.protocols.failover.ops import FAILOVER
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.failover.ops import FAILOVER
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.machine_targets import MACHINE_ADAPTERS
 from kipcheck.conformance.protocols.mutants import MUTANTS

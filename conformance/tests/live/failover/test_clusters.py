@@ -1,13 +1,18 @@
 """Clusters of released brokers as targets: their names, and a coordinator that is killed."""
 
+import asyncio
+
 import pytest
 
+from kipcheck.conformance.core.operations.wire_form import Context
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import History, Op, Replied
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Result
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.failover.brokers import partition_of
+from kipcheck.conformance.live.failover.journal import Journal
+from kipcheck.conformance.live.failover.members import Cluster
 from kipcheck.conformance.live.failover.protocols import ClassicMember, ConsumerMember
 from kipcheck.conformance.live.failover.target import StartedCluster
 from kipcheck.conformance.protocols.checks import CHECKS
@@ -61,3 +66,15 @@ def test_a_group_outlives_the_node_that_coordinates_it() -> None:
 def test_members_join_anew_after_the_errors_of_their_protocol() -> None:
     assert KafkaError.UNKNOWN_MEMBER_ID in ClassicMember.removing & ConsumerMember.removing
     assert KafkaError.FENCED_MEMBER_EPOCH in ConsumerMember.removing
+
+
+def test_what_ends_a_member_is_raised_and_is_no_verdict() -> None:
+    async def ended() -> None:
+        found = ClassicMember("a", Cluster("g", "t", {1: 1}, Context({}, {}), Journal()))
+        found.cluster.ports = None  # type: ignore[assignment]
+        found.start()
+        await asyncio.sleep(0.01)
+        found.check()
+
+    with pytest.raises(AttributeError):
+        asyncio.run(ended())
