@@ -36,8 +36,8 @@ PARKED_S: Final = REBALANCE_MS / 1000 + 5
 RETRY_S: Final = 0.2
 SEARCH_S: Final = 1.5
 """For a node to name a coordinator."""
-AGAIN_S: Final = 1.0
-"""Between the first two looks at the offsets, in which it commits nothing."""
+LOOKS_MS: Final = 12_000
+"""So long it commits nothing where it reads older offsets than it has committed."""
 FETCH_VERSION: Final = 7
 """Of OffsetFetch: the last one with one group."""
 NO_ANSWER: Final = "no answer"
@@ -78,6 +78,11 @@ class Member(ABC):
     beaten_ms: int = -1
     """When its last heartbeat was sent that was accepted in the epoch that it is in."""
     node: int = 0
+    committed: dict[int, int] = field(default_factory=dict)
+    """By partition, its last commit that was accepted."""
+    read: dict[int, int] = field(default_factory=dict)
+    """By partition, the offset that it read last."""
+    looks_until_ms: int = 0
     _open: dict[int, Connections] = field(default_factory=dict)
     _task: "asyncio.Task[None] | None" = None
 
@@ -115,9 +120,7 @@ class Member(ABC):
             await self._find()
             with suppress(CoordinatorLost):
                 await self.fetch()
-                if self.joined:  # what it reads then is compared with what it reads a moment later
-                    await asyncio.sleep(AGAIN_S)
-                    await self.fetch()
+                self.looks_until_ms = self.cluster.journal.ms() + LOOKS_MS
                 while True:
                     try:
                         await self._round()
@@ -131,8 +134,13 @@ class Member(ABC):
         else:
             await self.beat()
             if self.joined and self.partitions:
-                await self.commit()
+                await (self.fetch() if self._lacks_commits() else self.commit())
         await asyncio.sleep(BEAT_S if self.joined else RETRY_S)
+
+    def _lacks_commits(self) -> bool:
+        """Whether the new coordinator lacks what this member committed: that shows whether it has lost it, or is late."""
+        late = any(self.read.get(each, -1) < self.committed.get(each, -1) for each in self.partitions)
+        return late and self.cluster.journal.ms() < self.looks_until_ms
 
     async def _find(self) -> None:
         """Asks all nodes in turn, until one names the coordinator."""
@@ -210,13 +218,16 @@ class Member(ABC):
             await asyncio.sleep(RETRY_S)
             raise CoordinatorLost
         offsets = tuple((partition, offset) for _, partition, offset in found.offsets if offset >= 0)
+        self.read = dict(offsets)
         journal.events.append(ops.Fetched(self.name, self.node, offsets, sent_ms, journal.ms()))
 
     async def commit(self) -> None:
         offset = self.cluster.journal.offset()
         rows = tuple((TOPIC, each, offset) for each in self.partitions)
         request = group_ops.Commit(self.commit_version, self.id, None, self.epoch, rows)
-        await self.ask(request, group_ops.Committed, self.commit_version, offset=offset, to=0)
+        found = await self.ask(request, group_ops.Committed, self.commit_version, offset=offset, to=0)
+        if not found.error:
+            self.committed |= dict.fromkeys(self.partitions, offset)
 
     # Partitions
 

@@ -19,8 +19,9 @@ GROUPS: Final = "failover/groups"
 RESIGNS_MS: Final = 15_000
 """How long a node that was silent may answer reads and heartbeats from memory, until it has learned that it no longer
 coordinates the group. It appends nothing in that time: the other replicas have a newer leader."""
-LOOKS_MS: Final = 800
-"""So much later a node that took over is looked at again. Members look a second after the first time."""
+LOOKS_MS: Final = 10_000
+"""So much later a node that took over has followers, or the controller has removed those that are gone: its high
+watermark has reached the end of its log. Members commit nothing meanwhile where they read older offsets."""
 LATE_MS: Final = 500
 """Where kipcheck's own timer is later than that, the machine is too busy for a verdict about time."""
 COMMIT: Final = "OffsetCommit"
@@ -139,7 +140,7 @@ class Missed(NamedTuple):
 @impact("Committed offsets are lost when the coordinator moves", "double processing", "durability", "lost-offsets")
 @of_groups("failover/commits-kept", "grp-301")
 def commits_kept(history: History) -> Iterator[Violation]:
-    """A second after another node took over, OffsetFetch gives the last offset that was committed, or a later one."""
+    """10 s after another node took over, OffsetFetch gives the last offset that was committed, or a later one."""
     yield from (each.violation() for each in _missed(history) if not each.at_first)
 
 

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.failover import ops
 
 TICK_MS: Final = 100
-LATER_MS: Final = 1_000
+LATER_MS: Final = 10_000
 """Between two looks at the offsets when another node has taken over."""
 ROUNDS: Final = 3
 """Of beats in a step in which time passes."""

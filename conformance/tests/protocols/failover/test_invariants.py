@@ -80,8 +80,8 @@ def test_a_commit_is_lost_if_an_older_one_is_read() -> None:
 
 def test_a_node_that_takes_over_is_judged_by_its_first_answer_and_by_later_ones() -> None:
     commit = accepted("a", COMMIT, 100, (0,), offset=1)
-    early, late = fetched(300, node=2), fetched(1300, node=2)
-    assert broken(commit, early, fetched(1300, (0, 1), node=2)) == {"failover/reads-commits-at-once"}
+    early, late = fetched(300, node=2), fetched(11_300, node=2)
+    assert broken(commit, early, fetched(11_300, (0, 1), node=2)) == {"failover/reads-commits-at-once"}
     assert broken(commit, fetched(300, (0, 1), node=2), late) == {"failover/commits-kept"}
     assert broken(commit, early, late) == {"failover/reads-commits-at-once", "failover/commits-kept"}
 
