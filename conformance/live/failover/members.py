@@ -138,7 +138,7 @@ class Member(ABC):
         await asyncio.sleep(BEAT_S if self.joined else RETRY_S)
 
     def _lacks_commits(self) -> bool:
-        """Whether the new coordinator lacks what this member committed: that shows whether it has lost it, or is late."""
+        """Whether the coordinator gives older offsets than this member committed. Later looks show if they are lost."""
         late = any(self.read.get(each, -1) < self.committed.get(each, -1) for each in self.partitions)
         return late and self.cluster.journal.ms() < self.looks_until_ms
 
