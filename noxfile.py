@@ -294,6 +294,21 @@ def _kraft(session: nox.Session, long: bool) -> Iterator[Unit]:
             yield Unit(f"{target} {release}", ("kipcheck", "run", *asked, *settings, "--out", out), requires="jars")
 
 
+CLUSTERS: Final = ("4.4.0", "4.4.0&from=4.0.2", "3.9.2", "3.9.2&from=3.7.2")
+"""The newer and the older release of clusters whose nodes fail."""
+
+
+def _cluster(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """Groups on clusters of three brokers that are killed, paused and rolled."""
+    for each in CLUSTERS:
+        newer, _, older = each.partition("&")
+        asked = ("--target", f"kafka:{newer}?nodes=3{older and '&' + older}", "--edition", f"apache@{newer}")
+        for seed in SEEDS if long else range(3):
+            out = str(NIGHT / "cluster" / f"{each.replace('&from=', '-from-')}-{seed}")
+            run = ("kipcheck", "run", *asked, "--known", "default", "--seed", str(seed), "--out", out)
+            yield Unit(f"kafka:{each} seed {seed}", run, requires="jars")
+
+
 MUTATED: Final = """
 from kipcheck.conformance.recall.copies import TARGETS
 print(*(f"{target}/{part}" for target, parts in TARGETS.items() for part in parts))
@@ -335,6 +350,7 @@ PARTS: Final[dict[str, Part]] = {
     "seeds": _seeds,
     "mutants": _mutants,
     "matrix": _matrix,
+    "cluster": _cluster,
     "ways-back": _ways_back,
     "faults": _of_tier("faults", "spark"),
     "hostile": _of_tier("hostile"),

@@ -85,7 +85,8 @@ def file_names(target: str) -> list[str]:
     """The possible file names for a target: with and without a release at the end of its name."""
     bare = target.partition("@")[0]
     before, _, last = bare.rpartition(":")
-    named = [before, bare] if before and (":" in before or RELEASE.fullmatch(last)) else [bare]
+    is_release = RELEASE.fullmatch(last.partition("?")[0]) is not None
+    named = [before, bare] if before and (":" in before or is_release) else [bare]
     return ["".join(each if each.isalnum() or each in "-_." else "-" for each in name) for name in named]
 
 

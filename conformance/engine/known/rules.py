@@ -191,7 +191,9 @@ def fits(glob: str, text: str) -> bool:
 
 
 def base(target: str, version: str) -> str:
-    """The target name without a release at its end."""
+    """The target name without a release at its end, and without options behind that."""
+    if version and f":{version}?" in target:
+        return target.partition(f":{version}?")[0]
     for end in (f"@{version}", f":{version}"):
         if version and target.endswith(end):
             return target.removesuffix(end)

@@ -31,6 +31,7 @@ from kipcheck.conformance.live.coordinator.retries import PAUSES_S, proves_nothi
 from kipcheck.conformance.live.coordinator.settings import LIMITS, Scale, Setting, Topics
 from kipcheck.conformance.live.coordinator.share_play import ShareConversation, serves_share_partitions
 from kipcheck.conformance.live.damage.player import Damage
+from kipcheck.conformance.live.failover.target import StartedCluster
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat as ConsumerHeartbeat
@@ -72,6 +73,9 @@ FIRST: Final = Release.parse("0.10.1.0")
 def target(name: str, rest: str, limits: Limits | None) -> protocol.Target:
     """Errors: LookupError with the valid forms."""
     if name.startswith("kafka:"):
+        rest, _, options = rest.partition("?")
+        if options:
+            return StartedCluster.parse(name, rest, options)
         known_release(rest)
         if Release.parse(rest) < FIRST:
             raise LookupError(f"{name}: brokers are started from release {FIRST} on")

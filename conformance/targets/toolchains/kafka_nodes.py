@@ -50,6 +50,8 @@ class Nodes:
     """Whether the voters of the quorum can change, which kraft.version 1 needs (from 3.9.0 on)."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Of every node."""
+    java: tuple[str, ...] = ()
+    """Further options of its JVM."""
     _running: dict[int, tuple[ExitStack, Programs, str]] = field(default_factory=dict)
     _formatted: set[int] = field(default_factory=set)
 
@@ -62,7 +64,8 @@ class Nodes:
         Errors: ``NotFormatted``, ``Broken``, ``Unavailable``.
         """
         node, stack = self.nodes[number], ExitStack()
-        programs = Programs(node.folder, kafka_broker.java_command(node.folder, release), stack)
+        java = [*kafka_broker.java_command(node.folder, release), *self.java]
+        programs = Programs(node.folder, java, stack)
         written = programs.write("server.properties", self._settings(node, registers_ms))
         if number not in self._formatted:
             more = (
@@ -138,8 +141,8 @@ class Nodes:
             else {"controller.quorum.voters": ",".join(f"{each.number}@{HOST}:{each.controller}" for each in voters)}
         )
         found: dict[str, object] = {
-            **self.settings,
             **COMMON,
+            **self.settings,
             **quorum,
             "process.roles": node.roles,
             "node.id": node.number,
@@ -164,6 +167,7 @@ def cluster(
     options: tuple[str, ...] = (),
     dynamic: bool = False,
     settings: Mapping[str, str] | None = None,
+    java: tuple[str, ...] = (),
 ) -> Iterator[Nodes]:
     """Nodes of these numbers with their roles, none of which runs yet. Arguments: as the fields of ``Nodes``."""
     with ExitStack() as stack:
@@ -172,7 +176,7 @@ def cluster(
         for number, each in roles.items():
             folder = stack.enter_context(temporary_folder("broker"))
             nodes[number] = Node(number, each, next(ports), next(ports), folder)
-        found = Nodes(level, nodes, options, dynamic, settings or {})
+        found = Nodes(level, nodes, options, dynamic, settings or {}, java)
         try:
             yield found
         finally:

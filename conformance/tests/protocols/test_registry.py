@@ -15,6 +15,7 @@ from kipcheck.conformance.protocols.client.ops import CLIENT
 from kipcheck.conformance.protocols.conversations import CONVERSATIONS
 from kipcheck.conformance.protocols.damage.ops import DAMAGE
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.failover.ops import FAILOVER
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.machine_targets import MACHINE_ADAPTERS
 from kipcheck.conformance.protocols.mutants import MUTANTS
@@ -52,7 +53,7 @@ def test_every_machine_of_a_package_has_its_parts() -> None:
             assert machine in CONVERSATIONS
             assert any(each.family.role is package.role for each in LISTED)
     assert [*CONVERSATIONS] == [*registry.machines()]
-    alone = (CLIENT, DAMAGE)
+    alone = (CLIENT, DAMAGE, FAILOVER)
     assert [*MACHINE_ADAPTERS] == [each for each in registry.machines() if each not in alone], "programs play them"
 
 

@@ -295,6 +295,7 @@ def test_versions_of_a_target(version: str, versions: str, there: bool) -> None:
 def test_a_name_may_end_in_a_release() -> None:
     assert base("kafka-python@2.3.0", "2.3.0") == "kafka-python"
     assert base("java:kafka-clients:3.9.2", "3.9.2") == "java:kafka-clients"
+    assert base("kafka:4.4.0?nodes=3&from=4.0.2", "4.4.0") == "kafka"
     assert base("cmd:./testee --fast", "1") == "cmd:./testee --fast"
     assert entry(target="kafka-python", versions="all").applies_to("kafka-python@2.3.0", "2.3.0")
     assert not entry(target="kafka-python", versions="3.0+").applies_to("kafka-python@2.3.0", "2.3.0")

@@ -23,7 +23,7 @@ SLOW = (
 
 def test_each_machine_of_the_reference_is_a_family_in_each_of_its_editions() -> None:
     assert {"kraft-features", "group", "group:kip-429", "streams-mixed:kip-268", "wire", "assign"} <= families().keys()
-    assert not {"client", "damage"} & families().keys(), "they run in real time"
+    assert not {"client", "damage", "failover"} & families().keys(), "they run in real time"
     assert {each.partition(AT)[2] for each in ids()} == families().keys()
     assert {each.partition(AT)[2] for each in ids(["nodes/*"])} == {"nodes"}
 
