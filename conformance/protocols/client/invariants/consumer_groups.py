@@ -376,8 +376,8 @@ def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends a heartbeat with epoch -1, a static one -2.
 
     One whose requests the broker refuses need not, nor one that lost its connection to the coordinator, or was sent
-    that it has another one, less than a second before, or while it is closed: ``client/leaves`` says the same of other
-    groups.
+    that it has another one, or is no member, less than a second before, or while it is closed: ``client/leaves`` says
+    the same of other groups.
     """
     last, member, static = LEAVES, False, False
     connection, lost_ms = -1, -terms.GRACE_MS
@@ -388,7 +388,7 @@ def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
             connection, lost_ms = traced.event.connection, -terms.GRACE_MS
         elif isinstance(traced.event, Closed) and traced.event.connection == connection:
             lost_ms, member = traced.ms, member and not traced.event.why
-        elif is_answer(traced, terms.HEARTBEAT) and traced.error in terms.OF_COORDINATORS:
+        elif is_answer(traced, terms.HEARTBEAT) and traced.error in (*terms.OF_COORDINATORS, *terms.FENCING):
             lost_ms, member = traced.ms, False
         if is_request(traced, terms.HEARTBEAT):
             last = generation_of(traced.event)

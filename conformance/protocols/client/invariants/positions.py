@@ -331,14 +331,14 @@ def reads_on(history: History) -> Iterator[Violation]:
     """A client reads on from what it has committed: it fetches no earlier offset unless an answer takes it back.
 
     OffsetFetch and OffsetForLeaderEpoch may do so, and an error of Fetch. A commit that may have been sent before the
-    answer to OffsetFetch was read says nothing of what is read after it; nor does one between an error of Fetch and the
-    next Fetch of the partition.
+    answer to OffsetFetch was read says nothing of what is read after it; nor does one between that answer, or an error
+    of Fetch, and the next Fetch of the partition: a program may commit what it held over a rebalance.
     """
     furthest: dict[str, int] = {}
     committed: dict[str, tuple[int, int]] = {}
     """The offset that the client has committed, 0 for none, and since when that is known."""
     lost: set[str] = set()
-    """The partitions whose position the client may have given up for an error of Fetch, and not yet found again."""
+    """The partitions that the client has not fetched since it was told where to begin, or since an error of Fetch."""
     refused: set[str] = set()
     """The partitions whose last OffsetFetch has an error as its answer, which says nothing of what is committed."""
     for traced in trace(history):
@@ -351,6 +351,7 @@ def reads_on(history: History) -> Iterator[Violation]:
             committed.clear()
         elif is_answer(traced, "OffsetFetch"):
             committed |= dict.fromkeys(traced.event.committed or {}, (0, traced.ms))
+            lost |= (traced.event.committed or {}).keys()
         elif is_request(traced, "OffsetCommit") and traced.answered == 0:
             for name, offset in traced.event.placed:
                 before, ms = committed.get(name, (0, -terms.RACE_MS))

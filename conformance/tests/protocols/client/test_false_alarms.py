@@ -352,6 +352,8 @@ def test_a_position_may_go_back_where_an_answer_takes_it_back() -> None:
     # kafka-python 3.0.12: an automatic commit while it looked up where to begin after OFFSET_OUT_OF_RANGE.
     again = commits(320, 12), ("answer", 321, {"api": "OffsetCommit", "error": 0, "to": ["m", 1]})
     assert not [*reads_on(history(*accepted, reasons[1], *again, fetches(600, 0)))]
+    # Java 4.4.0: its program held records over a rebalance, and committed them when the client knew where to begin.
+    assert not [*reads_on(history(*accepted, reasons[0], *again, fetches(600, 10)))]
     refused = "answer", 111, {"api": "OffsetCommit", "error": 27, "to": ["m", 1]}
     is_refused = read, commits(110, 12), refused, fetches(400, 10)
     for events in ((*accepted, fetches(150, 10)), (*accepted, fetches(400, 12)), is_refused):
@@ -490,6 +492,13 @@ def test_an_error_to_a_heartbeat_of_kip_848_ends_the_membership() -> None:
     for error, breaches in {0: 1, 16: 1, 25: 0, 69: 0, 82: 0, 110: 0}.items():
         answer = "answer", 410, {**named, "generation": 1 if not error else 0, "error": error, "to": ["m", 1]}
         assert len([*leaves_with_its_epoch(history(*sent, answer, *END))]) == breaches, error
+    # Java 4.4.0: its last commit is answered late, and a heartbeat before its leave is fenced.
+    ok = "answer", 410, {**named, "generation": 1, "error": 0, "to": ["m", 1]}
+    closing = [("signalled", 4500, {}), ("request", 4600, {**named, "version": 1, "generation": 1})]
+    for error, breaches in {0: 1, 110: 0}.items():
+        answer = "answer", 4610, {**named, "generation": 1 if not error else 0, "error": error, "to": ["m", 1]}
+        ended: tuple[Any, ...] = ("ended", 5000, {"code": 143, "stderr": ""})
+        assert len([*leaves_with_its_epoch(history(*sent, ok, *closing, answer, ended))]) == breaches, error
 
 
 def test_what_a_client_need_not_have_read_forbids_nothing_and_demands_nothing() -> None:
