@@ -8,7 +8,7 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
-from kipcheck.conformance.protocols.client.events import Event, Launched, Signalled
+from kipcheck.conformance.protocols.client.events import Event, Launched, Restarted, Signalled
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.invariants.partitions import hindered_ms
 from kipcheck.conformance.protocols.client.log_ops import Records
@@ -216,7 +216,7 @@ def commits_in_time(history: History) -> Iterator[Violation]:
     pace, behind, closes = _Pace(), set[str](), False
     for traced in trace(history) if not _has_unread_offsets(history) else ():
         pace.read(traced)
-        closes = isinstance(traced.event, Signalled) or (closes and not isinstance(traced.event, STARTS))
+        closes = isinstance(traced.event, Signalled) or (closes and not isinstance(traced.event, (Launched, Restarted)))
         behind &= pace.by_name.keys()
         works_ms = 0 if pace.launched is None else pace.launched.pause_ms or 0  # records wait for its next poll
         for name, found in pace.by_name.items():
@@ -239,10 +239,14 @@ def commits_before_it_leaves(history: History) -> Iterator[Violation]:
     Records that it was sent in the last second, or while it worked, need not be among them. A program that commits in
     the callback for revoked partitions finishes its work there, after that on its last poll.
     """
-    pace = _Pace()
+    pace, gone = _Pace(), False
+    """Whether it has given its partitions up: it may have to join, or to leave, several times."""
     for traced in trace(history) if not _has_unread_offsets(history) else ():
         launched = pace.launched
-        if launched is not None and launched.commit in COMMITS_BY_ITSELF and _leaves(traced):
+        if (is_answer(traced, "SyncGroup") and not traced.error) or isinstance(traced.event, STARTS):
+            gone = False
+        if launched is not None and launched.commit in COMMITS_BY_ITSELF and _leaves(traced) and not gone:
+            gone = True
             works = 2 if launched.commit == "revoked" else 1
             before_ms = traced.ms - terms.GRACE_MS - works * (launched.pause_ms or 0)
             for name, found in pace.by_name.items() if pace.since_ms < before_ms else ():
