@@ -59,6 +59,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "both protocols": ("migration/*",),
     "streams groups": ("streams-group/*",),
     "share groups": ("share-group/*", "share-partition/*"),
+    "a node fails": ("failover/*",),
 }  # fmt: skip
 """Column of the table -> patterns of the ids of its laws."""
 NOT_LOOKED_AT, NOT_OFFERED, HELD = "not looked at", "not offered", "held"

@@ -327,7 +327,7 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
             continue
         found = next(iter(traced.event.subscriptions or ()), None)
         # One whose request to its group failed may take its partitions for lost, if it does not read on; so may one
-        # that was not told where to begin: sarama 1.61.1 ends its session then. One that joins as a new member, since
+        # that got no place to begin: sarama 1.61.1 ends its session then. One that joins as a new member, since
         # it was silent for its session timeout, has none.
         gave_up = (lost_ms <= traced.ms or not traced.event.member) and found is not None and not found.owned
         if found is not None and found.owned is not None and not gave_up:

@@ -338,7 +338,7 @@ def reads_on(history: History) -> Iterator[Violation]:
     committed: dict[str, tuple[int, int]] = {}
     """The offset that the client has committed, 0 for none, and since when that is known."""
     lost: set[str] = set()
-    """The partitions that the client has not fetched since it was told where to begin, or since an error of Fetch."""
+    """The partitions that the client has not fetched since it learned where to begin, or since an error of Fetch."""
     refused: set[str] = set()
     """The partitions whose last OffsetFetch has an error as its answer, which says nothing of what is committed."""
     for traced in trace(history):
