@@ -25,6 +25,7 @@ from kipcheck.conformance.live.coordinator.address import Address, is_loopback
 from kipcheck.conformance.live.coordinator.broker_settings import rules_of
 from kipcheck.conformance.live.coordinator.classic_play import Conversation
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
+from kipcheck.conformance.live.coordinator.ended_brokers import play_one_by_one
 from kipcheck.conformance.live.coordinator.heartbeat_play import HeartbeatConversation, StreamsConversation, serves
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
 from kipcheck.conformance.live.coordinator.retries import PAUSES_S, proves_nothing
@@ -318,6 +319,8 @@ class BrokerSession:
         found = await self._apart(
             cases, stages.Stage(stages.REMOTE_TOGETHER if self.settings is None else stages.TOGETHER)
         )
+        if self.process is None and any(each.refused for each in self._brokers.values()):
+            await play_one_by_one(cases, found, self._play, self._answers)
         for pause_s in PAUSES_S:
             repeats = any(each.repeated for each in self._brokers.values())
             doubtful = [at for at, case in enumerate(cases) if proves_nothing(self.info.name, case, found[at], repeats)]
