@@ -202,7 +202,7 @@ def _aims(
     names = Counter(each.label or each.name for each in found)
     if twice := [each.name for each in found if names[each.label or each.name] > 1]:
         raise execution_selection.InvalidOptions(
-            f"{' and '.join(twice)} have the same name: give each cmd: target a --name"
+            f"{' and '.join(twice)} have the same name: give each cmd: and broker: target a --name"
         )
     return tuple(found), skipped
 

@@ -20,7 +20,7 @@ def add(commands: cli_options.Commands) -> None:
     made.add_argument(
         "--target", action="append", metavar="T", help="target to test; default kafka-python; may be repeated"
     )
-    made.add_argument("--name", action="append", metavar="NAME", help="name of a cmd: target in results, as for run")
+    made.add_argument("--name", action="append", metavar="NAME", help="name of a cmd: or broker: target, as for run")
     made.add_argument("--edition", metavar="E", help="default apache")
     made.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     made.add_argument(

@@ -11,6 +11,8 @@ from kipcheck.conformance.targets.transport.pipe import Command
 
 PREFIX = "cmd:"
 LIVE = "client:"
+BROKER: Final = "broker:"
+"""Before the address of a broker that runs already."""
 PATIENCE: Final = re.compile(r"\?patience=([1-9][0-9]{0,6})\Z")
 """The end of the name of a live client whose user states its longest back-off, in seconds."""
 
@@ -19,6 +21,12 @@ def is_command(name: str) -> bool:
     """Whether the target is a command line: that of a testee, or of a live client. Such a target, and a live client
     with a back-off, has another name than what opens it."""
     return name.startswith(PREFIX) or (name.startswith(LIVE) and ("{" in name or bool(PATIENCE.search(name))))
+
+
+def may_be_named(name: str) -> bool:
+    """Whether ``--name`` may name the target in results: what opens it is a command line or the address of a broker,
+    which another user does not have."""
+    return is_command(name) or name.startswith(BROKER)
 
 
 def with_patience(name: str, seconds: float | None) -> str:

@@ -1,7 +1,8 @@
 """The names under which the targets of a run stand in its results.
 
-A target that is a command (``cmd:...``) has the name that it gives in hello, or that of ``--name``: ids of failures and
-lists of known deviations contain it, and stay the same in another folder.
+A target that is a command (``cmd:...``) has the name that it gives in hello, or that of ``--name``; a running broker
+(``broker:...``) that of ``--name``, or its address. Ids of failures and lists of known deviations contain the name, and
+stay the same in another folder, or with another address.
 """
 
 from collections.abc import Mapping
@@ -10,28 +11,28 @@ from contextlib import ExitStack
 from kipcheck.conformance.core.values.untrusted_text import one_line
 from kipcheck.conformance.engine.execution.selection import InvalidOptions, Options, Selection
 from kipcheck.conformance.engine.execution.worker import Worker
-from kipcheck.conformance.targets.command import is_command
+from kipcheck.conformance.targets.command import is_command, may_be_named
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 from kipcheck.conformance.targets.session import LONGEST_NAME
 
 
 def labels_of(options: Options) -> dict[str, str]:
     """The names of ``--name``, by target. Errors: ``InvalidOptions``."""
-    commands = [each for each in dict.fromkeys(options.targets) if is_command(each)]
-    if len(options.names) > len(commands):
+    nameable = [each for each in dict.fromkeys(options.targets) if may_be_named(each)]
+    if len(options.names) > len(nameable):
         raise InvalidOptions(
-            f"--name {options.names[len(commands)]!r} is for no target: it names targets that are commands (cmd:...), "
-            f"of which there are {len(commands)}; other targets keep their names"
+            f"--name {options.names[len(nameable)]!r} is for no target: it names commands (cmd:...) and brokers "
+            f"(broker:...), of which there are {len(nameable)}; other targets keep their names"
         )
     for name in options.names:
         if not name.strip() or name != one_line(name).strip() or len(name) > LONGEST_NAME:
             raise InvalidOptions(f"--name {name!r}: use 1 to {LONGEST_NAME} visible characters")
-    return dict(zip(commands, options.names, strict=False))
+    return dict(zip(nameable, options.names, strict=False))
 
 
 def names_of(workers: Mapping[str, Worker], selection: Selection) -> dict[str, str]:
-    """The name of each target, by what opens it: commands are started for it. A command that does not start keeps its
-    command line.
+    """The name of each target, by what opens it: commands are started for it, and brokers that have a name are
+    reached. A target that does not start keeps what opens it.
 
     Errors: ``InvalidOptions`` if two targets have one name.
     """
@@ -39,7 +40,7 @@ def names_of(workers: Mapping[str, Worker], selection: Selection) -> dict[str, s
     with ExitStack() as stack:
         for opened, worker in workers.items():
             stack.callback(worker.close)
-            names[opened] = _name(worker, selection) if is_command(opened) else opened
+            names[opened] = _name(worker, selection) if is_command(opened) or worker.label else opened
         require_distinct(names)
         if len(workers) == 1:
             stack.pop_all()  # the run continues with its session
@@ -53,7 +54,7 @@ def require_distinct(names: Mapping[str, str]) -> None:
         if (other := first.setdefault(name, opened)) != opened:
             raise InvalidOptions(
                 f"{other} and {opened} are both named {name!r}, so their results cannot be distinguished: "
-                "give each cmd: target a --name, in the order of --target"
+                "give each cmd: and broker: target a --name, in the order of --target"
             )
 
 

@@ -129,7 +129,7 @@ class Worker:
         """``label``: the name that results have, instead of the target's own."""
         self.name = name
         self._target = target
-        self._label = label
+        self.label = label
         self._open: dict[tuple[str, Role], tuple[AbstractContextManager[protocol.Session], protocol.Session]] = {}
         self._broken: protocol.Broken | None = None
         self.ran = False
@@ -155,7 +155,7 @@ class Worker:
             info = self.session(edition, role).info
         except protocol.NotPlayed as other:
             info = other.info
-        return replace(info, name=self._label, command=self.name) if self._label else info
+        return replace(info, name=self.label, command=self.name) if self.label else info
 
     def __enter__(self) -> Self:
         return self

@@ -465,7 +465,7 @@ def fails_alone(worker: Worker, finding: Finding) -> int:
 def known_deviations(options: Options) -> KnownDeviations:
     """For a run with these options, as of today. Errors: ``InvalidOptions``."""
     try:
-        known = load(options.known, options.targets)
+        known = load(options.known, (*options.targets, *options.names))
         profiles = [profile.load(each) for each in dict.fromkeys(options.profiles)]
     except (InvalidKnownFile, profile.InvalidProfile) as wrong:
         raise InvalidOptions(str(wrong)) from None

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.live.clock import now
-from kipcheck.conformance.live.connections.secure_connection import Closed, Opened, open_secured, wrong_size
+from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened, Opened, open_secured, wrong_size
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.wire.errors import Entries, Refused, TooManyEntries
 from kipcheck.conformance.wire.framing import LARGEST, decode_response, encode_request, frame
@@ -62,6 +62,8 @@ class Connections:
     opened: int = 0
     repeated: int = 0
     """Responses to requests that had one before."""
+    refused: int = 0
+    """Connections that were not accepted."""
     _free: list[_Connection] = field(default_factory=list)
     _all: set[_Connection] = field(default_factory=set)
 
@@ -124,7 +126,11 @@ class Connections:
             if connection.is_usable:
                 return connection
             self._drop(connection)
-        connection = _Connection(await open_secured(self.host, self.port, self.security))
+        try:
+            connection = _Connection(await open_secured(self.host, self.port, self.security))
+        except NotOpened:
+            self.refused += 1
+            raise
         self.opened += 1
         self._all.add(connection)
         return connection

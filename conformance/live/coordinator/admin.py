@@ -127,15 +127,7 @@ async def settings_of(
     connections: Connections, versions: Mapping[int, tuple[int, int]], release: str
 ) -> tuple[Config, consumer_groups.Config, streams_groups.Config, share_partitions.Config]:
     """The settings of the four types of groups; the defaults of the release for what the broker does not describe."""
-    names = [*SETTINGS, *consumer_groups.SETTINGS, *streams_groups.SETTINGS, *share_partitions.SETTINGS]
-    try:
-        node = await _node(connections, versions)
-        asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
-        asked += b"".join(map(text, names)) + b"\x00"
-        body = Reader(await connections.ask_plain(DESCRIBE_CONFIGS, 1, asked), "DescribeConfigs v1")
-        described = {name: value for name, value in _described(body) if name in names}
-    except (Closed, Garbled, KeyError, IndexError):
-        described = {}
+    described = await described_settings(connections, versions)
     values: dict[str, Value] = dict(defaults(release))
     values |= {name: int(value) for name, value in described.items() if value.isdigit()}
     if policy := described.get(consumer_groups.POLICY):
@@ -146,6 +138,19 @@ async def settings_of(
         configured(streams_groups.Config(standbys=0), streams_groups.SETTINGS, values),
         configured(share_partitions.DEFAULT, share_partitions.SETTINGS, values),
     )
+
+
+async def described_settings(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> dict[str, str]:
+    """Those of all types of groups that the broker describes, by name."""
+    names = [*SETTINGS, *consumer_groups.SETTINGS, *streams_groups.SETTINGS, *share_partitions.SETTINGS]
+    try:
+        node = await _node(connections, versions)
+        asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
+        asked += b"".join(map(text, names)) + b"\x00"
+        body = Reader(await connections.ask_plain(DESCRIBE_CONFIGS, 1, asked), "DescribeConfigs v1")
+        return {name: value for name, value in _described(body) if name in names}
+    except (Closed, Garbled, KeyError, IndexError):
+        return {}
 
 
 def _described(body: Reader) -> Iterator[tuple[str, str]]:

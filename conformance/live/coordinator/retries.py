@@ -19,7 +19,7 @@ request, which separates more timers, and makes more of them expire too early.""
 def proves_nothing(target: str, case: Case, found: Sequence[Observation], repeats: bool) -> bool:
     """Whether the history breaks a law only in doubt, a description aside. ``repeats``: the broker has answered a
     request twice. Kafka closes the connection then, on which the request of another conversation may wait."""
-    if repeats and any(isinstance(each, Died) and each.cause == "crashed" for each in found):
+    if repeats and lost_its_answer(found):
         return True
     ops = tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))
     history = History(case, target, ops)
@@ -30,6 +30,11 @@ def proves_nothing(target: str, case: Case, found: Sequence[Observation], repeat
         if each.id in CHECKS[case.check].invariants and each.unsure is not None and each.grade is not Grade.INFO
     ]  # fmt: skip
     return any(_breaks(each, history) and not (each.certain and _breaks(each, each.certain(history))) for each in laws)
+
+
+def lost_its_answer(found: Sequence[Observation]) -> bool:
+    """Whether the broker closed the connection of a conversation, or accepted none any more."""
+    return any(isinstance(each, Died) and each.cause == "crashed" for each in found)
 
 
 def _breaks(law: Invariant, history: History) -> bool:

@@ -25,7 +25,9 @@ from kipcheck.conformance.live.coordinator.address import Address, is_loopback
 from kipcheck.conformance.live.coordinator.broker_settings import rules_of
 from kipcheck.conformance.live.coordinator.classic_play import Conversation
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
+from kipcheck.conformance.live.coordinator.ended_brokers import play_one_by_one
 from kipcheck.conformance.live.coordinator.heartbeat_play import HeartbeatConversation, StreamsConversation, serves
+from kipcheck.conformance.live.coordinator.measured_settings import measured
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
 from kipcheck.conformance.live.coordinator.retries import PAUSES_S, proves_nothing
 from kipcheck.conformance.live.coordinator.settings import LIMITS, Scale, Setting, Topics
@@ -219,7 +221,7 @@ class BrokerSession:
             (self.settings, DEFAULT_CONSUMER, streams_model.DEFAULT, DEFAULT_SHARE) if self.settings
             else await admin.settings_of(self.bootstrap, versions, self.release)
         )  # fmt: skip
-        config = self.settings or asked
+        config = self.settings or await measured(asked, self.run_id, self.bootstrap, self._coordinator, self._used)
         topics = await self._topics(versions)
         least = min(DEFAULT.min_session_ms, config.min_session_ms)
         self._setting = Setting(
@@ -322,6 +324,8 @@ class BrokerSession:
         found = await self._apart(
             cases, stages.Stage(stages.REMOTE_TOGETHER if self.settings is None else stages.TOGETHER)
         )
+        if self.process is None and any(each.refused for each in self._brokers.values()):
+            await play_one_by_one(cases, found, self._play, self._answers)
         for pause_s in PAUSES_S:
             repeats = any(each.repeated for each in self._brokers.values())
             doubtful = [at for at, case in enumerate(cases) if proves_nothing(self.info.name, case, found[at], repeats)]

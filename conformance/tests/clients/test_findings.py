@@ -28,7 +28,7 @@ from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import build, environments, go, maven, node
-from kipcheck.conformance.tests.support import kafka_broker
+from kipcheck.conformance.tests.support import kafka_broker, seaweedfs
 from kipcheck.conformance.tests.support.loops import for_each, some_by_day
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
@@ -54,8 +54,8 @@ TOOL = "kafka-features"
 """The target whose reproductions are programs in Python that start it, on a broker of its release."""
 QUORUM = "| quorum |"
 """The row of a page whose reproduction needs several nodes, which take long to start."""
-SERVED = ("tansu-broker",)
-"""The targets whose reproductions are programs in Python that use the broker of kipcheck's program of it."""
+SERVED = ("tansu-broker", seaweedfs.NAME)
+"""The targets whose reproductions are programs in Python that use a broker of a library, built for it."""
 SERVED_S = 2400
 """With the build of the broker."""
 KFAKE = "kfake"
@@ -77,6 +77,8 @@ def marked(path: Path) -> Any:
         marks.append(pytest.mark.jars)
     if name in SERVED:
         marks += [pytest.mark.long, pytest.mark.timeout(SERVED_S)]
+    if name == seaweedfs.NAME:
+        marks.append(pytest.mark.go)
     if QUORUM in text:
         marks.append(pytest.mark.all_jars)
     if name.startswith(LIVE) and "\n```json\n" in text and name.removeprefix(LIVE) in LIVE_MARKS:
@@ -126,7 +128,8 @@ def reached(page: str, name: str, release: str) -> Iterator[Sequence[int | str]]
 def served(name: str, release: str) -> Iterator[int]:
     """The port of a broker of a library."""
     try:
-        process = Process(name, LIBRARIES[name].command(release))
+        command = seaweedfs.command if name == seaweedfs.NAME else LIBRARIES[name].command
+        process = Process(name, command(release))
     except Unavailable as why:
         pytest.skip(str(why))
     try:
@@ -265,10 +268,11 @@ def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None
 
 
 LINK = re.compile(
-    r"\[([\w/.-]+):(\d+)\]\(https://(?:github\.com/[\w-]+/[\w-]+/blob/(?:[0-9a-f]{40}|[0-9a-f]{16})"
+    r"\[([\w/.-]+):(\d+)\]\(https://(?:github\.com/[\w-]+/[\w-]+/blob/(?:[0-9a-f]{40}|[0-9a-f]{16}|[0-9a-f]{12})"
     r"|unpkg\.com/@[\w-]+/[\w-]+@[\d.]+)/([\w/.-]+)#L(\d+)\)"
 )
-"""A line at a commit or of a published package. Kafka's jars name the first 16 digits of their commit."""
+"""A line at a commit or of a published package. Kafka's jars name the first 16 digits of their commit, and
+pseudo-versions of Go modules the first 12."""
 SOURCE = re.compile(rf"{LINK.pattern} `([^`]+)`")
 RANGE = re.compile(r"\d+(\.\d+)+ - \d+(\.\d+)+")
 SEVERITIES = {"double processing", "stuck group", "crash or hang", "wrong data", "refused peer", "trivia"}

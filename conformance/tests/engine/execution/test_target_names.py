@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+import socket
 import sys
 from pathlib import Path
 
@@ -10,8 +11,14 @@ import pytest
 
 from kipcheck.conformance.cli.main import run as kipcheck
 from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.core.values import exits
+from kipcheck.conformance.engine.execution.selection import Options
+from kipcheck.conformance.engine.execution.target_names import labels_of
 from kipcheck.conformance.engine.known.lists import unknown_names
+from kipcheck.conformance.engine.known.match import known_deviations
 from kipcheck.conformance.engine.known.rules import Entry
+from kipcheck.conformance.live.coordinator.compatible_brokers import LIBRARIES, Process
+from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.tests.support import broken_testees
 
 ONE = ("--check", "wire/two-readings", "--message", "HeartbeatResponse", "--cases", "2")
@@ -114,6 +121,45 @@ def test_names_are_for_commands(names: list[str], why: str, tmp_path: Path, caps
     targets = ("--target", "reference", "--target", at(tmp_path / "here"))
     assert kipcheck(["run", *ONE, *targets, *given, "--out", str(tmp_path / "out")]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_a_running_broker_has_the_name_of_the_user_and_its_list() -> None:
+    targets = ("broker:localhost:9092?timeout=5", "reference", "cmd:./testee")
+    options = Options(targets=targets, names=("kfake", "mine"), known=("default",))
+    assert labels_of(options) == {targets[0]: "kfake", targets[2]: "mine"}
+    entries = known_deviations(options).entries
+    assert {each.target for each in entries} == {"kfake"}
+    assert entries[0].applies_to("kfake", "0", targets[0])
+    assert not entries[0].applies_to(targets[0], "0")
+
+
+def test_a_broker_with_a_name_that_cannot_be_reached_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        host, port = unused.getsockname()
+        asked = ["run", "--check", "group/errors", "--cases", "1", "--target", f"broker:{host}:{port}"]
+        assert kipcheck([*asked, "--name", "mine", "--out", str(tmp_path)]) == exits.BROKEN
+    assert f"{host}:{port} accepts no connection" in "".join(capsys.readouterr())
+
+
+@pytest.mark.go
+@pytest.mark.integration
+def test_a_running_broker_with_a_name_has_the_list_of_that_name(tmp_path: Path) -> None:
+    broker = Process("kfake", LIBRARIES["kfake"].command(target_entries()["kfake"].default))
+    host, port = broker.start()
+    opened = f"broker:{host}:{port}"
+    asked = ["run", "--edition", "apache@4.0.0", "--check", "group/errors", "--script", "beat a id=x v0"]
+    named = ["--target", opened, "--name", "kfake", "--known", "default"]
+    try:
+        code = kipcheck([*asked, *named, "--out", str(tmp_path)])
+    finally:
+        broker.stop()
+    ledger = read(tmp_path / "ledger.jsonl")
+    assert [(line.target, line.command) for line in ledger.targets] == [("kfake", opened)]
+    assert {(line.target, line.command) for line in ledger.failures} == {("kfake", opened)}
+    assert code == exits.CONFORMANT and all(line.known or line.grade == "INFO" for line in ledger.failures)
 
 
 def test_a_testee_may_not_take_the_name_of_another_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
