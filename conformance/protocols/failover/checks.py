@@ -27,9 +27,9 @@ FIRST: Final = tuple(
     (BEGUN + text).format(protocol)
     for protocol in ("classic", "consumer")
     for text in (
-        "kill coordinator; settle; start; join c {0}",
-        "pause coordinator; pass 12000; crash a; pass 12000; resume; pass 3000; join c {0}",
-        "elect; pass 1000; roll; pass 1000; roll; pass 1000; roll; raise; pass 1000; elect; crash b",
+        "kill coordinator; settle; start; join c {0}; settle; kill other; leave c; start; crash b",
+        "pause coordinator; pass 12000; crash a; pass 12000; resume; join c {0}; settle; pause other; crash c; resume",
+        "elect; pass 1000; roll; pass 1000; roll; pass 1000; roll; raise; pass 1000; elect; stop other; leave b; start",
     )
 )
 """Each fault, of groups of both protocols; the third one rolls a cluster of two releases from one to the other."""

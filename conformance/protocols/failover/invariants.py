@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.history import History
-from kipcheck.conformance.core.values.verdict import Violation
+from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.failover import ops
 
@@ -145,7 +145,7 @@ def commits_kept(history: History) -> Iterator[Violation]:
 
 
 @impact("A node that takes over answers with older offsets at first", "double processing", "durability", "lost-offsets")
-@of_groups("failover/reads-commits-at-once", "grp-304")
+@of_groups("failover/reads-commits-at-once", "grp-304", grade=Grade.SHOULD)
 def reads_commits_at_once(history: History) -> Iterator[Violation]:
     """The first OffsetFetch that another node answers gives the last offset that was committed, or a later one."""
     yield from (each.violation() for each in _missed(history) if each.at_first)

@@ -413,6 +413,11 @@ class LeavesATaskOfThreeOut(Streaming):
     member = _LeavesOneOut
 
 
+@streams_mutant("heartbeats", "all-owned", "start a own; start b own; start c own; settle")
+class LeavesATaskOfAStreamsGroupOut(LeavesATaskOfThreeOut):
+    """A task of a group of three is assigned to none."""
+
+
 # Topologies
 
 
@@ -442,3 +447,8 @@ class DoesNothing(Streaming):
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         return {**super().answer(op), "actions": []}
+
+
+@streams_mutant("beside", "acts", "settle")
+class DoesNothingBesideOthers(DoesNothing):
+    """No step of an application has an effect."""

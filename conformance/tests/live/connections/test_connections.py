@@ -95,8 +95,8 @@ WHY = {
     "announces 2 GiB": "announces a size",
     "announces 5 MiB": "announces a size",
     "an answer to another request": "correlation id 9 in place of 1",
-    "too short an answer": "too short",
-    "fewer versions than it announces": "too short",
+    "too short an answer": "it is cut off",
+    "fewer versions than it announces": "it is cut off",
 }
 
 
