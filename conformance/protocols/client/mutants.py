@@ -64,7 +64,7 @@ CONNECTIONS: Final = (
      "A JoinGroup that is not authorized is sent again and again, without a pause."),
     ("JoinsTooOften", "Hurries", "paces-itself", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop",
      "A JoinGroup that is not authorized is sent 60 times without a pause."),
-    ("KeepsItsVersions", "KeepsItsVersions", "asks-what-is-offered", "down all 400 then 3.9.2; rebalance; stop",
+    ("KeepsItsVersions", "KeepsItsVersions", "asks-what-is-offered", "down all 400 then 3.9.2; stop",
      "The versions that a broker offered are used after it is another release."),
 )  # fmt: skip
 IDENTITY: Final = (

@@ -39,7 +39,7 @@ SHOWN = {path: found.groups() for path in PAGES if (found := ALONE.search(path.r
 RUN = ("python", "java", "node", "./consume")
 STATIC = "static"
 """The argument of a consumer that has an instance id."""
-TRIES = 2
+TRIES = 5
 """On a busy machine a client may do something else in time."""
 
 
