@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.benchmarks import coordinator_laws
+from kipcheck.conformance.benchmarks.pages import with_section
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "compatible-coordinators.md"
 BEGIN, END = "<!-- rows -->\n", "<!-- end of rows -->\n"
@@ -62,15 +63,15 @@ def row(place: Place, found: Sequence[Run]) -> str:
         raise ValueError(f"{place.coordinator} {place.check} was run twice with a seed")
     counts = sum((each.counts for each in found), Counter[str]())
     cells = [place.coordinator, place.version, place.edition, f"`{place.check}`", ", ".join(map(str, seeds))]
-    return f"| {' | '.join([*cells, *(str(counts[each]) for each in RESULTS)])} |\n"
+    return f"| {' | '.join([*cells, *(str(counts[each]) for each in RESULTS)])} |"
 
 
 def kept(page: str, places: Iterable[Place]) -> Iterator[str]:
     """The rows of the page that no run replaces."""
     replaced = {(each.coordinator, each.edition, each.check) for each in places}
     versions = {each.coordinator: each.version for each in places}
-    for line in page.partition(BEGIN)[2].partition(END)[0].removeprefix(HEAD).splitlines(keepends=True):
-        coordinator, version, edition, check, *_ = (each.strip(" `") for each in line.strip("|\n").split("|"))
+    for line in page.partition(BEGIN)[2].partition(END)[0].removeprefix(HEAD).splitlines():
+        coordinator, version, edition, check, *_ = (each.strip(" `") for each in line.strip("|").split("|"))
         if (coordinator, edition, check) not in replaced and versions.get(coordinator, version) == version:
             yield line
 
@@ -82,15 +83,12 @@ def written(page: str, folders: Iterable[Path]) -> str:
         for run in runs(json.loads((each / "results.json").read_text("utf-8"))):
             found.setdefault(run.place, []).append(run)
     lines = sorted([*kept(page, found), *(row(place, several) for place, several in found.items())])
-    before, _, rest = page.partition(BEGIN)
-    return before + BEGIN + HEAD + "".join(lines) + END + rest.partition(END)[2]
+    return with_section(page, BEGIN, END, [*HEAD.splitlines(), *lines])
 
 
 def with_laws(page: str, runs: Sequence[coordinator_laws.Recorded]) -> str:
     """The page with the table by groups of laws."""
-    before, _, rest = page.partition(coordinator_laws.BEGIN)
-    lines = "".join(f"{each}\n" for each in coordinator_laws.table(runs))
-    return before + coordinator_laws.BEGIN + lines + coordinator_laws.END + rest.partition(coordinator_laws.END)[2]
+    return with_section(page, coordinator_laws.BEGIN, coordinator_laws.END, coordinator_laws.table(runs))
 
 
 def main(argv: Sequence[str]) -> int:

@@ -20,8 +20,13 @@ DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
 def write(page: str, begin: str, end: str, lines: Iterable[str]) -> None:
     path = DOCS / page
-    before, _, rest = path.read_text("utf-8").partition(begin)
-    path.write_text(before + begin + "".join(f"{each}\n" for each in lines) + end + rest.partition(end)[2], "utf-8")
+    path.write_text(with_section(path.read_text("utf-8"), begin, end, lines), "utf-8")
+
+
+def with_section(page: str, begin: str, end: str, lines: Iterable[str]) -> str:
+    """The text of a page with these lines between its markers."""
+    before, _, rest = page.partition(begin)
+    return before + begin + "".join(f"{each}\n" for each in lines) + end + rest.partition(end)[2]
 
 
 if __name__ == "__main__":
