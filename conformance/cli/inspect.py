@@ -1,9 +1,10 @@
 """The command ``inspect``: what the groups of a running cluster are, and which laws their assignments break."""
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kipcheck.conformance.cli import options as cli_options
+from kipcheck.conformance.targets.command import BROKER
 
 if TYPE_CHECKING:
     from kipcheck.conformance.live.inspect.inspection import Inspection
@@ -20,7 +21,6 @@ leads. A group that rebalances is asked again for 10 seconds.
 
 exit codes: 0 no requirement of grade MUST is broken, 1 one is, 2 usage, or no such group, 3 a broker does not answer,
 6 a group has members and could not be judged, 7 no group has members, so nothing was judged"""
-PREFIX: Final = "broker:"
 
 
 def add(commands: cli_options.Commands) -> None:
@@ -33,11 +33,11 @@ def add(commands: cli_options.Commands) -> None:
 
 
 def _broker(text: str) -> tuple[str, int]:
-    if not text.startswith(PREFIX):
+    if not text.startswith(BROKER):
         raise argparse.ArgumentTypeError(
             f"invalid target {text!r}: use broker:HOST:PORT, such as broker:localhost:9092"
         )
-    return cli_options.address(text.removeprefix(PREFIX))
+    return cli_options.address(text.removeprefix(BROKER))
 
 
 def _inspect(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from kipcheck.conformance.cli import options as cli_options
 from kipcheck.conformance.core.values.untrusted_text import one_line
+from kipcheck.conformance.targets.command import BROKER
 
 
 def add(commands: cli_options.Commands) -> None:
@@ -164,7 +165,7 @@ def _of_broker(target: str, options: argparse.Namespace) -> str:
         *(["allow-changes"] if options.allow_changes else []),
         *([f"timeout={options.timeout:.0f}"] if options.timeout is not None else []),
     ]
-    if not target.startswith("broker:") or not given:
+    if not target.startswith(BROKER) or not given:
         return target
     return f"{target}{'&' if '?' in target else '?'}{'&'.join(given)}"
 
