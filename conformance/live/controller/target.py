@@ -8,14 +8,15 @@ runs already is sent updates to be validated, and others only where that is allo
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final
 
 from kipcheck.conformance.core.files.releases_table import listed
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Lost, Observation
+from kipcheck.conformance.live.awaited import awaited
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
@@ -193,7 +194,7 @@ class Nodes:
                 return None
             return found if found >= 0 else None
 
-        return await _awaited(leads, "no controller leads")
+        return await awaited(leads, "no controller leads", WAITS_S)
 
     async def _registered(self, cluster: Cluster, numbers: set[int]) -> None:
         """By DescribeCluster, once these controllers have registered, where they do. One that leads says so itself."""
@@ -208,7 +209,7 @@ class Nodes:
                 raise Unplayable(NODES, FOREIGN.format(leader))
             return True if leader >= 0 and found >= numbers else None
 
-        await _awaited(have, f"controllers {sorted(numbers)} have not registered")
+        await awaited(have, f"controllers {sorted(numbers)} have not registered", WAITS_S)
 
     async def started(self, event: DeclareNode) -> bool:
         """Errors: ``Unplayable``, ``Unavailable``, ``Broken``, ``Closed``, ``Garbled``."""
@@ -268,20 +269,6 @@ class Nodes:
 
     def stop(self) -> None:
         self._runner.run(self.leave())
-
-
-T = TypeVar("T")
-
-
-async def _awaited(ask: Callable[[], Awaitable[T | None]], why: str) -> T:
-    """The first answer that is not None. Errors: ``Broken`` if none comes in time."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + WAITS_S
-    while (found := await ask()) is None:
-        if loop.time() > until:
-            raise Broken(f"{why} after {WAITS_S:.0f} s")
-        await asyncio.sleep(0.2)
-    return found
 
 
 @dataclass

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kipcheck.conformance.core.files.broker_settings import Value, configured, defaults
+from kipcheck.conformance.core.values.java_hash import string_hash
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.protocols.consumer_group import rules as consumer_groups
@@ -97,6 +98,13 @@ async def id_of(topic: str, connections: Connections, versions: Mapping[int, tup
     return next((each for each in known if each != NO_ID), None)
 
 
+def partition_of(group: str, partitions: int) -> int:
+    """The partition of the internal topic with the records of a group (``GroupMetadataManager.partitionFor``)."""
+    found = string_hash(group)
+    hashed = found - (1 << 32) if found >> 31 else found
+    return 0 if hashed == -(1 << 31) else abs(hashed) % partitions
+
+
 async def create(topics: Mapping[str, int], connections: Connections) -> None:
     """``topics``: name -> partitions. Errors: ``Unavailable`` with the answer; ``Closed``, ``Garbled``."""
     rows = b"".join(text(name) + struct.pack(">ihii", count, 1, 0, 0) for name, count in topics.items())
@@ -123,11 +131,10 @@ async def delete(topics: Iterable[str], connections: Connections) -> dict[str, i
     return {name: error for name, error in answered.items() if error}
 
 
-async def settings_of(
-    connections: Connections, versions: Mapping[int, tuple[int, int]], release: str
+def settings_of(
+    described: Mapping[str, str], release: str
 ) -> tuple[Config, consumer_groups.Config, streams_groups.Config, share_partitions.Config]:
-    """The settings of the four types of groups; the defaults of the release for what the broker does not describe."""
-    described = await described_settings(connections, versions)
+    """The settings of the four types of groups; the defaults of the release for what is not ``described``."""
     values: dict[str, Value] = dict(defaults(release))
     values |= {name: int(value) for name, value in described.items() if value.isdigit()}
     if policy := described.get(consumer_groups.POLICY):

@@ -5,14 +5,13 @@ These are settings, so no law is broken by them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections
-from kipcheck.conformance.live.coordinator.admin import described_settings, versions_of
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup
 from kipcheck.conformance.protocols.group.model.answers import SETTINGS, Config
 from kipcheck.conformance.protocols.group.ops import Join
@@ -28,18 +27,18 @@ REBALANCE_MS: Final = 10_000
 
 async def measured(
     config: Config,
+    described: Mapping[str, str],
+    versions: dict[int, tuple[int, int]],
     run_id: str,
-    bootstrap: Connections,
     coordinator_of: Callable[[str], Awaitable[Connections]],
     used: list[UsedGroup],
 ) -> Config:
-    """``config``, with what the broker does otherwise if it does not describe it. Joins a group, which it adds to
+    """``config``, with what the broker does otherwise if it is not ``described``. Joins a group, which it adds to
     ``used``. Errors: ``Closed``, ``Garbled``, ``Unavailable``.
     """
-    versions = await versions_of(bootstrap)
     low, high = versions.get(key_of(Join), (WITHOUT_IDS + 1, 0))
     version = min(high, WITHOUT_IDS)
-    if version < low or SETTINGS.keys() & await described_settings(bootstrap, versions):
+    if version < low or SETTINGS.keys() & described:
         return config
     group = f"kipcheck-{run_id}-settings"
     connections = await coordinator_of(group)

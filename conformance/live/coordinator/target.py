@@ -217,11 +217,14 @@ class BrokerSession:
         """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
         versions = await admin.versions_of(self.bootstrap)
         started = self.settings is not None
-        asked, consumer, streams, share = (
-            (self.settings, DEFAULT_CONSUMER, streams_model.DEFAULT, DEFAULT_SHARE) if self.settings
-            else await admin.settings_of(self.bootstrap, versions, self.release)
-        )  # fmt: skip
-        config = self.settings or await measured(asked, self.run_id, self.bootstrap, self._coordinator, self._used)
+        if self.settings is not None:
+            config, consumer, streams, share = (
+                self.settings, DEFAULT_CONSUMER, streams_model.DEFAULT, DEFAULT_SHARE
+            )  # fmt: skip
+        else:
+            described = await admin.described_settings(self.bootstrap, versions)
+            config, consumer, streams, share = admin.settings_of(described, self.release)
+            config = await measured(config, described, versions, self.run_id, self._coordinator, self._used)
         topics = await self._topics(versions)
         least = min(DEFAULT.min_session_ms, config.min_session_ms)
         self._setting = Setting(

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from kipcheck.conformance.live.clock import now
+from kipcheck.conformance.live.awaited import POLLS_S, awaited
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.controller import requests
@@ -45,7 +45,6 @@ REGISTERS_MS: Final = 180_000
 ANSWERS_S: Final = 2.0
 SETTLES_S: Final = 90.0
 """How long replicas may take to be in sync, and the quorum to have a leader, on a busy machine."""
-POLLS_S: Final = 0.2
 ELECT_LEADERS, REASSIGN = 43, 45
 UNREACHABLE: Final = (Closed, Garbled, OSError, TimeoutError)
 T = TypeVar("T")
@@ -213,7 +212,7 @@ class Brokers:
 
     async def elect(self, group: str) -> int:
         """Makes another node the preferred leader of the group's partition, and elects it. Errors: ``Broken``."""
-        partition = partition_of(group)
+        partition = admin.partition_of(group, OFFSETS_PARTITIONS)
         row = (await self.partitions())[partition]
         leader = row["leaderId"]
         follower = next(each for each in self.active if each != leader)
@@ -253,15 +252,14 @@ class Brokers:
         return f"metadata.version {level}"
 
     async def _until(self, ask: Callable[[], Awaitable[T | None]], why: str) -> T:
-        """The first answer that is not None. Errors: ``Broken`` if none comes in time."""
-        until = now() + SETTLES_S
-        while True:
+        """The first answer that is not None, of nodes that may not answer at first. Errors: as ``awaited``."""
+
+        async def answered() -> T | None:
             with suppress(*UNREACHABLE):
-                if (found := await ask()) is not None:
-                    return found
-            if now() > until:
-                raise Broken(f"{why} after {SETTLES_S:.0f} s")
-            await asyncio.sleep(POLLS_S)
+                return await ask()
+            return None
+
+        return await awaited(answered, why, SETTLES_S)
 
     async def _forget(self, number: int) -> None:
         if (found := self._open.pop(number, None)) is not None:
@@ -275,12 +273,3 @@ class Brokers:
                 self.nodes.kill(number)  # a paused one would not end
         self._stack.close()
         self._nodes, self.paused, self.down, self.raised = None, None, None, False
-
-
-def partition_of(group: str) -> int:
-    """That of a group in the topic of offsets: ``Utils.abs(groupId.hashCode) % partitions``, of ASCII names."""
-    found = 0
-    for letter in group.encode():
-        found = (31 * found + letter) & 0xFFFFFFFF
-    signed = found - (1 << 32) if found >> 31 else found
-    return (abs(signed) % (1 << 31)) % OFFSETS_PARTITIONS

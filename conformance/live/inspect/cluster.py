@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.connections.connections import ANSWERED_S, NAME, Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened
 from kipcheck.conformance.live.connections.security import OPEN, Security
-from kipcheck.conformance.live.coordinator.admin import coordinator_of, versions_of
+from kipcheck.conformance.live.coordinator.admin import coordinator_of, partition_of, versions_of
 from kipcheck.conformance.wire.bodies import Places, Rows, api_of, read_body, values_in
 from kipcheck.conformance.wire.schema import spec
 
@@ -143,13 +143,3 @@ class Cluster:
 
 def _shown(at: Address) -> str:
     return f"{at[0]}:{at[1]}"
-
-
-def partition_of(group: str, partitions: int) -> int:
-    """The partition of the internal topic with the records of a group (``GroupMetadataManager.partitionFor``)."""
-    found = 0
-    data = group.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(data), 2):
-        found = (31 * found + int.from_bytes(data[at : at + 2], "big")) & 0xFFFFFFFF
-    hashed = found - (1 << 32) if found >> 31 else found
-    return 0 if hashed == -(1 << 31) else abs(hashed) % partitions

@@ -9,11 +9,11 @@ refused, the request fails and kraft.version stays raised, which edition ``apach
 order of a Java HashMap. The conditions of the quorum itself are not modelled.
 """
 
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never, final
 
+from kipcheck.conformance.core.values.java_hash import string_hash
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.features.model.kraft_rules import DISABLED, KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, ranges
@@ -241,9 +241,7 @@ def hash_order(names: Iterable[str]) -> list[str]:
     """The order in which a Java HashMap lists up to 12 names, which were put into it in this order."""
 
     def bucket(name: str) -> int:
-        found = 0
-        for unit in struct.unpack(f">{len(name.encode('utf-16-be')) // 2}H", name.encode("utf-16-be")):
-            found = (31 * found + unit) & 0xFFFF_FFFF
+        found = string_hash(name)
         return (found ^ found >> 16) % BUCKETS
 
     return sorted(names, key=bucket)

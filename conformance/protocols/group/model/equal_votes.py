@@ -10,6 +10,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
+from kipcheck.conformance.core.values.java_hash import string_hash
+
 _WORD: Final = 0xFFFFFFFF
 
 
@@ -22,14 +24,6 @@ class Table(Enum):
         """The first of these names, of which there is at least one; of names in one bucket, the lower."""
         place = _PLACES[self]
         return min(names, key=lambda name: (place(name), name))
-
-
-def string_hash(text: str) -> int:
-    """``String.hashCode``, unsigned."""
-    found = 0
-    for unit in text.encode("utf-16-be").hex(" ", 2).split():
-        found = (31 * found + int(unit, 16)) & _WORD
-    return found
 
 
 def _in_java(name: str) -> tuple[int, ...]:

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pytest
-
 from kipcheck.conformance.live.connections.connections import Connections
-from kipcheck.conformance.live.coordinator import measured_settings
+from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup
 from kipcheck.conformance.live.coordinator.measured_settings import measured
 from kipcheck.conformance.protocols.group.model.answers import Config
@@ -32,24 +30,22 @@ def test_delay_and_longest_session_are_those_of_the_broker(config: Sequence[str]
         async def coordinator_of(group: str) -> Connections:
             return connections
 
-        assert await measured(ASSUMED, "RUN", connections, coordinator_of, used) == expected
+        versions = await versions_of(connections)
+        assert await measured(ASSUMED, {}, versions, "RUN", coordinator_of, used) == expected
         await connections.close()
 
     run(test, config=list(config))
     assert [each.group for each in used] == ["kipcheck-RUN-settings"] * ("7000" not in config[1])
 
 
-def test_what_a_broker_describes_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def described(*_: object) -> dict[str, str]:
-        return {DELAY: "400"}
-
+def test_what_a_broker_describes_is_not_measured() -> None:
     async def coordinator_of(group: str) -> Connections:
         raise AssertionError(group)
 
     async def test(world: World) -> None:
         connections = Connections("127.0.0.1", world.port)
-        assert await measured(ASSUMED, "RUN", connections, coordinator_of, []) == ASSUMED
+        versions = await versions_of(connections)
+        assert await measured(ASSUMED, {DELAY: "400"}, versions, "RUN", coordinator_of, []) == ASSUMED
         await connections.close()
 
-    monkeypatch.setattr(measured_settings, "described_settings", described)
     run(test, config=[f"{DELAY}=0"])

@@ -10,7 +10,8 @@ from kipcheck.conformance.core.values.history import History, Op, Replied
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Result
 from kipcheck.conformance.engine.execution.judge import judge
-from kipcheck.conformance.live.failover.brokers import partition_of
+from kipcheck.conformance.live.coordinator.admin import partition_of
+from kipcheck.conformance.live.failover.brokers import OFFSETS_PARTITIONS
 from kipcheck.conformance.live.failover.journal import Journal
 from kipcheck.conformance.live.failover.members import Cluster
 from kipcheck.conformance.live.failover.protocols import ClassicMember, ConsumerMember
@@ -27,7 +28,7 @@ from kipcheck.conformance.targets import registry
 )
 def test_a_group_has_the_partition_that_kafka_gives_it(group: str, partition: int) -> None:
     """By the hash of a Java string; that of the third one has no positive counterpart, for which Kafka takes 0."""
-    assert partition_of(group) == partition
+    assert partition_of(group, OFFSETS_PARTITIONS) == partition
 
 
 @pytest.mark.parametrize("name", ["kafka:4.4.0?nodes=3", "kafka:4.4.0?nodes=3&from=4.0.2"])

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.live.inspect.cluster import CONTEXT, partition_of
+from kipcheck.conformance.live.coordinator.admin import partition_of
+from kipcheck.conformance.live.inspect.cluster import CONTEXT
 from kipcheck.conformance.live.inspect.group import (
     ConsumerGroup,
     ConsumerMember,

@@ -10,7 +10,7 @@ from kipcheck.conformance.core.files.broker_settings import defaults
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.connections.connections import Connections
-from kipcheck.conformance.live.coordinator.admin import partitions_of, settings_of, versions_of
+from kipcheck.conformance.live.coordinator.admin import described_settings, partitions_of, settings_of, versions_of
 from kipcheck.conformance.tests.support.kafka_broker import running
 from kipcheck.conformance.tests.support.live import JOIN, Client, World, run, serving
 from kipcheck.conformance.tests.support.loops import for_each, some_by_day
@@ -112,7 +112,9 @@ def test_the_size_of_consumer_groups_is_limited() -> None:
 def test_a_broker_that_does_not_describe_its_settings_has_the_defaults_of_the_release(release: str) -> None:
     async def test(world: World) -> None:
         connections = Connections("127.0.0.1", world.port)
-        group, consumer, streams, _ = await settings_of(connections, await versions_of(connections), release)
+        group, consumer, streams, _ = settings_of(
+            await described_settings(connections, await versions_of(connections)), release
+        )
         assert group.max_session_ms == (300_000 if release == "1.1.1" else 1_800_000)
         assert (group.initial_delay_ms, group.max_size) == (3000, 2**31 - 1)
         assert consumer.policy == "bidirectional" and streams.standbys == 0

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from kipcheck.conformance.core.values.case import Role
+from kipcheck.conformance.core.values.java_hash import string_hash
 from kipcheck.conformance.protocols.assignment import strategies as membership
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE,
@@ -38,7 +39,6 @@ from kipcheck.conformance.protocols.assignment.model.sticky.deviations import (
 from kipcheck.conformance.protocols.assignment.model.sticky.fix_up import Shares, reverted
 from kipcheck.conformance.protocols.assignment.model.sticky.hashing import (
     Partitions,
-    hash_of,
     in_table_order,
     share_a_cell,
 )
@@ -192,7 +192,7 @@ def test_the_order_in_which_a_group_is_listed_makes_no_difference() -> None:
 def test_texts_are_hashed_as_java_has_it() -> None:
     # As the documentation of String.hashCode computes them; the last is a pair of surrogates.
     reported = {"": 0, "a": 97, "Aa": 2112, "BB": 2112, "hello": 99162322, "\U0001f600": 31 * 0xD83D + 0xDE00}
-    assert {text: hash_of(text) for text in reported} == reported
+    assert {text: string_hash(text) for text in reported} == reported
 
 
 def test_ids_stand_in_the_order_of_a_table_that_grows() -> None:

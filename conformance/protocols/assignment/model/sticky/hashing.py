@@ -1,27 +1,17 @@
 """The iteration order of Java's hash tables, as far as results of Kafka's assignors depend on it.
 
-``String.hashCode`` is specified by its documentation. The layout and growth of ``java.util.HashMap`` are the same in
-OpenJDK since 8. Keys in one bucket keep their order of insertion (except that eight or more keys in one bucket of a
-large table may have another order, which is not modelled).
+The layout and growth of ``java.util.HashMap`` are the same in OpenJDK since 8. Keys in one bucket keep their order of
+insertion (except that eight or more keys in one bucket of a large table may have another order, which is not modelled).
 """
 
 from collections.abc import Collection, Iterable
-from functools import lru_cache
 from typing import final
 
+from kipcheck.conformance.core.values.java_hash import string_hash
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, java_order
 
 CELLS = 16
 WORD = 0xFFFFFFFF
-
-
-@lru_cache(maxsize=4096)
-def hash_of(text: str) -> int:
-    found = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        found = (31 * found + (high << 8 | low)) & WORD
-    return found
 
 
 def cell(hash: int, cells: int) -> int:
@@ -39,13 +29,13 @@ def in_table_order(texts: Iterable[str]) -> list[str]:
     """The iteration order of a HashMap into which these keys were inserted in sorted order."""
     ordered = sorted(texts, key=java_order)
     cells = _room(len(ordered))
-    return sorted(ordered, key=lambda text: cell(hash_of(text), cells))
+    return sorted(ordered, key=lambda text: cell(string_hash(text), cells))
 
 
 def share_a_cell(texts: Collection[str]) -> bool:
     """Whether two of these keys share a bucket of a HashMap."""
     cells = _room(len(texts))
-    return len({cell(hash_of(each), cells) for each in texts}) < len(texts)
+    return len({cell(string_hash(each), cells) for each in texts}) < len(texts)
 
 
 @final
@@ -61,7 +51,7 @@ class Partitions:
 
     def add(self, partition: Partition) -> None:
         topic, number = partition
-        self._hashes[partition] = (31 * (31 + number) + hash_of(topic)) & WORD
+        self._hashes[partition] = (31 * (31 + number) + string_hash(topic)) & WORD
         self._cells = _room(len(self._hashes), self._cells)
 
     def remove(self, partition: Partition) -> None:
