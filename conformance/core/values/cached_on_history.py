@@ -10,13 +10,16 @@ Read = TypeVar("Read")
 
 
 def cached_on_history(read: Callable[[History], Read]) -> Callable[[History], Read]:
-    """Caches the result for the last history, since all invariants search one history after the other."""
-    last: list[tuple[History, Read]] = []
+    """Caches the result for the last history, since all invariants search one history after the other. Several threads
+    may do so."""
+    last: tuple[History, Read] | None = None
 
     @wraps(read)
     def kept(history: History) -> Read:
-        if not last or last[0][0] is not history:
-            last[:] = [(history, read(history))]
-        return last[0][1]
+        nonlocal last
+        found = last
+        if found is None or found[0] is not history:
+            last = found = history, read(history)
+        return found[1]
 
     return kept

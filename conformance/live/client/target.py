@@ -7,16 +7,16 @@ import asyncio
 import gc
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Final, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.edition import APACHE, Edition, edition as edition_of
 from kipcheck.conformance.core.values.history import History, Observation, Op, Unsupported
 from kipcheck.conformance.core.values.release import NEWEST
-from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.class_archive import archived
@@ -44,7 +44,8 @@ from kipcheck.conformance.targets.toolchains import environments
 T = TypeVar("T")
 TOGETHER: Final = 16
 """Scripts that are played at once: they mostly wait."""
-STARTS: Final = 2 * (os.cpu_count() or 1)
+PROCESSORS: Final = os.cpu_count() or 1
+STARTS: Final = 2 * PROCESSORS
 """Programs that start at once, which is most of their work."""
 MOST_ALONE_S: Final = 90.0
 """So long scripts are played again alone for each way in which they break a bound in time."""
@@ -169,6 +170,7 @@ class LiveSession:
         self._confirmed_ways: set[Way] = set()
         """In which scripts that were played alone, in time, broke bounds: the next one is believed."""
         self._starts = self._room = asyncio.Semaphore()
+        self._judging = asyncio.Lock()
         self._plays = ALONE
         """The most plays alone of the next script: half as many after one for which this machine was always late."""
 
@@ -191,17 +193,15 @@ class LiveSession:
         """An event loop, with what belongs to it."""
         with uncollected(), asyncio.Runner() as runner:
             self._room, self._starts = asyncio.Semaphore(TOGETHER), asyncio.Semaphore(STARTS)
+            self._judging = asyncio.Lock()
             yield runner
 
     async def _run_plans(self, plans: Sequence[protocol.Plan[T]]) -> list[T]:
         async def one(plan: protocol.Plan[T]) -> T:
-            try:
-                cases = next(plan)
-                while True:
-                    cases = plan.send(await self._run(cases))
-            except StopIteration as ended:
-                found: T = ended.value
-                return found
+            going = await self._judged(partial(_sent, plan, None))
+            while not isinstance(going, _Ended):
+                going = await self._judged(partial(_sent, plan, await self._run(going)))
+            return going.value
 
         return await gathered([one(each) for each in plans])
 
@@ -217,11 +217,10 @@ class LiveSession:
         tasks = [begun[at] for at in range(len(cases))]
         try:
             plays = await asyncio.gather(*tasks)
-            found = [each for _, each in plays]
-            until_s = time.monotonic() + MOST_ALONE_S
-            for at in sorted(range(len(cases)), key=lambda at: plays[at][0]):  # the shortest one confirms a way
-                found[at] = await self._played_again(cases[at], found[at], len(cases) == 1, until_s)
-            return [self._with_confirmed(case, each) for case, each in zip(cases, found, strict=True)]
+            shown = [_Shown(self.info.name, case, found) for case, (_, found) in zip(cases, plays, strict=True)]
+            shortest = sorted(range(len(cases)), key=lambda at: plays[at][0])  # which confirms a way
+            await self._play_again(shown, shortest)
+            return [await self._judged(partial(self._with_confirmed, each)) for each in shown]
         except protocol.Broken as why:
             self.breaches.append(str(why))
             raise
@@ -249,9 +248,25 @@ class LiveSession:
             raise protocol.Broken(self._broken)
         return await play(self._edition, self._launcher, case.steps, starts=self._starts, patience_s=self._patience_s)
 
-    async def _played_again(
-        self, case: Case, found: tuple[Observation, ...], alone: bool, until_s: float
-    ) -> tuple[Observation, ...]:
+    async def _play_again(self, shown: list["_Shown"], order: Iterable[int]) -> None:
+        """Replaces what is played again, as many scripts at once as the machine has processors: those whose ways of
+        breaking bounds are not looked at already."""
+        until_s, left, alone = time.monotonic() + MOST_ALONE_S, [*order], len(shown) == 1
+        while left:
+            chosen, later, ways = list[int](), list[int](), set[Way]()
+            for at in left:
+                unconfirmed = (await self._unconfirmed(shown[at], alone)).keys()
+                if unconfirmed and len(chosen) < PROCESSORS and ways.isdisjoint(unconfirmed):
+                    chosen.append(at)
+                    ways |= unconfirmed
+                elif unconfirmed:
+                    later.append(at)
+            again = await gathered([self._played_again(shown[at], alone, until_s) for at in chosen])
+            for at, each in zip(chosen, again, strict=True):
+                shown[at] = each
+            left = later
+
+    async def _played_again(self, shown: "_Shown", alone: bool, until_s: float) -> "_Shown":
         """What breaks a bound in time in a way that is not confirmed is played again, alone, until this machine is in
         time itself while it is broken.
 
@@ -261,49 +276,53 @@ class LiveSession:
         ``until_s``: from then on, what breaks a law of which some way is confirmed is not played again: a client that
         never comes back breaks one in many ways, and each takes its time.
         """
-        missing = self._unconfirmed(case, found, alone)
+        case, missing = shown.case, await self._unconfirmed(shown, alone)
         for left in reversed(range(self._plays)):
             if time.monotonic() > until_s:
                 laws = {law for law, _ in self._confirmed_ways}
                 missing = {way: step for way, step in missing.items() if way[0] not in laws}
             if not missing:
-                return found
+                return shown
             part = replace(case, steps=case.steps[: max(missing.values()) + 1])
             if not alone and left and part != case:
-                shown = await self._played(part)
-                self._unconfirmed(part, shown, True)
+                beginning = _Shown(self.info.name, part, await self._played(part))
+                await self._unconfirmed(beginning, True)
                 missing = {way: step for way, step in missing.items() if way not in self._confirmed_ways}
-                if missing.keys() <= {way for way, _ in _ways(_history(self.info.name, part, shown))}:
+                if missing.keys() <= {way for way, *_ in beginning.ways}:
                     continue
-            found, alone = await self._played(case), True
-            missing = self._unconfirmed(case, found, alone)
+            shown, alone = _Shown(self.info.name, case, await self._played(case)), True
+            missing = await self._unconfirmed(shown, alone)
         if missing:
             self._plays = max(1, self._plays // 2)
-        return found
+        return shown
 
-    def _unconfirmed(self, case: Case, found: tuple[Observation, ...], alone: bool) -> dict[Way, int]:
+    async def _unconfirmed(self, shown: "_Shown", alone: bool) -> dict[Way, int]:
         """The ways that are not confirmed, also not by this play, with the step of each breach."""
-        history = _history(self.info.name, case, found)
-        ways = _ways(history)
-        if alone and (in_time := {way for way, each in ways if is_in_time(history, each)}):
+        ways = await self._judged(lambda: shown.ways)
+        if alone and (in_time := {way for way, _, in_time in ways if in_time}):
             self._confirmed_ways |= in_time
             self._plays = ALONE
-        return {way: each.at[-1] for way, each in ways if way not in self._confirmed_ways}
+        return {way: step for way, step, _ in ways if way not in self._confirmed_ways}
 
-    def _with_confirmed(self, case: Case, found: tuple[Observation, ...]) -> tuple[Observation, ...]:
+    async def _judged(self, judge: Callable[[], T]) -> T:
+        """What is judged, one after the other in a thread, so that no script that is played meanwhile is late."""
+        async with self._judging:
+            return await asyncio.to_thread(judge)
+
+    def _with_confirmed(self, shown: "_Shown") -> tuple[Observation, ...]:
         """With an event for each confirmed way in which a bound is broken while this machine was late."""
-        history = _history(self.info.name, case, found)
-        every = _ways(history)
-        proven = self._confirmed_ways | {way for way, each in every if is_in_time(history, each)}
-        ways = {way for way, each in every if not is_in_time(history, each)}
+        case, found = shown.case, shown.found
+        every = {way for way, *_ in shown.ways}
+        proven = self._confirmed_ways | {way for way, _, in_time in shown.ways if in_time}
+        ways = {way for way, _, in_time in shown.ways if not in_time}
         for law, shape in sorted(ways - proven):
-            if any(each == law for each, _ in proven & {way for way, _ in every}):  # else the law itself is undecided
+            if any(each == law for each, _ in proven & every):  # else the law itself is undecided
                 why = f"{law}: whether {', '.join(shape)} breaks it in {case.id} is undecided, since kipcheck was late"
                 self.troubles.append(why)
         ways &= self._confirmed_ways
         if not ways:
             return found
-        *_, (step, last) = history.actions()
+        *_, (step, last) = shown.history.actions()
         confirmed = [EVENTS.to_json(Confirmed(last["ms"], law, shape)) for law, shape in sorted(ways)]
         answer = dict(found[step].payload)  # type: ignore[union-attr]  # it has actions
         more = protocol.observed({"status": "accepted", **answer, "actions": [*answer["actions"], *confirmed]})
@@ -333,16 +352,42 @@ def _braced(name: str) -> str:
     return f"{{{name}}}"
 
 
-def _history(target: str, case: Case, found: Sequence[Observation]) -> History:
-    return History(
-        case, target, tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))
-    )
+@dataclass
+class _Ended(Generic[T]):
+    """What a plan returned."""
+
+    value: T
 
 
-def _ways(history: History) -> list[tuple[Way, Violation]]:
-    """The ways in which a history breaks bounds in time, with each breach."""
-    timed = [each for each in all_invariants(Role.CLIENT) if each.unsure is not None]
-    return [((law.id, each.shape), each) for law in timed for each in law.own_violations(history)[0]]
+def _sent(plan: protocol.Plan[T], found: Any) -> "Sequence[Case] | _Ended[T]":
+    """The next cases of a plan, after it was sent what the last ones showed; None: it begins."""
+    try:
+        return plan.send(found)
+    except StopIteration as ended:
+        return _Ended(ended.value)
+
+
+@dataclass
+class _Shown:
+    """What a client did in a script."""
+
+    target: str
+    case: Case
+    found: tuple[Observation, ...]
+
+    @property
+    def history(self) -> History:
+        steps = zip(self.case.steps, self.found, strict=True)
+        return History(self.case, self.target, tuple(Op(at, *each, at + 1) for at, each in enumerate(steps)))
+
+    @cached_property
+    def ways(self) -> list[tuple[Way, int, bool]]:
+        """The ways in which it breaks bounds in time: the step of each breach, and whether this machine was in time."""
+        history, timed = self.history, (each for each in all_invariants(Role.CLIENT) if each.unsure is not None)
+        return [
+            ((law.id, each.shape), each.at[-1], is_in_time(history, each))
+            for law in timed for each in law.own_violations(history)[0]
+        ]  # fmt: skip
 
 
 def served(name: str) -> Edition:

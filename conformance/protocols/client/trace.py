@@ -1,7 +1,8 @@
 """The traffic of a script in order, with what the client was a member of at each event."""
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeGuard, TypeVar
@@ -73,6 +74,8 @@ class TracedEvent(Generic[E_co]):
     """Of a request: the error code of its answer, 0 for none. None: no answer came."""
     stopped: bool = False
     """Whether the process is stopped, or goes on just now: it owes nothing, and what it sends it wrote before."""
+    place: int = 0
+    """Among the events of its step."""
 
     @property
     def ms(self) -> int:
@@ -259,14 +262,19 @@ def trace(history: History) -> Iterator[TracedEvent[events.Event]]:
     unqueued: dict[int, int] = {}
     stops = stops_of(history)
     closed, errors = _closed_and_errors(history)
+    first, last_step = 0, -1
     for at, (step, event) in enumerate(events_of(history)):
+        if step != last_step:
+            first, last_step = at, step
         connection, ms = connection_of(event), event.ms
         if isinstance(event, events.RequestSeen) and not event.pipelined:
             unqueued[connection] = ms
         in_doubt = isinstance(event, events.AnswerSeen) and closed.get(connection, terms.NEVER) <= ms + terms.RACE_MS
         earliest_ms = unqueued.get(connection, ms)
         stopped = any(begin <= ms <= end for begin, end in stops)
-        yield TracedEvent(step, event, memberships, in_doubt, reader.shut_out, earliest_ms, errors.get(at), stopped)
+        yield TracedEvent(
+            step, event, memberships, in_doubt, reader.shut_out, earliest_ms, errors.get(at), stopped, at - first
+        )
         reader.read(event, in_doubt)
         if count != len(reader.memberships):
             count, memberships = len(reader.memberships), tuple(reader.memberships[-MOST_MEMBERSHIPS:])
@@ -342,7 +350,7 @@ def longest_absence_ms(
 
 def was_late(history: History) -> bool:
     """Whether an idle loop of ours was late, so that a breach of a bound in time has to be proven."""
-    return any(_late(history))
+    return bool(_late(history))
 
 
 def is_in_time(history: History, violation: Violation) -> bool:
@@ -350,10 +358,9 @@ def is_in_time(history: History, violation: Violation) -> bool:
     if violation.window_ms is None:
         return not was_late(history)
     since_ms, until_ms = violation.window_ms
-    return not any(
-        since_ms <= event.ms + terms.LATE_MS and event.ms - event.late_ms <= until_ms + terms.LATE_MS
-        for event in _late(history)
-    )
+    late = _late(history)
+    first = bisect_left(late, since_ms, key=lambda span: span[1])  # the first one that ends in the window or after it
+    return first == len(late) or late[first][0] > until_ms
 
 
 def is_proven(history: History, law: str, violation: Violation) -> bool:
@@ -363,10 +370,18 @@ def is_proven(history: History, law: str, violation: Violation) -> bool:
     return (law, violation.shape) in ways or is_in_time(history, violation)
 
 
-def _late(history: History) -> Iterator[events.Idle]:
-    return (
-        event for _, event in events_of(history) if isinstance(event, events.Idle) and event.late_ms >= terms.LATE_MS
-    )
+@cached_on_history
+def _late(history: History) -> Sequence[tuple[int, int]]:
+    """When an idle loop of ours was late, in ms, with a margin: in their order, none in the middle of another."""
+    spans: list[tuple[int, int]] = []
+    for _, event in events_of(history):
+        if isinstance(event, events.Idle) and event.late_ms >= terms.LATE_MS:
+            begin, end = event.ms - event.late_ms - terms.LATE_MS, event.ms + terms.LATE_MS
+            while spans and begin <= spans[-1][1]:
+                before = spans.pop()
+                begin, end = min(begin, before[0]), max(end, before[1])
+            spans.append((begin, end))
+    return spans
 
 
 def has_malformed_member(history: History, step: int) -> bool:

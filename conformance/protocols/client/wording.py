@@ -15,7 +15,6 @@ from kipcheck.conformance.protocols.client.trace import generation_of, parsed
 from kipcheck.conformance.protocols.codec.checks.family import rows_of
 from kipcheck.conformance.protocols.declare.check import Exhibit
 from kipcheck.conformance.protocols.declare.conversations import answer
-from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.wire.errors import Refused
 
 if TYPE_CHECKING:
@@ -69,7 +68,8 @@ def seconds(ms: int) -> str:
 
 def exhibits(history: History, violation: Violation) -> list[Exhibit]:
     """The steps and the traffic around the breach; the annotated bytes of a request that was refused."""
-    step, place = breach(history, violation)
+    step = violation.at[-1]
+    place = violation.event if isinstance(history.ops[step].observation, Replied) else None
     rows = sequence(history, violation, step, place)
     found: list[Exhibit] = [{"kind": "sequence", "steps": rows}]
     guilty = None if place is None else next(iter(events(history.ops[step])[place : place + 1]), None)
@@ -126,42 +126,6 @@ def annotated(edition: str, data: bytes, violation: Violation) -> Exhibit:
 def events(op: Op) -> list[client_events.Event]:
     actions = dict(op.observation.payload).get("actions", ()) if isinstance(op.observation, Replied) else ()
     return [parsed(action) for action in actions]
-
-
-def breach(history: History, violation: Violation) -> tuple[int, int | None]:
-    """The step of the breach, and the place of its event: the last of the fewest events that break the law in this way.
-    None: no law breaks without the rest of the script."""
-    step = violation.at[-1]
-    if not isinstance(history.ops[step].observation, Replied):
-        return step, None
-    traffic = [events(op) for op in history.ops[: step + 1]]  # parsed once for all parts
-
-    def broken(laws: Iterable[Invariant], count: int) -> list[Invariant]:
-        cut = cut_off(history, [*traffic[:-1], traffic[-1][:count]])
-        return [law for law in laws if any(found.shape == violation.shape for found in law.search(cut))]
-
-    low, high = 0, len(traffic[-1])
-    # A client that spins has thousands of events: all laws read them once, those that are broken for each half.
-    laws = broken((law for id, law in INVARIANTS.items() if id.startswith("client/")), high)
-    if not laws:
-        return step, None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if broken(laws, middle) else (middle + 1, high)
-    return step, low - 1 if low else None
-
-
-def cut_off(history: History, traffic: Sequence[Sequence[client_events.Event]]) -> History:
-    """The history with these events of its first steps, and without the steps after them."""
-    ops = zip(history.ops, traffic, strict=False)
-    return replace(history, ops=tuple(_with(op, events) for op, events in ops))
-
-
-def _with(op: Op, events: Sequence[client_events.Event]) -> Op:
-    if not isinstance(op.observation, Replied):
-        return op
-    payload = tuple((key, events if key == "actions" else value) for key, value in op.observation.payload)
-    return replace(op, observation=replace(op.observation, payload=payload))
 
 
 def happened(

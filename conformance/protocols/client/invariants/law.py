@@ -49,6 +49,7 @@ def breach(
         window_ms=window_ms,
         answered=traced.answered,
         at_ms=traced.ms,
+        event=traced.place,
     )
 
 

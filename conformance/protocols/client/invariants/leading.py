@@ -157,9 +157,11 @@ def _judged(history: History, *searches: Search) -> Iterator[Violation]:
     if not ops:
         return
     made = History(Case(SURVIVES_GROUPS, history.case.edition, Role.LEADER, tuple(op.step for op in ops)), "", ops)
+    places = {led_round.synced.step: led_round.synced.place for led_round in led(history)}
     for search in searches:
         for found in search(made):
-            yield Violation(found.why, found.at, found.expected, found.observed, shape=found.shape)
+            place = places.get(found.at[-1])
+            yield Violation(found.why, found.at, found.expected, found.observed, shape=found.shape, event=place)
 
 
 @impact("A member of the group gets no assignment, or a stranger gets one", "stuck group", "answers", "stuck-group")

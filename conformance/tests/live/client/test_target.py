@@ -21,7 +21,7 @@ from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.client import play, target as live_target
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.launch import Commands, Program
-from kipcheck.conformance.live.client.target import LiveClient, LiveSession, _history, served
+from kipcheck.conformance.live.client.target import LiveClient, LiveSession, _Shown, served
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.wording import exhibits
@@ -208,14 +208,14 @@ def test_a_program_that_does_not_have_the_versions_of_an_older_broker_cannot_pla
     live = target(name)
     with live.open("apache", Role.CLIENT) as session:
         (found,) = session.run([steps])
-    history = _history("it", steps, found)
+    history = _Shown("it", steps, found).history
     assert [each.limit in live.info.claims.limits for each in found if isinstance(each, Unsupported)] == [True]  # type: ignore[attr-defined]
     assert not list(keeps_its_claims(history))
 
 
 def test_a_step_that_a_client_cannot_take_is_shown_as_a_failure_of_its_claims() -> None:
     steps = case("rebalance; stop")
-    history = _history("it", steps, (Unsupported("no such thing"), *keeps()))
+    history = _Shown("it", steps, (Unsupported("no such thing"), *keeps())).history
     (violation,) = keeps_its_claims(history)
     (shown,) = exhibits(history, violation)
     assert [each["guilty"] for each in shown["steps"]] == [True, False]
@@ -262,7 +262,7 @@ def results(session: LiveSession, *scripts: str) -> list[tuple[str, Result]]:
     """What scripts that are played by one run break, or might break."""
     cases = [case(each) for each in scripts or ("stop",)]
     laws = [each for each in all_invariants(Role.CLIENT) if each.id in ("client/syncs", "client/comes-back-soon")]
-    histories = (_history("it", *each) for each in zip(cases, session.run(cases), strict=True))
+    histories = (_Shown("it", *each).history for each in zip(cases, session.run(cases), strict=True))
     verdicts = (verdict for each in histories for verdict in judge(each, laws))
     return sorted((each.invariant, each.result) for each in verdicts if each.result in (Result.FAIL, Result.UNKNOWN))
 
