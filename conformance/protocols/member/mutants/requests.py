@@ -329,4 +329,4 @@ class CommitsTheNext(Consumer):
 def _next(action: Action) -> Action:
     if not isinstance(action, group.Commit):
         return action
-    return replace(action, offsets=tuple((topic, number, to + 1) for topic, number, to in action.offsets))
+    return replace(action, offsets=tuple((topic, number, to + 1, *more) for topic, number, to, *more in action.offsets))
