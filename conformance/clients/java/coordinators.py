@@ -25,6 +25,7 @@ from kipcheck.conformance.protocols.group.clients import GroupClients
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.migration.clients import ClassicClients, blobs
 from kipcheck.conformance.protocols.reconciled import log_ops
+from kipcheck.conformance.protocols.reconciled.terms import SETTINGS_OF_GROUPS
 from kipcheck.conformance.protocols.share_group import heartbeat as share_messages, ops as share_group
 from kipcheck.conformance.protocols.share_group.clients import ShareClients
 from kipcheck.conformance.protocols.share_group.rules import DEFAULT as SHARE_DEFAULT
@@ -231,10 +232,8 @@ def _order(step: Step) -> tuple[str, Mapping[str, Any]]:
             topic = step.body["topic"]
             return "create", {"topics": {topic: consumer_group.LATER[topic]}}
         case "configure":
-            return "configure", {
-                "group": GROUP,
-                "settings": {"consumer.session.timeout.ms": str(step.body["session_ms"])},
-            }
+            named = {SETTINGS_OF_GROUPS[name]: str(value) for name, value in step.body.items()}
+            return "configure", {"group": GROUP, "settings": named}
         case operation:
             return operation, step.body
 

@@ -36,8 +36,6 @@ class Client(KnownClient):
     """Its last accepted heartbeat was a join, after which a coordinator may know no previous epoch."""
     topics: tuple[str, ...] = ()
     regex: str = ""
-    session_ms: int = 0
-    """Its session timeout, if the group had one of its own at its last heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
