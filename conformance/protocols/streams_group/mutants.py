@@ -419,7 +419,7 @@ class KeepsItsFirstSettings(MutantCoordinator):
     """A group has as many standby tasks as the broker states, whatever its own settings are."""
 
     def copies(self, state: State) -> int:
-        return self.config.standbys
+        return super().copies(state._replace(standby_copies=None))
 
 
 @described("describes-members", ...)

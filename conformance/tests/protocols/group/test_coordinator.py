@@ -823,4 +823,4 @@ def test_a_group_that_only_has_offsets_is_loaded_empty() -> None:
     talk.ask(talk.commit("", generation=-1))
     for each in (Unload(), Load(), Loaded()):
         talk.say(each)
-    assert (talk.phase, talk.state.offsets) == (Phase.EMPTY, (("t", 0, 5),))
+    assert (talk.phase, talk.state.offsets) == (Phase.EMPTY, (("t", 0, 5, -1, ""),))
