@@ -160,7 +160,8 @@ def stated(steps: Sequence[Step]) -> list[Beat]:
 RELOADED: Final = Reloaded(
     OPERATIONS, stated, CLIENTS[:2], {"taken over": TAKEN_OVER, "returned": RETURNED, "revoking": REVOKING,
                                       "revoked": REVOKED, "regex": BY_REGEX, "alone": ALONE,
-                                      "simple": f"commit 5 for 0; {REVOKED}; commit 6 for 1 by a in 3 with m"}
+                                      "simple": f"commit 5 for 0; {REVOKED}; commit 6 for 1 by a in 3 with m"},
+    Pass(INTERVAL_MS),
 )  # fmt: skip
 GROUPS: Family[Subject] = operations_family(
     OPERATIONS, MACHINE.editions, lambda edition: CONSUMER_GROUPS, "coordinator"
