@@ -31,6 +31,8 @@ COMPACTED: Final[Mapping[str, object]] = {
     "log.cleaner.delete.retention.ms": 0,
 }
 """With these settings a broker compacts all but the last second of its logs, and drops tombstones."""
+TOGETHER: Final = 100
+"""Conversations of one restart: those that reach it first wait for the others, within the sessions of their members."""
 CLEANS_S: Final = 1.5
 """How long it takes to do so, about."""
 Reload: TypeAlias = Callable[[], Awaitable[Span]]
@@ -66,7 +68,8 @@ class Restarts:
 
     def chosen(self, cases: Sequence[Case]) -> list[int]:
         """The numbers of the cases that can be played with a restart."""
-        return [at for at, case in enumerate(cases) if self.made < MOST and reloads(case)]
+        room = max(MOST - self.made, 0) * TOGETHER
+        return [at for at, case in enumerate(cases) if reloads(case)][:room]
 
     @asynccontextmanager
     async def beside(self) -> AsyncIterator[None]:
@@ -84,17 +87,19 @@ class Restarts:
         """Errors: those of ``restart``."""
         async with self._free:
             await self._free.wait_for(lambda: not self._others)
-            if not cases:
-                return []
-            self.made += 1
-            meeting = Meeting(len(cases), self._restarted)
-            before = [self._before_s(case) for case in cases]
+            parts = [cases[at : at + TOGETHER] for at in range(0, len(cases), TOGETHER)]
+            return [found for part in parts for found in await self._play_part(part, play)]
 
-            async def one(number: int) -> tuple[Observation, ...]:
-                await asyncio.sleep(max(before) - before[number] + number * concurrency.BEGINS_S)
-                return await meeting.joined(cases[number], play)
+    async def _play_part(self, cases: Sequence[Case], play: Play) -> list[tuple[Observation, ...]]:
+        self.made += 1
+        meeting = Meeting(len(cases), self._restarted)
+        before = [self._before_s(case) for case in cases]
 
-            return await concurrency.gathered([one(number) for number in range(len(cases))])
+        async def one(number: int) -> tuple[Observation, ...]:
+            await asyncio.sleep(max(before) - before[number] + number * concurrency.BEGINS_S)
+            return await meeting.joined(cases[number], play)
+
+        return await concurrency.gathered([one(number) for number in range(len(cases))])
 
     def _before_s(self, case: Case) -> float:
         at = next(at for at, step in enumerate(case.steps) if step.verb.endswith(RELOAD))

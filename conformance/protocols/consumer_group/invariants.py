@@ -349,7 +349,7 @@ def gets_it_back(history: History) -> Iterator[Violation]:
     """A process that joins as an instance that left for a while, in a group without others, gets what that had."""
     for step in answered_heartbeats(history):
         holder = step.holder
-        if not step.accepted or step.intent is not Says.JOIN or holder is None or not holder.away:
+        if not step.accepted or step.intent is not Says.JOIN or holder is None or not holder.away or holder.joined:
             continue
         if len(step.before.holders) > 1 or any(other.member or other.expired for other in step.clients.values()):
             continue

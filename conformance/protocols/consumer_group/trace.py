@@ -53,6 +53,8 @@ class Holder:
     """While it is away: the expression to which its successor subscribes, unless it names another one."""
     silent_ms: int = 0
     session_ms: int = 0
+    joined: bool = False
+    """While it is away: another member has joined since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,12 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
         if self.accepted:
             known = replace(known, chosen=known.chosen or self.beat.assignor is not None)
             joined = known.existed or self.intent is Says.JOIN
-            return replace(known.having(_after(self)), existed=joined, holders=_held(self))
+            holders = _held(self)
+            if self.intent is Says.JOIN:
+                holders = {
+                    instance: replace(each, joined=each.joined or each.away) for instance, each in holders.items()
+                }
+            return replace(known.having(_after(self)), existed=joined, holders=holders)
         if self.error == terms.FENCED_MEMBER_EPOCH:
             return known.having(replace(self.client, fenced=True))
         own = self.beat.instance is None or (self.holder is not None and self.holder.client == name)
