@@ -46,6 +46,9 @@ PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:build-cl
 RESOLVES_S: Final = 600.0
 ENDS_S: Final = 90.0
 """The same for a broker whose data stay: on a busy machine it has to write its snapshots and checkpoints."""
+RESTARTS: Final = 4
+"""The most starts of a broker on a port that it had before."""
+PORT_FREE_S: Final = 3.0
 GROUP_APIS: Final = (
     "ApiVersions", "DescribeGroups", "FindCoordinator", "Heartbeat", "JoinGroup", "LeaveGroup", "ListGroups",
     "OffsetCommit", "OffsetFetch", "SyncGroup",
@@ -86,11 +89,20 @@ class Broker:
     programs: "Programs | None" = None
 
     def restart(self) -> None:
-        """Stops the broker, and starts it with its data, on its port. Errors: ``Broken``."""
+        """Stops the broker, and starts it with its data, on its port. Errors: ``Broken``.
+
+        A connection of another program may have the port meanwhile: it is tried again.
+        """
         assert self.programs is not None
-        self.programs.restart()
-        self.pids = self.programs.pids
-        wait_until_ready(self.programs, self.release, self.port, coordinates=True)
+        for left in reversed(range(RESTARTS)):
+            self.programs.restart()
+            self.pids = self.programs.pids
+            try:
+                return wait_until_ready(self.programs, self.release, self.port, coordinates=True)
+            except Broken:
+                if not left:
+                    raise
+                time.sleep(PORT_FREE_S)
 
     @property
     def address(self) -> str:
