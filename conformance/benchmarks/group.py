@@ -100,7 +100,7 @@ class Script:
                 id,
                 None,
                 self.state.generation,
-                (("t", 0, 7), ("t", 1, 8)),
+                (("t", 0, 7, -1, ""), ("t", 1, 8, -1, "")),
                 len(self.events),
             )
             self.add(messages.Commit(*events))

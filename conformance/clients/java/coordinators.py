@@ -25,6 +25,7 @@ from kipcheck.conformance.protocols.group.clients import GroupClients
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.migration.clients import ClassicClients, blobs
 from kipcheck.conformance.protocols.reconciled import log_ops
+from kipcheck.conformance.protocols.reconciled.terms import SETTINGS_OF_GROUPS
 from kipcheck.conformance.protocols.share_group import heartbeat as share_messages, ops as share_group
 from kipcheck.conformance.protocols.share_group.clients import ShareClients
 from kipcheck.conformance.protocols.share_group.rules import DEFAULT as SHARE_DEFAULT
@@ -46,7 +47,7 @@ USED: Final = {
     share_messages.Heartbeat: 1, **log_ops.VERSIONS,
 }  # fmt: skip
 """The versions of requests whose operations have none."""
-IDS: Final = {topic: uuid.UUID(int=(1 << 64) + ord(topic)) for topic in TOPICS}
+IDS: Final = {topic: uuid.UUID(int=(1 << 64) + ord(topic)) for topic in (*TOPICS, *consumer_group.LATER)}
 """Of topics, as ``KnownTopics`` of the program in the JVM has them."""
 CLASSIC: Final = {**group.VALUES, "topic": SAME, "session": SAME, "timeout": SAME}
 VALUES: Final = {
@@ -210,7 +211,8 @@ class ReconciledGroup:
         sent = self._clients.sent(index, step)
         seen: Observation = Replied(())
         if sent is None:
-            yield from door.do("reload" if step.verb.endswith("-reload") else "elapse", **step.body)
+            operation, fields = _order(step)
+            yield from door.do(operation, **fields)
         else:
             yield from door.ask(index, sent, VALUES)
             seen = self._observed(step, door.answer(index), door.created)
@@ -221,6 +223,19 @@ class ReconciledGroup:
         if isinstance(self._clients, StreamsClients):
             return self._clients.observed(step, answer, created)
         return self._clients.observed(step, answer)
+
+
+def _order(step: Step) -> tuple[str, Mapping[str, Any]]:
+    """The operation of a coordinator for a step without a request, and its fields."""
+    match step.verb.rpartition("-")[2]:
+        case "create":
+            topic = step.body["topic"]
+            return "create", {"topics": {topic: consumer_group.LATER[topic]}}
+        case "configure":
+            named = {SETTINGS_OF_GROUPS[name]: str(value) for name, value in step.body.items()}
+            return "configure", {"group": GROUP, "settings": named}
+        case operation:
+            return operation, step.body
 
 
 class MixedGroup:

@@ -199,9 +199,9 @@ class OtherMembers:
             return
         lost = self.positions(other.take(BLOB.write(reply.assignment)))
         if lost:
-            offsets = tuple((*partition, offset) for partition, offset in lost.items())
-            group.send(messages.Commit(VERSION, other.id, None, joined.generation, offsets))
-            group.metadata.update(dict.fromkeys(lost, (LEADER_EPOCH, "")))
+            version = group.machine.rules.versions[messages.Commit][-1]
+            offsets = tuple((*partition, offset, LEADER_EPOCH, "") for partition, offset in lost.items())
+            group.send(messages.Commit(version, other.id, None, joined.generation, offsets))
         leads = not is_other(group.state.leader or "")
         self.have_revoked |= leads and group.state.protocol == COOPERATIVE and bool(lost)
 

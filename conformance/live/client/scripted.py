@@ -184,8 +184,8 @@ class ScriptedBroker(Broker):
             (topic.name, number) for topic in self.topics.by_name.values() for number in range(topic.partitions)
         ]
         group = self.groups.growing(GROUP)
-        group.send(messages.Commit(VERSION, "", None, -1, tuple((*each, offset) for each in partitions)))
-        group.metadata.update(dict.fromkeys(partitions, (LEADER_EPOCH, "")))
+        offsets = tuple((*each, offset, LEADER_EPOCH, "") for each in partitions)
+        group.send(messages.Commit(group.machine.rules.versions[messages.Commit][-1], "", None, -1, offsets))
         self.offsets.in_zookeeper.update({(GROUP, *each): offset for each in partitions})
 
     def topics_changed(self) -> None:

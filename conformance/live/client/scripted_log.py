@@ -70,7 +70,6 @@ class ScriptedLog:
         for _, group in self.groups.classics():
             kept = tuple(offset for offset in group.state.offsets if offset[0] != name)
             group.state = group.state._replace(offsets=kept)
-            group.metadata = {at: found for at, found in group.metadata.items() if at[0] != name}
         for _, consumers in self.groups.consumers():
             consumers.offsets = {at: found for at, found in consumers.offsets.items() if at[0] != name}
         self.log.grew()

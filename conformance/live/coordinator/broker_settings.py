@@ -4,6 +4,7 @@ time that passes faster."""
 from typing import Final
 
 from kipcheck.conformance.core.values.edition import edition as edition_of
+from kipcheck.conformance.live.coordinator.restarts import COMPACTED
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, SESSION_MS
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAULT_CONSUMER
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
@@ -22,7 +23,7 @@ LONGEST_SHARE_SESSION_MS: Final = 60_000
 
 def of_started(times: int) -> dict[str, str]:
     """By name. ``times``: the time of the broker passes so much faster than stated."""
-    settings = {
+    settings: dict[str, object] = {
         "group.min.session.timeout.ms": DEFAULT.min_session_ms // times,
         "group.max.session.timeout.ms": DEFAULT.max_session_ms // times,
         "group.initial.rebalance.delay.ms": DEFAULT.initial_delay_ms // times,
@@ -54,6 +55,7 @@ def of_started(times: int) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
         "group.streams.max.size": streams_model.DEFAULT.max_size,
+        **COMPACTED,
     }
     return {key: str(value).lower() for key, value in settings.items()}
 

@@ -114,7 +114,7 @@ class Conversation:
             return Unsupported(
                 f"the broker announces versions {low} to {high} of API {key_of(type(request))}", settings.VERSIONS
             )
-        for topic, partition, _ in request.offsets if isinstance(request, messages.Commit) else ():
+        for topic, partition, *_ in request.offsets if isinstance(request, messages.Commit) else ():
             if partition >= setting.topics.partitions.get(setting.topics.names.get(topic, ""), 0):
                 return Unsupported(f"the broker has no partition {partition} for topic {topic}", settings.BROKER)
         try:

@@ -43,6 +43,8 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
+    ms: int
+    """How long it was armed for."""
     stated_ms: int
     """By the clock of the conversation, which only ``consumer-elapse`` advances."""
     real: Span
@@ -77,8 +79,12 @@ class Deadlines:
         elif revocation not in self._armed or not client.revoking_ms:
             self._armed[revocation] = self._after(REBALANCE_MS, at)
 
+    def renewed(self, at: Span) -> None:
+        """All begin again, with a coordinator that has read its log."""
+        self._armed = {timer: self._after(each.ms, at) for timer, each in self._armed.items()}
+
     def _after(self, ms: int, at: Span) -> Deadline:
-        return Deadline(self.now_ms + ms, at.plus(ms / 1000 / self.times))
+        return Deadline(ms, self.now_ms + ms, at.plus(ms / 1000 / self.times))
 
     def wait(self, ms: int, now_s: float, requests_s: float) -> tuple[float, str]:
         """Time passes: the moment at which the wait ends, and the doubt. The interval between target assignments, which

@@ -10,13 +10,14 @@ from typing import Any, Final
 from kipcheck.conformance.core.operations.wire_form import Inexpressible
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.history import Died, Observation, Replied, Unsupported
-from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.core.values.kafka_errors import KafkaError, error_name
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.admin import delete, partitions_of
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
 from kipcheck.conformance.live.coordinator.exchange import answer_of, exchange
+from kipcheck.conformance.live.coordinator.restarts import Reload
 from kipcheck.conformance.live.coordinator.settings import (
     BROKER,
     LIMITS,
@@ -31,11 +32,15 @@ from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClient
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.reconciled import log_laws
-from kipcheck.conformance.protocols.reconciled.terms import LEAVING
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING, UNAVAILABLE
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT as STREAMS_DEFAULT
 
+ELAPSE: Final = "-elapse"
+"""How the verbs of steps end in which time passes."""
+READS_S: Final = 15.0
+"""How long a coordinator may take to read its log."""
 CREATES_S: Final = 10.0
 """How long the broker may take to create internal topics."""
 POLL_INTERVAL_S: Final = 0.05
@@ -63,6 +68,22 @@ async def serves(
     return bool(found.error != KafkaError.UNSUPPORTED_VERSION)
 
 
+async def loaded(group: str, connections: Connections, setting: Setting) -> None:
+    """Waits until the coordinator of a group that does not exist has read its log, at most ``READS_S``.
+
+    What it answers after that is a matter of conversations.
+    """
+    leaving = SentRequest("kipcheck", consumers.Heartbeat("nobody", LEAVING), consumers.HeartbeatAnswer)
+    until = now() + READS_S
+    while now() < until:
+        with suppress(Closed, Garbled):
+            version = setting.newest(consumers.Heartbeat)
+            found = await answer_of(connections, leaving, version, setting.context_by_ids(group))
+            if error_name(found.error) not in UNAVAILABLE:
+                return
+        await asyncio.sleep(POLL_INTERVAL_S)
+
+
 @dataclass(slots=True)
 class HeartbeatConversation(TimedConversation):
     clients: ConsumerClients | StreamsClients
@@ -78,7 +99,9 @@ class HeartbeatConversation(TimedConversation):
     async def step(self, index: int, step: Step, after: Sequence[Step] = ()) -> Observation:
         sent = self.clients.sent(index, step)
         if sent is None:
-            if step.verb.endswith(log_laws.RELOAD):
+            if step.verb.endswith(log_laws.RELOAD) and self.setting.reload is not None:
+                return await self._reloaded(index, step, self.setting.reload)
+            if not step.verb.endswith(ELAPSE):
                 return Unsupported(LIMITS[BROKER], BROKER)
             return await self.elapsed(index, step, after, REQUEST_S)
         began = now()
@@ -92,6 +115,13 @@ class HeartbeatConversation(TimedConversation):
         if client is not None:
             self._deadlines.answered(client, isinstance(observed, Replied), Span(began, now()))
         return observed
+
+    async def _reloaded(self, index: int, step: Step, reload: Reload) -> Observation:
+        at = await reload()
+        self._doubt = self._doubt or self._deadlines.sent(at.first)
+        self._deadlines.renewed(at)
+        self.clients.learn(index, step, Replied(()))
+        return Replied(())
 
     async def ask(self, step: Step, sent: SentRequest) -> Observation:
         """What is observed of a request. Errors: ``Inexpressible``."""

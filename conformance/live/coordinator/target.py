@@ -8,8 +8,9 @@ import asyncio
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from kipcheck.conformance.core.values.case import Case, Role
@@ -26,9 +27,15 @@ from kipcheck.conformance.live.coordinator.broker_settings import rules_of
 from kipcheck.conformance.live.coordinator.classic_play import Conversation
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
 from kipcheck.conformance.live.coordinator.ended_brokers import play_one_by_one
-from kipcheck.conformance.live.coordinator.heartbeat_play import HeartbeatConversation, StreamsConversation, serves
+from kipcheck.conformance.live.coordinator.heartbeat_play import (
+    HeartbeatConversation,
+    StreamsConversation,
+    loaded,
+    serves,
+)
 from kipcheck.conformance.live.coordinator.measured_settings import measured
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
+from kipcheck.conformance.live.coordinator.restarts import Reload, Restarts
 from kipcheck.conformance.live.coordinator.retries import PAUSES_S, proves_nothing
 from kipcheck.conformance.live.coordinator.settings import LIMITS, Scale, Setting, Topics
 from kipcheck.conformance.live.coordinator.share_play import ShareConversation, serves_share_partitions
@@ -109,6 +116,7 @@ class StartedBroker:
             address = Address(kafka_broker.HOST, broker.port)
             with session(info, address, Rules.of(self.release), TIMES, DEFAULT) as found:
                 found.pids = lambda: broker.pids
+                found.restarts = Restarts(partial(found.restarted, broker.restart), TIMES)
                 yield found
 
 
@@ -198,6 +206,8 @@ class BrokerSession:
     _groups: int = 0
     pids: Callable[[], Sequence[int]] = tuple
     """Of its processes, where kipcheck started them."""
+    restarts: Restarts | None = None
+    """None: no conversation can have the log read."""
     _setting: Setting | None = None
     _damage: Damage | None = None
     _busy_s: float = 0.0
@@ -431,19 +441,33 @@ class BrokerSession:
                     await asyncio.sleep(stages.BEGINS_S)
                 return await self._play(case)
 
-        order = waits.longest_first(cases)
-        found = await stages.gathered([one(cases[number]) for number in order])
+        restarting = [] if self.restarts is None else self.restarts.chosen(cases)
+        order = [number for number in waits.longest_first(cases) if number not in restarting]
+        beside = nullcontext() if self.restarts is None else self.restarts.beside()
+        async with beside:
+            found = await stages.gathered([one(cases[number]) for number in order])
         played = dict(zip(order, found, strict=True))
+        if self.restarts is not None and restarting:
+            again = await self.restarts.play([cases[number] for number in restarting], self._play)
+            played |= dict(zip(restarting, again, strict=True))
         return [played[number] for number in range(len(cases))]
 
-    async def _play(self, case: Case) -> tuple[Observation, ...]:
+    async def restarted(self, restart: Callable[[], None]) -> None:
+        """Restarts the broker, and waits until coordinators have read their logs. Errors: ``Broken``."""
+        for each in self._brokers.values():
+            await each.close()
+        await asyncio.to_thread(restart)
+        if self._setting is not None:
+            await loaded(f"kipcheck-{self.run_id}-0", self.bootstrap, self._setting)
+
+    async def _play(self, case: Case, reload: Reload | None = None) -> tuple[Observation, ...]:
         """The steps are lost if the broker cannot be reached: other conversations may have ended its process."""
         try:
-            return await self._conversed(case)
+            return await self._conversed(case, reload)
         except (Closed, Garbled) as why:
             return (Lost(f"no coordinator: {why}"),) * len(case.steps)
 
-    async def _conversed(self, case: Case) -> tuple[Observation, ...]:
+    async def _conversed(self, case: Case, reload: Reload | None) -> tuple[Observation, ...]:
         """Errors: ``Closed``, ``Garbled``."""
         assert self._setting is not None
         if _is_damage(case):
@@ -452,7 +476,7 @@ class BrokerSession:
         self.played += 1
         group = f"kipcheck-{self.run_id}-{self._groups}"
         connections = await self._coordinator(group)
-        conversation = self._conversation(case, group, connections)
+        conversation = self._conversation(case, replace(self._setting, reload=reload), group, connections)
         try:
             return await conversation.play(case.steps)
         finally:
@@ -475,10 +499,8 @@ class BrokerSession:
         return await self._damage.play(case.steps)
 
     def _conversation(
-        self, case: Case, group: str, connections: Connections
+        self, case: Case, setting: Setting, group: str, connections: Connections
     ) -> Conversation | HeartbeatConversation | MixedConversation | ShareConversation:
-        setting = self._setting
-        assert setting is not None
         verb = case.steps[0].verb
         if verb in share_partition.OPERATIONS.by_verb:
             assert setting.shares is not None, "no case of a machine that is not claimed"
@@ -530,7 +552,8 @@ class BrokerSession:
             print(
                 f"{self.info.name}: {self.played} conversations in {self._busy_s:.0f} s, which waited "
                 f"{self.waited_s:.0f} s in all, side by side over {opened} connections; "
-                f"{self.doubtful} were played again{_repeated(self._brokers.values())}",
+                f"{self.doubtful} were played again{_repeated(self._brokers.values())}"
+                f"{'' if self.restarts is None else self.restarts.cost}",
                 file=sys.stderr,
             )
         if self.left_over:

@@ -19,7 +19,7 @@ from kipcheck.conformance.live.damage.resources import Resources, used
 from kipcheck.conformance.protocols.damage import invariants
 from kipcheck.conformance.protocols.damage.ops import OPERATIONS, UNFINISHED, Others, Send, Served, Treated
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
-from kipcheck.conformance.protocols.group.ops import VALUES, Commit, Committed, Fetched
+from kipcheck.conformance.protocols.group.ops import NO_MORE, VALUES, Commit, Committed, Fetched
 from kipcheck.conformance.wire.bodies import key_of
 from kipcheck.conformance.wire.framing import frame
 
@@ -175,7 +175,7 @@ class Damage:
 
     async def _commit(self, over: Connections) -> str:
         version = self._version(Commit, COMMIT_MOST)
-        request = Commit(version, "", None, -1, ((self.topic, 0, self._offset),))
+        request = Commit(version, "", None, -1, ((self.topic, 0, self._offset, *NO_MORE),))
         found = await answer_of(over, SentRequest("kipcheck", request, Committed), version, self._context, to=0)
         return f"OffsetCommit is answered with error {int(found.error)}" if found.error else ""
 

@@ -217,13 +217,13 @@ class Member(ABC):
             )
             await asyncio.sleep(RETRY_S)
             raise CoordinatorLost
-        offsets = tuple((partition, offset) for _, partition, offset in found.offsets if offset >= 0)
+        offsets = tuple((partition, offset) for _, partition, offset, *_ in found.offsets if offset >= 0)
         self.read = dict(offsets)
         journal.events.append(ops.Fetched(self.name, self.node, offsets, sent_ms, journal.ms()))
 
     async def commit(self) -> None:
         offset = self.cluster.journal.offset()
-        rows = tuple((TOPIC, each, offset) for each in self.partitions)
+        rows = tuple((TOPIC, each, offset, *group_ops.NO_MORE) for each in self.partitions)
         request = group_ops.Commit(self.commit_version, self.id, None, self.epoch, rows)
         found = await self.ask(request, group_ops.Committed, self.commit_version, offset=offset, to=0)
         if not found.error:

@@ -180,8 +180,8 @@ def _worst(codes: Iterable[int]) -> int:
 
 def _placed(rows: Rows) -> dict[str, Any]:
     return {
-        "partitions": _names((topic, number) for topic, number, _ in rows),
-        "offsets": tuple(offset for *_, offset in rows),
+        "partitions": _names((topic, number) for topic, number, *_ in rows),
+        "offsets": tuple(offset for _, _, offset, *_ in rows),
     }
 
 

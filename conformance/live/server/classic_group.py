@@ -29,8 +29,6 @@ class ClassicGroup:
         """``changed`` is called with this group after each event."""
         self.machine = machine
         self.state: State = machine.initial()
-        self.metadata: dict[tuple[str, int], tuple[int, str | None]] = {}
-        """Leader epoch and metadata of committed offsets, which the machine does not have."""
         self.clients: dict[str, tuple[str, str]] = {}
         """Client id and host of each member, for descriptions of the group; of some former members too."""
         self.bytes = 0
@@ -109,8 +107,7 @@ class ClassicGroup:
             sum(map(_weight, state.members))
             + sum(ENTRY + len(id) for id in state.pending)
             + sum(ENTRY + len(id) + len(client) for id, (client, _) in self.clients.items())
-            + ENTRY * len(state.offsets)
-            + sum(ENTRY + len(metadata or "") for _, metadata in self.metadata.values())
+            + sum(2 * ENTRY + len(metadata) for *_, metadata in state.offsets)
         )
 
     def _arm(self, timer: Timer, ms: int) -> None:

@@ -33,7 +33,7 @@ class LiveConsumerGroup:
         """``weighed`` is called with ``bytes`` when they may have changed."""
         self.machine = machine
         self.state: State = self.machine.initial()
-        self.offsets: dict[tuple[str, int], tuple[int, int, str | None]] = {}
+        self.offsets: dict[tuple[str, int], tuple[int, int, str]] = {}
         """Offset, leader epoch and metadata by topic and partition."""
         self._weighed = weighed
         self._loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ class LiveConsumerGroup:
         self._weighed(self.bytes)
         return answer
 
-    def commit(self, offsets: Mapping[tuple[str, int], tuple[int, int, str | None]]) -> None:
+    def commit(self, offsets: Mapping[tuple[str, int], tuple[int, int, str]]) -> None:
         self.offsets.update(offsets)
         self._weighed(self.bytes)
 
@@ -73,7 +73,7 @@ class LiveConsumerGroup:
             ENTRY * (2 + len(each.topics) + len(each.assigned)) + len(each.id) + sum(map(len, each.topics))
             for each in self.state.members
         )
-        return members + sum(ENTRY + len(metadata or "") for _, _, metadata in self.offsets.values())
+        return members + sum(ENTRY + len(metadata) for _, _, metadata in self.offsets.values())
 
     def commit_error(self, member: str, epoch: int) -> int:
         """The error of a commit or fetch of offsets by a member, or by a client without a member id and epoch.

@@ -100,11 +100,8 @@ class Groups:
         self._bound(id, len(group.state.members) + len(group.state.pending) if is_new else 0)
         if (consumer := self._consumer.get(id)) is not None:
             self.remove_consumer(id)
-            offsets = tuple(
-                (topic, partition, offset) for (topic, partition), (offset, _, _) in consumer.offsets.items()
-            )
-            group.metadata = {at: (epoch, metadata) for at, (_, epoch, metadata) in consumer.offsets.items()}
-            group.send(Commit(self.machine.rules.versions[Commit].start, "", None, NO_GENERATION, offsets))
+            offsets = tuple((*at, *position) for at, position in consumer.offsets.items())
+            group.send(Commit(self.machine.rules.versions[Commit][-1], "", None, NO_GENERATION, offsets))
         return group
 
     def consumer(self, id: str) -> LiveConsumerGroup | None:
@@ -132,8 +129,7 @@ class Groups:
             group = LiveConsumerGroup(machine, partial(self._weigh, id))
             self._consumer[id] = group
         if classic is not None:
-            for topic, partition, offset in classic.state.offsets:
-                epoch, metadata = classic.metadata.get((topic, partition), (-1, ""))
+            for topic, partition, offset, epoch, metadata in classic.state.offsets:
                 group.offsets.setdefault((topic, partition), (offset, epoch, metadata))
             self._classic.pop(id).close()
             self._weigh(id, group.bytes)

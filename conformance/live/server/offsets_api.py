@@ -11,7 +11,7 @@ from kipcheck.conformance.live.server.groups import Answer, AnswerSize, Groups, 
 from kipcheck.conformance.live.server.topics import Topic, Topics
 from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Fetch, Fetched
 
-Position: TypeAlias = tuple[int, int, str | None]
+Position: TypeAlias = tuple[int, int, str]
 """Offset, leader epoch, metadata."""
 NO_POSITION: Final[Position] = (-1, -1, "")
 IDS_SINCE: Final = 10
@@ -89,15 +89,8 @@ class OffsetsApi:
                 consumer.commit(wanted)
             return done(error)
         group = self.groups.growing(id)
-        offsets = tuple((*at, position[0]) for at, position in wanted.items())
-
-        def answered(reply: object) -> None:
-            error = cast(Committed, reply).error
-            if error is Error.NONE:
-                group.metadata.update({at: position[1:] for at, position in wanted.items()})
-            done(error)
-
-        group.send(replace(commit, offsets=offsets), answered, nameless=not id)
+        offsets = tuple((*at, *position) for at, position in wanted.items())
+        group.send(replace(commit, offsets=offsets), lambda reply: done(cast(Committed, reply).error), nameless=not id)
 
     # Fetch
 
@@ -138,13 +131,8 @@ class OffsetsApi:
         consumer = self.groups.consumer(id)
         if consumer is not None:
             return (consumer.commit_error(member, epoch) if member else 0), consumer.offsets
-        group = self.groups.classic(id)
         reply = cast(Fetched, self.groups.ask(id, Fetch, version))
-        found = {
-            (topic, partition): (offset, *group.metadata.get((topic, partition), (-1, "")))
-            for topic, partition, offset in reply.offsets
-        }
-        return reply.error, found
+        return reply.error, {row[:2]: row[2:] for row in reply.offsets}
 
     def _fetched_topics(
         self,

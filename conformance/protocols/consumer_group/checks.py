@@ -11,6 +11,7 @@ from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
 from kipcheck.conformance.protocols.consumer_group.ops import (
     CLIENTS,
     INTERVAL_MS,
+    LONGER_SESSION_MS,
     OPERATIONS,
     REBALANCE_MS,
     SESSION_MS,
@@ -90,6 +91,27 @@ def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterabl
     yield Conversation((*steps_from(value), *joins, pause, *rounds, *leaves))
 
 
+LATER_TOPIC = (
+    f"join a none like t|v; {{also}}pass {REFRESH_MS}; beat a told; {{more}}create v; pass {REFRESH_MS}; "
+    f"{(SETTLED + 2) * 'beat a told; {more}'}"
+)
+CREATED: Final = {
+    "alone": LATER_TOPIC.format(also="", more=""),
+    "beside a name": LATER_TOPIC.format(also="join b on t none; ", more="beat b told; "),
+    "beside an expression": LATER_TOPIC.format(also="join b none like t|u; ", more="beat b told; "),
+}
+"""A topic is created that an expression matches."""
+CONFIGURED: Final = {
+    "longer": f"join a on t none; configure session {LONGER_SESSION_MS}; beat a told; "
+              f"pass {LONGER_SESSION_MS - 1}; beat a told; pass {LONGER_SESSION_MS}; beat a told",
+    "shorter": f"join a on t none; configure session {LONGER_SESSION_MS}; beat a told; configure session {SESSION_MS}; "
+               f"pass {SESSION_MS}; beat a told; pass {SESSION_MS}; beat a told",
+    "read": f"configure session {LONGER_SESSION_MS}; join a on t none as i; reload; pass {SESSION_MS}; "
+            f"beat a told as i; pass {LONGER_SESSION_MS}; beat a told as i",
+}  # fmt: skip
+"""The session timeout of the group is set while it has members."""
+
+
 def replacements(subject: Subject) -> Iterable[Conversation]:
     """A static member is replaced, in a group at rest and where it subscribes to a regular expression; and members of a
     group at rest join and leave."""
@@ -100,6 +122,8 @@ def replacements(subject: Subject) -> Iterable[Conversation]:
     yield Conversation(OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
     yield Conversation(OPERATIONS.parse_shorthand(RETURNED), "returned")
     yield Conversation(OPERATIONS.parse_shorthand(BY_REGEX), "regex")
+    for name, text in CREATED.items():
+        yield Conversation(OPERATIONS.parse_shorthand(text), f"created {name}")
     for client in CLIENTS[:2]:
         yield Conversation(OPERATIONS.parse_shorthand(f"{ALONE}; join {client} on t,u none as i"), f"alone {client}")
 
@@ -120,7 +144,7 @@ def epochs(subject: Subject) -> Iterable[Conversation]:
         f"{REVOKING}; pass {REBALANCE_MS - INTERVAL_MS}; beat a before; pass {INTERVAL_MS}; beat a before; beat b told"
     )
     yield Conversation(OPERATIONS.parse_shorthand(late), "late")
-    for name, text in DEADLINES.items():
+    for name, text in {**DEADLINES, **CONFIGURED}.items():
         yield Conversation(OPERATIONS.parse_shorthand(text), name)
     yield Conversation(OPERATIONS.parse_shorthand(FENCED), "fenced")
 
@@ -136,7 +160,8 @@ def stated(steps: Sequence[Step]) -> list[Beat]:
 RELOADED: Final = Reloaded(
     OPERATIONS, stated, CLIENTS[:2], {"taken over": TAKEN_OVER, "returned": RETURNED, "revoking": REVOKING,
                                       "revoked": REVOKED, "regex": BY_REGEX, "alone": ALONE,
-                                      "simple": f"commit 5 for 0; {REVOKED}; commit 6 for 1 by a in 3 with m"}
+                                      "simple": f"commit 5 for 0; {REVOKED}; commit 6 for 1 by a in 3 with m"},
+    Pass(INTERVAL_MS),
 )  # fmt: skip
 GROUPS: Family[Subject] = operations_family(
     OPERATIONS, MACHINE.editions, lambda edition: CONSUMER_GROUPS, "coordinator"

@@ -104,8 +104,8 @@ def subscribed_topics(heartbeat: AnsweredHeartbeat) -> frozenset[str]:
     names = client.topics if beat.topics is None else beat.topics
     regex = client.regex if beat.regex is None else beat.regex
     replaces = heartbeat.intent is Says.JOIN and (heartbeat.holder is not None or client.away)
-    matching = {topic for topic in model.TOPICS if model.matches(regex, topic)} if regex else set()
-    return frozenset({*names} | matching | ({*model.TOPICS} if replaces else set()))
+    matching = {topic for topic in heartbeat.before.topics if model.matches(regex, topic)} if regex else set()
+    return frozenset({*names} | matching | ({*heartbeat.before.topics} if replaces else set()))
 
 
 @impact("A member gets partitions that it does not subscribe to, or that do not exist", "wrong data", "ownership",
@@ -120,7 +120,7 @@ def co_subscription(history: History) -> Iterator[Violation]:
                 wants = ", ".join(sorted(topics)) or "nothing"
                 why = f"{step.beat.client} subscribes to {wants}, and gets {topic}-{number}"
                 yield breach(step, why, "partitions of its topics", "not subscribed")
-            elif not 0 <= number < model.TOPICS.get(topic, 0):
+            elif not 0 <= number < step.before.topics.get(topic, 0):
                 yield breach(step, f"{topic}-{number} does not exist", "existing partitions", "not there")
 
 
@@ -206,13 +206,29 @@ def _fault(heartbeat: AnsweredHeartbeat) -> tuple[str, ...]:
 @epochs("consumer-group/silent-are-fenced", "grp-75", applies_to=lambda case, step: True)
 def silent_are_fenced(history: History) -> Iterator[Violation]:
     """A member that was silent for its session timeout is unknown; one that was not, and need not revoke, is known."""
+    return _sessions(history, own=False)
+
+
+@impact("A session ends at another time than the group's settings state", "stuck group", "guards", "unread-partition",
+        "needless-move")  # fmt: skip
+@epochs("consumer-group/follows-its-settings", "grp-362", applies_to=lambda case, step: True)
+def follows_its_settings(history: History) -> Iterator[Violation]:
+    """From the first heartbeat after consumer.session.timeout.ms of a group was set, a member's session is as long."""
+    return _sessions(history, own=True)
+
+
+def _sessions(history: History, own: bool) -> Iterator[Violation]:
+    """``own``: of members with the session timeout of their group; else of those with that of the broker."""
     for step in answered_heartbeats(history):
         client = step.client
+        session_ms = client.session_ms or step.before.config.session_ms
+        if bool(client.session_ms) is not own:
+            continue
         if step.intent is not Says.STAY or not client.member or step.beat.behind:
             continue
         if step.beat.instance is not None and (step.holder is None or step.holder.client != client.name):
             continue
-        if step.accepted and client.silent_ms >= step.before.config.session_ms:
+        if step.accepted and client.silent_ms >= session_ms:
             why = f"{step.beat.client} was silent for {client.silent_ms} ms, and is accepted as a member"
             yield breach(step, why, f"refused: {terms.UNKNOWN_MEMBER_ID}", "never fenced")
         elif step.error == terms.UNKNOWN_MEMBER_ID and not client.expired and not client.revoking_ms:
@@ -254,7 +270,10 @@ def settles(history: History) -> Iterator[Violation]:
         members = [client for client in step.clients.values() if client.member]
         owned = {partition for client in members for partition in client.memory.given} | {*(step.given or ())}
         wanted = {
-            (topic, number) for client in members for topic in client.topics for number in range(model.TOPICS[topic])
+            (topic, number)
+            for client in members
+            for topic in client.topics
+            for number in range(step.before.topics.get(topic, 0))
         }
         for topic, number in sorted(wanted - owned):
             why = f"{topic}-{number} has no owner after {step.rounds} rounds in which every member sent what it owns"
@@ -330,7 +349,7 @@ def gets_it_back(history: History) -> Iterator[Violation]:
     """A process that joins as an instance that left for a while, in a group without others, gets what that had."""
     for step in answered_heartbeats(history):
         holder = step.holder
-        if not step.accepted or step.intent is not Says.JOIN or holder is None or not holder.away:
+        if not step.accepted or step.intent is not Says.JOIN or holder is None or not holder.away or holder.joined:
             continue
         if len(step.before.holders) > 1 or any(other.member or other.expired for other in step.clients.values()):
             continue
@@ -378,6 +397,27 @@ def regex_is_followed(history: History) -> Iterator[Violation]:
             break
 
 
+@impact("A topic that is created later is not read", "stuck group", "balance", "unread-partition")
+@ownership("consumer-group/regex-matches-later", "grp-361", applies_to=beats)
+def regex_matches_later(history: History) -> Iterator[Violation]:
+    """A topic that is created after an expression was resolved, and matches it, soon has an owner of each partition."""
+    for step in answered_heartbeats(history):
+        known = step.before
+        if step.rounds < SETTLED or known.waited_ms < model.REFRESH_MS or not step.accepted:
+            continue
+        if any(client.fenced for client in step.clients.values()) or any(each.away for each in known.holders.values()):
+            continue
+        members = [client for client in step.clients.values() if client.member]
+        owned = {partition for client in members for partition in client.memory.given} | {*(step.given or ())}
+        for topic in known.created:
+            expressions = [each.regex for each in members if each.regex and model.matches(each.regex, topic)]
+            for number in range(known.topics[topic] if expressions else 0):
+                if (topic, number) not in owned:
+                    why = f"{topic} was created, and matches {expressions[0]}; {topic}-{number} has no owner"
+                    yield breach(step, why, f"an owner of {topic}-{number}", "not followed")
+                    return
+
+
 # What is granted
 
 
@@ -395,7 +435,7 @@ def _may_stay(heartbeat: AnsweredHeartbeat) -> bool:
     own, holder = heartbeat.client, heartbeat.holder
     is_well = own.member and not (own.fenced or own.expired or own.revoking_ms)
     as_itself = heartbeat.beat.instance is None or (holder is not None and holder.client == own.name)
-    in_time = own.silent_ms < heartbeat.before.config.session_ms
+    in_time = own.silent_ms < (own.session_ms or heartbeat.before.config.session_ms)
     return is_well and as_itself and in_time and heartbeat.epoch == own.memory.epoch > 0
 
 

@@ -39,6 +39,8 @@ class Member(NamedTuple):
     revoking_ms: int = 0
     instance: str | None = None
     regex: str = ""
+    session_ms: int = 0
+    """Its session timeout, if the group has one of its own."""
 
 
 class State(NamedTuple):
@@ -56,6 +58,12 @@ class State(NamedTuple):
     refreshed_ms: int | None = None
     """The time since regular expressions were resolved; None: none was."""
     offsets: tuple[log_ops.Offset, ...] = ()
+    created: tuple[str, ...] = ()
+    """Topics that were created since the group began."""
+    considered: tuple[str, ...] = ()
+    """Those of them that existed when regular expressions were resolved."""
+    session_ms: int = 0
+    """The session timeout of the group; 0: that of the broker."""
 
     def member(self, id: str) -> Member | None:
         return model.member_of(self.members, id)
@@ -94,6 +102,10 @@ class ConsumerGroup(model.PacedGroup[State, Member, ops.Beat, terms.Partitions |
                 return self.beat(state, event)
             case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
+            case ops.Create(topic):
+                return Transition(state._replace(created=tuple(sorted({*state.created, topic}))))
+            case ops.Configure(session_ms):
+                return Transition(state._replace(session_ms=session_ms))
             case _:
                 return self.logged(state, event)
 
@@ -153,7 +165,7 @@ class ConsumerGroup(model.PacedGroup[State, Member, ops.Beat, terms.Partitions |
         before = state.member(beat.client)
         assert before is not None
         changed = old is not None and self.topics_of(state, old) != self.topics_of(state, before)
-        after = self.reconciled(state, before, owned, changed)._replace(silent_ms=0)
+        after = self.reconciled(state, before, owned, changed)._replace(silent_ms=0, session_ms=state.session_ms)
         subscribes = beat.topics is not None or beat.regex is not None
         full = epoch == 0 or (subscribes and owned is not None and beat.lacks != "timeout")
         given = after.assigned if full or after.assigned != before.assigned else None
@@ -209,24 +221,36 @@ class ConsumerGroup(model.PacedGroup[State, Member, ops.Beat, terms.Partitions |
         """The topics of regular expressions are looked up after the answer. ``before``: before the heartbeat."""
         wanted = {each.regex for each in state.members if each.regex}
         due = not before.resolved or before.refreshed_ms is None or before.refreshed_ms >= REFRESH_MS
-        new = wanted - {*state.resolved}
-        if not new or not due:
+        new, later = wanted - {*state.resolved}, {*state.created} - {*state.considered}
+        if not (new or (wanted and later)) or not due:
             return state._replace(resolved=tuple(each for each in state.resolved if each in wanted))
-        state = state._replace(resolved=tuple(sorted(wanted)), refreshed_ms=0)
-        changed = any(matches(each, topic) for each in new for topic in self.topics)
+        old = self.topics_of_expressions(state)
+        state = state._replace(resolved=tuple(sorted(wanted)), refreshed_ms=0, considered=state.created)
+        changed = any(
+            matches(regex, topic)
+            for regex in wanted
+            for topic in self.topics_of_expressions(state)
+            if regex in new or topic not in old
+        )
         return state._replace(group_epoch=self.bumped(state)) if changed else state
 
     def topics_of(self, state: State, member: Member) -> frozenset[str]:
         """The topics that it subscribes to, as far as they are known."""
         found = {*member.topics}
         regex = member.regex if member.regex in state.resolved else ""
-        return frozenset(found | {each for each in self.topics if regex and matches(regex, each)})
+        known = self.topics_of_expressions(state)
+        return frozenset(found | {each for each in known if regex and matches(regex, each)})
+
+    def topics_of_expressions(self, state: State) -> tuple[str, ...]:
+        """The topics among which regular expressions were resolved."""
+        return (*self.topics, *state.considered)
 
     def shares(self, state: State) -> Iterator[tuple[str, terms.Partitions]]:
         """A balanced and sticky target assignment; the protocol leaves the choice among such assignments open."""
         topics = {each.id: self.topics_of(state, each) for each in state.members}
         subscribed = frozenset[str]().union(*topics.values())
-        wanted = [(topic, each) for topic, size in self.topics.items() if topic in subscribed for each in range(size)]
+        sizes = {**self.topics, **{topic: ops.LATER[topic] for topic in state.created}}
+        wanted = [(topic, each) for topic, size in sizes.items() if topic in subscribed for each in range(size)]
         return model.balanced(
             topics,
             wanted,
@@ -288,6 +312,13 @@ class ConsumerGroup(model.PacedGroup[State, Member, ops.Beat, terms.Partitions |
 
     def advanced(self, member: Member, epoch: int) -> Member:
         return member if member.epoch == epoch else member._replace(epoch=epoch, previous=member.epoch)
+
+    def session_of(self, member: Member) -> int:
+        return member.session_ms or super().session_of(member)
+
+    def reloaded(self, state: State, reload: log_ops.Reload) -> State:
+        state = super().reloaded(state, reload)
+        return state._replace(members=tuple(each._replace(session_ms=state.session_ms) for each in state.members))
 
     def older(self, state: State, ms: int) -> State:
         aimed_ms = None if state.aimed_ms is None else state.aimed_ms + ms

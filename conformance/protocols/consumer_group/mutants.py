@@ -279,6 +279,22 @@ class IgnoresRegexes(MutantCoordinator):
         return super().topics_of(state, member._replace(regex=""))
 
 
+@ownership("regex-matches-later", ...)
+class ResolvesOnce(MutantCoordinator):
+    """A regular expression is resolved once, and no topic that is created later counts."""
+
+    def topics_of_expressions(self, state: State) -> tuple[str, ...]:
+        return tuple(self.topics)
+
+
+@epochs("follows-its-settings", "configure session 60000; join a on t none; pass 45000; beat a")
+class HasNoGroupSettings(MutantCoordinator):
+    """Sessions are as long as the setting of the broker, whatever that of the group is."""
+
+    def session_of(self, member: Member) -> int:
+        return self.config.session_ms
+
+
 @epochs("admits-members", "join a on t none; join b on t none")
 class AdmitsOneMember(MutantCoordinator):
     """A group with a member is full."""

@@ -11,10 +11,14 @@ from kipcheck.conformance.protocols.reconciled.terms import Owns, Partitions, Re
 
 SESSION_MS: Final = 45_000
 """``group.consumer.session.timeout.ms``: a member without a heartbeat for this long is fenced."""
+LONGER_SESSION_MS: Final = 60_000
+"""``group.consumer.max.session.timeout.ms``"""
 REBALANCE_MS: Final = 30_000
 """Rebalance timeout of every member: how long it may take to revoke partitions."""
 INTERVAL_MS: Final = 1_000
 """``group.consumer.assignment.interval.ms``, from 4.3 on: the least time between two target assignments."""
+LATER: Final = {"v": 2}
+"""Topics that can be created, with their numbers of partitions."""
 CLIENTS: Final = ("a", "b", "c")
 INSTANCES: Final = ("i", "j")
 REGEXES: Final = ("t|u", "u", "[")
@@ -95,7 +99,23 @@ class Pass:
     ms: Annotated[int, about("milliseconds"), typical(*PASSES)]
 
 
-Event: TypeAlias = Beat | Pass | log_ops.Event
+@operation("consumer-create", "operator", "create {topic}", examples="create v")
+@dataclass(frozen=True, slots=True)
+class Create:
+    """An operator creates a topic, and the coordinator learns of it at once. Topic v has 2 partitions."""
+
+    topic: Annotated[str, about("its name"), typical(*LATER)]
+
+
+@operation("consumer-configure", "operator", "configure session {session_ms}", examples="configure session 60000")
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """An operator sets `consumer.session.timeout.ms` of the group."""
+
+    session_ms: Annotated[int, about("milliseconds"), typical(LONGER_SESSION_MS, SESSION_MS)]
+
+
+Event: TypeAlias = Beat | Pass | Create | Configure | log_ops.Event
 OPERATIONS: Operations[Event, Action] = Operations(
-    "consumer-group", Role.COORDINATOR, (Beat, Pass, *log_ops.EVENTS), sample="join a on t none"
+    "consumer-group", Role.COORDINATOR, (Beat, Pass, Create, Configure, *log_ops.EVENTS), sample="join a on t none"
 )

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field, replace
 from kipcheck.conformance.core.values.cached_on_history import cached_on_history
 from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, REBALANCE_MS, Beat, Event, Pass
+from kipcheck.conformance.protocols.consumer_group.ops import (
+    LATER,
+    OPERATIONS,
+    REBALANCE_MS,
+    Beat,
+    Configure,
+    Create,
+    Event,
+    Pass,
+)
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import answered_steps, payload
@@ -43,6 +52,9 @@ class Holder:
     regex: str = ""
     """While it is away: the expression to which its successor subscribes, unless it names another one."""
     silent_ms: int = 0
+    session_ms: int = 0
+    joined: bool = False
+    """While it is away: another member has joined since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,12 @@ class Group:
     fair: int = 0
     """So many partitions each member has at least after that."""
     config: Config = DEFAULT
+    topics: Mapping[str, int] = field(default_factory=lambda: TOPICS)
+    """Those that exist, with their numbers of partitions."""
+    created: tuple[str, ...] = ()
+    """Topics that were created, since which no coordinator has read the log."""
+    session_ms: int = 0
+    """The session timeout of the group; 0: that of the broker."""
 
     def having(self, client: Client) -> "Group":
         return replace(self, clients={**self.clients, client.name: client})
@@ -167,8 +185,8 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
 
     @property
     def _fair(self) -> int:
-        after = self._members_after
-        return sum(TOPICS[topic] for topic in frozenset().union(*after.values())) // len(after) if after else 0
+        after, sizes = self._members_after, self.before.topics
+        return sum(sizes.get(topic, 0) for topic in frozenset().union(*after.values())) // len(after) if after else 0
 
     @property
     def taken_by(self) -> str:
@@ -198,6 +216,12 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
         known = self.before
         if isinstance(self.request, Pass):
             return _later(known, self.request.ms)
+        if isinstance(self.request, Configure):
+            return replace(known, session_ms=self.request.session_ms)
+        if isinstance(self.request, Create):
+            topic = self.request.topic
+            known = replace(known, topics={**known.topics, topic: LATER[topic]}, created=(*known.created, topic))
+            return replace(known, quiet_rounds={}, waited_ms=0, rest=None, kept={})
         if not isinstance(self.request, Beat):
             return _reloaded(known) if isinstance(self.request, Reload) else known
         name, known = self.beat.client, replace(known, rest=self.rest)
@@ -208,7 +232,12 @@ class AnsweredHeartbeat(HeartbeatStep[Event, Group]):
         if self.accepted:
             known = replace(known, chosen=known.chosen or self.beat.assignor is not None)
             joined = known.existed or self.intent is Says.JOIN
-            return replace(known.having(_after(self)), existed=joined, holders=_held(self))
+            holders = _held(self)
+            if self.intent is Says.JOIN:
+                holders = {
+                    instance: replace(each, joined=each.joined or each.away) for instance, each in holders.items()
+                }
+            return replace(known.having(_after(self)), existed=joined, holders=holders)
         if self.error == terms.FENCED_MEMBER_EPOCH:
             return known.having(replace(self.client, fenced=True))
         own = self.beat.instance is None or (self.holder is not None and self.holder.client == name)
@@ -223,7 +252,8 @@ def _has_no_options(beat: Beat) -> bool:
 
 
 def _later(known: Group, ms: int) -> Group:
-    clients = {name: each.older(ms, known.config.session_ms, REBALANCE_MS) for name, each in known.clients.items()}
+    usual = known.config.session_ms
+    clients = {name: each.older(ms, each.session_ms or usual, REBALANCE_MS) for name, each in known.clients.items()}
     aged = {instance: replace(each, silent_ms=each.silent_ms + ms) for instance, each in known.holders.items()}
     holders = {instance: each for instance, each in aged.items() if not _is_gone(each, clients, known.config)}
     stays = len(holders) == len(known.holders) and not any(each.expired for each in clients.values())
@@ -233,14 +263,16 @@ def _later(known: Group, ms: int) -> Group:
 
 def _reloaded(known: Group) -> Group:
     """The sessions of all members begin again."""
-    clients = {name: each.renewed() for name, each in known.clients.items()}
-    holders = {instance: replace(each, silent_ms=0) for instance, each in known.holders.items()}
-    return replace(known, clients=clients, holders=holders, quiet_rounds={})
+    own = known.session_ms
+    clients = {name: replace(each.renewed(), session_ms=own) for name, each in known.clients.items()}
+    holders = {instance: replace(each, silent_ms=0, session_ms=own) for instance, each in known.holders.items()}
+    return replace(known, clients=clients, holders=holders, quiet_rounds={}, created=())
 
 
 def _is_gone(holder: Holder, clients: Mapping[str, Client], config: Config) -> bool:
     """Whether the member may have been removed."""
-    return holder.silent_ms >= config.session_ms if holder.away else clients[holder.client].expired
+    session_ms = holder.session_ms or config.session_ms
+    return holder.silent_ms >= session_ms if holder.away else clients[holder.client].expired
 
 
 def _held(heartbeat: AnsweredHeartbeat) -> Mapping[str, Holder]:
@@ -255,7 +287,9 @@ def _held(heartbeat: AnsweredHeartbeat) -> Mapping[str, Holder]:
         return others
     if heartbeat.intent is Says.AWAY:
         client = heartbeat.client
-        left = Holder(beat.client, True, client.memory.given, client.topics, client.regex, client.silent_ms)
+        left = Holder(
+            beat.client, True, client.memory.given, client.topics, client.regex, client.silent_ms, client.session_ms
+        )
         return {**others, beat.instance: left}
     return {**others, beat.instance: Holder(beat.client)}
 
@@ -295,6 +329,7 @@ def _after(heartbeat: AnsweredHeartbeat) -> Client:
     regex = known_regex if heartbeat.beat.regex is None else heartbeat.beat.regex
     after = Client(
         before.name, memory, True, previous=previous, unused=unused, joins=heartbeat.intent is Says.JOIN, topics=topics,
-        regex=regex, may_still_own=before.owning(owned, given, heartbeat.op.index),
+        regex=regex, session_ms=heartbeat.before.session_ms,
+        may_still_own=before.owning(owned, given, heartbeat.op.index),
     )  # fmt: skip
     return after.since(before)

@@ -25,7 +25,7 @@ from kipcheck.conformance.protocols.declare.draw_compaction import drawn_compact
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.group import invariants
 from kipcheck.conformance.protocols.group.invariants.requests import granted as is_granted
-from kipcheck.conformance.protocols.group.ops import GROUP, OPERATIONS, By
+from kipcheck.conformance.protocols.group.ops import GROUP, NO_MORE, OPERATIONS, By
 from kipcheck.conformance.protocols.group.possible_conversations import conversation, impossible
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.strategies.episodes import Episode
@@ -121,12 +121,24 @@ of = partial(invariants_of, part=invariants)
 ANSWERS: Final = of(invariants.ANSWERS)
 
 
+COMMITTED: Final = (NO_MORE, (3, ""), (-1, "m"), (0, "\u00b5 n"))
+"""Leader epoch and metadata of a commit, by its offset: so a case that is reduced keeps them."""
+
+
 def compacted(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    """The log is compacted in any part before the coordinator reads it."""
+    """The log is compacted in any part before the coordinator reads it; most commits have more than offsets."""
     for each in conversation(subject, value, random):
         yield each._replace(steps=tuple(
-            replace(one, body=drawn_compaction(random)) if one.verb == "loaded" else one for one in each.steps
+            replace(one, body=drawn_compaction(random)) if one.verb == "loaded" else _with_more(one)
+            for one in each.steps
         ))  # fmt: skip
+
+
+def _with_more(step: Step) -> Step:
+    if step.verb != "commit":
+        return step
+    rows = [[*row[:3], *COMMITTED[row[2] % len(COMMITTED)]] for row in step.body["offsets"]]
+    return replace(step, body={**step.body, "offsets": rows})
 
 
 def coordinator_check(

@@ -4,7 +4,7 @@ Steps name members by references, answers by canonical ids: see ``kipcheck.confo
 Each request has a number, which its answer repeats. The answer may come at once, at a later event, or never.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias, final
 
@@ -44,14 +44,39 @@ Member: TypeAlias = Annotated[
 Instance: TypeAlias = Annotated[str | None, about("group instance id"), omissible, wire("groupInstanceId")]
 Number: TypeAlias = Annotated[int, hidden]
 Generation: TypeAlias = Annotated[int, hidden, wire("generationId")]
+Offset: TypeAlias = tuple[str, int, int, int, str]
+"""Topic, partition, offset, leader epoch (-1: none), metadata."""
+NO_MORE: Final = (-1, "")
+"""The leader epoch and the metadata of a commit that has neither."""
+
+
+def _row_read(found: Any) -> Any:
+    is_short = isinstance(found, list | tuple) and len(found) == 3
+    return _ROW.read((*found, *NO_MORE) if is_short else found)
+
+
+def _row_written(row: Sequence[Any]) -> list[Any]:
+    more = (row[3], row[4] or "")
+    return [*row[:3], *(() if more == NO_MORE else more)]
+
+
+_ROW: Final = kind_of(tuple[str, int, int, int, str])
+_OFFSET: Final = replace(
+    _ROW, read=_row_read, write=_row_written,
+    schema={**_ROW.schema, "minItems": 3},
+)  # fmt: skip
+"""In JSON without the last two parts, where there is nothing in them."""
 Offsets: TypeAlias = Annotated[
-    tuple[tuple[str, int, int], ...],
+    tuple[Annotated[Offset, _OFFSET], ...],
     wire("groups[0].topics[].name as topic | groups[0].topics[].topicId as topic_id | "
          "topics[].name as topic | topics[].topicId as topic_id",
-         "groups[0].topics[].partitions[].partitionIndex | topics[].partitions[].partitionIndex",
-         "groups[0].topics[].partitions[].committedOffset | topics[].partitions[].committedOffset", is_sorted=True),
+         *(f"groups[0].topics[].partitions[].{name} | topics[].partitions[].{name}"
+           for name in ("partitionIndex", "committedOffset", "committedLeaderEpoch")),
+         " | ".join(f"{place}topics[].partitions[].{name}"
+                    for place in ("groups[0].", "") for name in ("metadata", "committedMetadata")),
+         is_sorted=True),
 ]  # fmt: skip
-"""Topic, partition, offset."""
+PLACED_OFFSETS: Final = "topic, partition, offset, and with it leader epoch and metadata"
 Protocol: TypeAlias = Annotated[str | None, about("since version 5"), omissible]
 
 
@@ -236,14 +261,15 @@ class Leave:
 class Commit:
     """OffsetCommit.
 
-    Without metadata and leader epochs. An empty reference and behind null: of a consumer without group membership.
+    A row of `offsets` has three or five parts. An empty reference and behind null: of a consumer without group
+    membership.
     """
 
     version: Version
     member: Member
     instance: Instance
     generation: Annotated[int, hidden, wire("generationIdOrMemberEpoch")]
-    offsets: Annotated[Offsets, about("topic, partition, offset")]
+    offsets: Annotated[Offsets, about(PLACED_OFFSETS)]
     request: Number = 0
 
 
@@ -297,6 +323,15 @@ class Delete:
 
     version: Version
     request: Number = 0
+
+
+LEADER_EPOCHS_SINCE: Final[Mapping[type, int]] = {Commit: 6, Fetch: 5}
+"""The first versions with leader epochs (KIP-320)."""
+
+
+def as_of(row: Offset, request: Commit | Fetch) -> Offset:
+    """An offset in a request, or in the answer to it."""
+    return row if request.version >= LEADER_EPOCHS_SINCE[type(request)] else (*row[:3], NO_MORE[0], row[4])
 
 
 Request: TypeAlias = Join | Sync | Heartbeat | Leave | Commit | Fetch | Describe | ListGroups | Delete

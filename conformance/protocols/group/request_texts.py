@@ -1,7 +1,7 @@
 """How requests to the coordinator of a classic group are written in shorthand and in sentences."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kipcheck.conformance.core.operations.request_words import ACTOR, NEWEST, Default, Fields
@@ -27,13 +27,17 @@ def own(context: Fields, given: Mapping[str, Any]) -> str:
     return name
 
 
-def offset_parsed(text: str) -> tuple[str, int, int]:
-    topic, partition, offset = text.split(":") if ":" in text else ("t", "0", text)
-    return topic, int(partition), int(offset)
+def offset_parsed(text: str) -> tuple[str, int, int, int, str]:
+    """``5``, ``t:0:5``, or with leader epoch and metadata ``t:0:5:3:m``."""
+    topic, partition, offset, *others = text.split(":", 4) if ":" in text else ("t", "0", text)
+    epoch, metadata = others or ("-1", "")
+    return topic, int(partition), int(offset), int(epoch), metadata
 
 
-def offset_text(value: tuple[str, int, int]) -> str:
-    topic, partition, offset = value
+def offset_text(value: Sequence[Any]) -> str:
+    topic, partition, offset, *others = value
+    if any(each not in (-1, "") for each in others):
+        return ":".join(map(str, value))
     return str(offset) if topic == "t" and partition == 0 else f"{topic}:{partition}:{offset}"
 
 
@@ -69,8 +73,13 @@ def member_text(id: str, instance: str | None, *others: object) -> str:
     return " as ".join(filter(None, (id, instance))) or "no member"
 
 
-def offsets_text(offsets: Iterable[tuple[str, int, int]]) -> str:
-    return ", ".join(f"{topic}-{partition} at {offset}" for topic, partition, offset in offsets)
+def offsets_text(offsets: Iterable[Sequence[Any]]) -> str:
+    return ", ".join(_position_text(*each) for each in offsets)
+
+
+def _position_text(topic: str, partition: int, offset: int, leader_epoch: int = -1, metadata: str = "") -> str:
+    epoch = f" of leader epoch {leader_epoch}" if leader_epoch >= 0 else ""
+    return f"{topic}-{partition} at {offset}{epoch}" + (f" with {metadata!r}" if metadata else "")
 
 
 def members_text(members: Iterable[tuple[Any, ...]]) -> str:

@@ -222,7 +222,7 @@ class CommitOffsets:
     The consumer retries until the result is known.
     """
 
-    offsets: Annotated[Offsets, about("topic, partition, offset")]
+    offsets: Annotated[tuple[tuple[str, int, int], ...], about("topic, partition, offset")]
 
 
 @final
@@ -366,7 +366,7 @@ def _protocols_text(protocols: tuple[tuple[str, Blob], ...]) -> str:
 
 
 def _offsets_text(offsets: Offsets) -> str:
-    return "".join(f", {topic}-{number} at {offset}" for topic, number, offset in offsets)
+    return "".join(f", {topic}-{number} at {offset}" for topic, number, offset, *_ in offsets)
 
 
 Request: TypeAlias = Join | Sync | Heartbeat | Leave | Commit

@@ -40,13 +40,16 @@ class Reloaded:
         rounds: Callable[[Sequence[Step]], Sequence[Any]],
         commits: Sequence[str] = (),
         known: Mapping[str, str] = MappingProxyType({}),
+        pause: Any = None,
     ) -> None:
         """``rounds``: the events by which everyone asks for what there is, after these steps. ``commits``: the clients
-        that commit. ``known``: the texts of further conversations, by name."""
+        that commit. ``known``: the texts of further conversations, by name. ``pause``: the event after which nothing is
+        due any more that everyone has asked for: where the log is read in real time, time passes with it."""
         self._operations = operations
         self._rounds = rounds
         self._commits = commits
         self._known = known
+        self._pause = pause
 
     def __call__(self, subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
         steps: list[Step] = []
@@ -80,6 +83,8 @@ class Reloaded:
 
     def _end(self, steps: Sequence[Step], reloads: Sequence[Reload]) -> Iterator[Step]:
         asked = [*self._rounds(steps), *([Fetch()] if self._commits else [])]
+        if self._pause is not None:
+            yield from self._steps(*asked, self._pause)
         yield from self._steps(*asked * ROUNDS)
         for each in reloads:
             yield from self._steps(each, *asked)

@@ -268,8 +268,12 @@ class ReconciledGroup(Generic[S, M, Beat, Owned]):
         return member._replace(silent_ms=member.silent_ms + ms, revoking_ms=revoking)
 
     def is_late(self, member: M) -> bool:
+        return member.silent_ms >= self.session_of(member) or member.revoking_ms >= self.revocation_ms
+
+    def session_of(self, member: M) -> int:
+        """The session timeout that began with its last heartbeat."""
         session: int = self.config.session_ms
-        return member.silent_ms >= session or member.revoking_ms >= self.revocation_ms
+        return session
 
 
 class PacedGroup(ReconciledGroup[S, M, Beat, Owned]):

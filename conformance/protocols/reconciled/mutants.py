@@ -56,7 +56,7 @@ class GivesNoTimeToRevoke(AnyGroup):
 
 class EndsSessionsEarly(AnyGroup):
     def is_late(self, member: Any) -> bool:
-        return member.silent_ms >= self.config.session_ms - 1 or super().is_late(member)
+        return member.silent_ms >= self.session_of(member) - 1 or super().is_late(member)
 
 
 class RenewsRefusedSessions(AnyGroup):

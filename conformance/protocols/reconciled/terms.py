@@ -25,6 +25,12 @@ GROUP_MAX_SIZE_REACHED: Final = "GROUP_MAX_SIZE_REACHED"
 UNAVAILABLE: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 """Errors of a coordinator that cannot answer yet, or no longer: they refuse any request."""
 
+SETTINGS_OF_GROUPS: Final = {
+    "session_ms": "consumer.session.timeout.ms",
+    "standbys": "streams.num.standby.replicas",
+}
+"""The setting of one group that a field of an operation is."""
+
 Partitions: TypeAlias = tuple[Partition, ...]
 """What is assigned: partitions of topics, or tasks, which are partitions of subtopologies. Sorted."""
 Owns: TypeAlias = Literal["none", "told", "before"] | None

@@ -35,6 +35,8 @@ class KnownClient:
     may_still_own: Mapping[Partition, int] = field(default_factory=dict)
     """What it may still read or run, each with the step that assigned it."""
     silent_ms: int = 0
+    session_ms: int = 0
+    """Its session timeout, if the group had one of its own at its last heartbeat."""
     revoking_ms: int = 0
     """The time for which it has owned what it was asked to revoke."""
     fenced: bool = False

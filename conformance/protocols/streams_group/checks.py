@@ -53,6 +53,13 @@ STANDBY = (
     "beat b told; describe; leave a; beat b told; beat b told; beat b told; describe"
 )
 """Tasks with a changelog, whose standby task becomes the active one."""
+STANDBYS_SET = (
+    f"join a runs s,u none; beat a told; join b runs s,u none; {3 * 'beat a told; beat b told; '}describe; "
+    f"configure standbys 0; describe; {4 * 'beat a told; beat b told; '}describe; configure standbys 2; "
+    f"join c runs s,u none; {5 * 'beat a told; beat b told; beat c told; '}describe; configure standbys 1; leave c; "
+    f"{5 * 'beat a told; beat b told; '}describe"
+)
+"""The number of standby tasks of the group is set while it has members, and changed."""
 WRONG = "join a runs w none; beat a told; describe; join b runs w,t at 1 none; leave a"
 """A changelog with a wrong number of partitions."""
 STATIC = (
@@ -128,6 +135,7 @@ KNOWN: Final = {
     "silent": SILENT,
     "internal": INTERNAL,
     "standby": STANDBY,
+    "standbys set": STANDBYS_SET,
     "wrong": WRONG,
     "static": STATIC,
     "away": AWAY,

@@ -78,6 +78,8 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
                 return self.consumed(state)
             case ops.Pass(ms):
                 return Transition(self.passed(state, ms))
+            case ops.Configure(standbys):
+                return Transition(state._replace(standby_copies=standbys))
             case _:
                 return self.logged(state, event)
 
@@ -132,6 +134,7 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         state = self.located(state, known, beat)
         if self.is_ready(state) != state.validated:
             state = state._replace(validated=not state.validated, epoch=max(state.epoch, self.bumped(known)))
+        state = self.configured(state, known)
         if state.epoch > state.target_epoch:
             state = state._replace(target=tuple(self.shares(state)), target_epoch=state.epoch)
             state = state._replace(standby_target=tuple(self.standby_shares(state)))
@@ -285,6 +288,16 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
         state = with_member(state, member._replace(endpoint=beat.endpoint))
         return state._replace(epoch=max(state.epoch, self.bumped(before)))
 
+    def copies(self, state: State) -> int:
+        """The number of standby tasks of each task with a changelog."""
+        return self.config.standbys if state.standby_copies is None else state.standby_copies
+
+    def configured(self, state: State, before: State) -> State:
+        """The group rebalances after its settings have changed. ``before``: before the heartbeat."""
+        applied = self.config.standbys if state.standbys_applied is None else state.standbys_applied
+        epoch = state.epoch if applied == self.copies(state) else max(state.epoch, self.bumped(before))
+        return state._replace(standbys_applied=self.copies(state), epoch=epoch)
+
     def replaced(self, state: State, beat: ops.Beat) -> State:
         """Another process may run tasks elsewhere: the group rebalances."""
         holder, after = state.holder(beat.instance), super().replaced(state, beat)
@@ -310,7 +323,7 @@ class StreamsGroup(ReconciledGroup[State, Member, ops.Beat, Owned]):
             for task in tasks:
                 able = [each for each in given if each != id] if task[0] == streams_group_topology.STATEFUL[0] else []
                 able.sort(key=lambda each: ((each, task) not in former, len(given[each]), each))
-                for each in able[: self.config.standbys]:
+                for each in able[: self.copies(state)]:
                     given[each].append(task)
         return ((id, tuple(sorted(tasks))) for id, tasks in given.items())
 

@@ -143,6 +143,14 @@ class StandsByWithoutChangelogs(MutantCoordinator):
         return ((id, tuple(sorted(everything - {*tasks}))) for id, tasks in state.target)
 
 
+@tasks("warm-ups-elsewhere", ...)
+class WarmsUpWhatItRuns(MutantCoordinator):
+    """Each active task is a warm-up task as well."""
+
+    def _answered(self, state: State, memory: terms.Memory, answer: ops.Answered) -> Transition[State, ops.Action]:
+        return super()._answered(state, memory, replace(answer, warmup=answer.tasks))
+
+
 @tasks("no-warm-up-unasked", ...)
 class WarmsUpStandbys(MutantCoordinator):
     """Each standby task is a warm-up task as well."""
@@ -404,6 +412,14 @@ class StandsByNothing(MutantCoordinator):
 
     def standby_shares(self, state: State) -> Iterator[tuple[str, ops.Tasks]]:
         return iter(())
+
+
+@described("follows-its-settings", ...)
+class KeepsItsFirstSettings(MutantCoordinator):
+    """A group has as many standby tasks as the broker states, whatever its own settings are."""
+
+    def copies(self, state: State) -> int:
+        return super().copies(state._replace(standby_copies=None))
 
 
 @described("describes-members", ...)

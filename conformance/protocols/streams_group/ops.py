@@ -165,7 +165,15 @@ class Pass:
     ms: Annotated[int, about("milliseconds"), typical(*PASSES)]
 
 
-Event: TypeAlias = Beat | Describe | Consume | Pass | log_ops.Event
+@operation("streams-group-configure", "operator", "configure standbys {standbys}", examples="configure standbys 0")
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """An operator sets `streams.num.standby.replicas` of the group."""
+
+    standbys: Annotated[int, about("standby tasks of each task with a changelog"), typical(0, 1, 2)]
+
+
+Event: TypeAlias = Beat | Describe | Consume | Pass | Configure | log_ops.Event
 OPERATIONS: Operations[Event, Action] = Operations(
     "streams-group",
     Role.COORDINATOR,
@@ -174,6 +182,7 @@ OPERATIONS: Operations[Event, Action] = Operations(
         Describe,
         Consume,
         Pass,
+        Configure,
         variant(log_ops.Reload, "streams-group-reload", kinds={}),
         variant(log_ops.Commit, "streams-group-commit", kinds={}),
         variant(log_ops.Fetch, "streams-group-fetch", kinds={}),

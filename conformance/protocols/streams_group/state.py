@@ -60,6 +60,10 @@ class State(NamedTuple):
     known_endpoints: tuple[tuple[str, int], ...] = ()
     """Client -> the epoch of the endpoint information that it has, unless it has none. Sorted."""
     offsets: tuple[Offset, ...] = ()
+    standby_copies: int | None = None
+    """The setting of the group; None: that of the broker."""
+    standbys_applied: int | None = None
+    """That of the current epoch."""
 
     def member(self, id: str) -> Member | None:
         return member_of(self.members, id)

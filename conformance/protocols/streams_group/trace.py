@@ -69,6 +69,10 @@ class Group:
     drops_endpoint: bool = False
     """A member joined again, and stated no endpoint: it has its former one, or none."""
     config: Config = DEFAULT
+    standbys: int | None = None
+    """The number of standby tasks that the group's settings state; None: those of the broker count."""
+    is_set: bool = True
+    """Since the settings of the group changed, a member has sent a heartbeat, at which a coordinator looks them up."""
     topics: Mapping[str, int] = field(default_factory=lambda: TOPICS)
     """Those that exist, with their partitions; of a topology that is not one of conversations, ``OTHER_TOPICS``."""
 
@@ -221,6 +225,8 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
                 return replace(known, clients=clients, stable=None if ended else known.stable)
             case ops.Consume():
                 return replace(known, form="consumer") if self.accepted and known.form == "none" else known
+            case ops.Configure(standbys):
+                return replace(known, standbys=standbys, is_set=False, stable=None)
             case ops.Beat():
                 return self._after_beat()
             case log_ops.Reload():
@@ -232,7 +238,7 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
                 if not self.accepted:
                     return known
                 found = self.described
-                stable = found.epoch if found.state == STABLE else None
+                stable = found.epoch if found.state == STABLE and known.is_set else None
                 return replace(known, highest=max(known.highest, found.epoch), stable=stable)
 
     def _after_beat(self) -> Group:
@@ -256,7 +262,7 @@ class GroupStep(HeartbeatStep[ops.Event, Group]):
             known = known.without_instance(client.name)
         if self.epoch == terms.AWAY and self.beat.instance is not None:
             known = replace(known, instances={**known.instances, self.beat.instance: client.name})
-        known = replace(known, created=known.created | {*self.created})
+        known = replace(known, created=known.created | {*self.created}, is_set=known.is_set or self.epoch >= 0)
         if self.epoch == 0 and self.beat.endpoint is None and client.endpoint is not None:
             known = replace(known, drops_endpoint=True)
         if self.endpoint_epoch is not None:

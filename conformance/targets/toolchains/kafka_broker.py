@@ -46,6 +46,9 @@ PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:build-cl
 RESOLVES_S: Final = 600.0
 ENDS_S: Final = 90.0
 """The same for a broker whose data stay: on a busy machine it has to write its snapshots and checkpoints."""
+RESTARTS: Final = 4
+"""The most starts of a broker on a port that it had before."""
+PORT_FREE_S: Final = 3.0
 GROUP_APIS: Final = (
     "ApiVersions", "DescribeGroups", "FindCoordinator", "Heartbeat", "JoinGroup", "LeaveGroup", "ListGroups",
     "OffsetCommit", "OffsetFetch", "SyncGroup",
@@ -71,7 +74,7 @@ _WATCHED: Final = (
 """Nothing is written to its pipe, so it reads until this process has ended. A killed process may still be writing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Broker:
     release: str
     port: int
@@ -83,6 +86,23 @@ class Broker:
     """Protocol -> the port of its listener, which is advertised as ``localhost``."""
     other: int = 0
     """The port of the listener of the controller, or of ZooKeeper."""
+    programs: "Programs | None" = None
+
+    def restart(self) -> None:
+        """Stops the broker, and starts it with its data, on its port. Errors: ``Broken``.
+
+        A connection of another program may have the port meanwhile: it is tried again.
+        """
+        assert self.programs is not None
+        for left in reversed(range(RESTARTS)):
+            self.programs.restart()
+            self.pids = self.programs.pids
+            try:
+                return wait_until_ready(self.programs, self.release, self.port, coordinates=True)
+            except Broken:
+                if not left:
+                    raise
+                time.sleep(PORT_FREE_S)
 
     @property
     def address(self) -> str:
@@ -142,8 +162,7 @@ def running(
         else:
             _start_with_zookeeper(run, port, other, settings or {})
         wait_until_ready(run, release, port, coordinates)
-        pids = tuple(each.pid for each in run.started)
-        yield Broker(release, port, run.log, pids, time.monotonic() - begun, ports, other)
+        yield Broker(release, port, run.log, run.pids, time.monotonic() - begun, ports, other, run)
 
 
 def class_path(release: str) -> str:
@@ -273,6 +292,8 @@ class Programs:
         self.started: list[subprocess.Popen[bytes]] = []
         self._java = java
         self._processes = processes
+        self._arguments: tuple[str, ...] = ()
+        """Of the last program."""
 
     def start(self, *arguments: str) -> None:
         """Starts a program that runs until the end of the block; the last one started is stopped first."""
@@ -284,6 +305,16 @@ class Programs:
         self._processes.callback(_stop, process, self._stops_s)
         self._processes.enter_context(_Watch([process.pid], self.folder))
         self.started.append(process)
+        self._arguments = arguments
+
+    def restart(self) -> None:
+        """Stops the last program, and starts it again."""
+        _stop(self.started.pop(), ENDS_S)
+        self.start(*self._arguments)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(each.pid for each in self.started)
 
     def run(self, *arguments: str) -> None:
         """Runs a program to its end. Errors: ``Broken``."""

@@ -110,7 +110,7 @@ class Talk:
         return Heartbeat(member=id, instance=instance, **{"version": self.newest(Heartbeat), **self._now(fields)})
 
     def commit(self, id: str, instance: str | None = None, **fields: Any) -> Commit:
-        fields = {"version": self.newest(Commit), "offsets": (("t", 0, 5),), **self._now(fields)}
+        fields = {"version": self.newest(Commit), "offsets": (("t", 0, 5, -1, ""),), **self._now(fields)}
         return Commit(member=id, instance=instance, **fields)
 
     def _now(self, fields: dict[str, Any]) -> dict[str, Any]:

@@ -255,6 +255,12 @@ final class Coordinator {
                 case "load":
                     broker.load();
                     break;
+                case "create":
+                    know(Values.object(order.get("topics")));
+                    break;
+                case "configure":
+                    broker.configure(Values.text(order.get("group")), Values.object(order.get("settings")));
+                    break;
                 case "reload":
                     broker.unload();
                     broker.load();

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.function.IntSupplier;
@@ -98,6 +99,14 @@ final class CoordinatorBroker {
         work();
     }
 
+    /** The settings of one group, in place of all that it had. */
+    void configure(String group, Map<String, Object> settings) throws Throwable {
+        Properties found = new Properties();
+        found.putAll(settings);
+        Release.call(service, "updateGroupConfig", group, found);
+        work();
+    }
+
     void failWrite(Throwable with) {
         log.fail(with);
     }
@@ -123,6 +132,10 @@ final class CoordinatorBroker {
         Map<String, Object> ours = new HashMap<>();
         ours.put("time", clock.time(release));
         ours.put("timer", clock.timer(release));
+        Object settings = parts.groupSettings();
+        if (settings != null) {
+            ours.put("settings", settings);
+        }
         ours.put("runtime", runtime(ours));
         return parts.make(release.need(CoordinatorParts.GROUP + "GroupCoordinatorService"), ours);
     }

@@ -2,6 +2,7 @@ package kipcheck;
 
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.HashMap;
 import java.util.List;
@@ -60,10 +61,26 @@ final class CoordinatorParts {
         if (persister != null) {
             keep(Release.create(persister));
         }
-        Class<?> groups = release.find(GROUP + "GroupConfigManager");
-        if (groups != null) {
-            keep(make(groups, Map.of()));
+    }
+
+    /** Those of the groups of one coordinator, or null. What a group does not set, the broker does. */
+    Object groupSettings() throws Throwable {
+        Class<?> type = release.find(GROUP + "GroupConfigManager");
+        if (type == null) {
+            return null;
         }
+        Map<String, Object> given = new HashMap<>();
+        Object config = made.get(release.need(GROUP + "GroupCoordinatorConfig"));
+        for (Method method : config.getClass().getMethods()) {
+            if (method.getName().equals("extractGroupConfigMap")) {
+                Object[] arguments = new Object[method.getParameterCount()];
+                for (int i = 0; i < arguments.length; i++) {
+                    arguments[i] = argument(method.getParameterTypes()[i], Map.of());
+                }
+                given.put("defaults", Release.invoke(method, config, arguments));
+            }
+        }
+        return make(type, given);
     }
 
     /** A class of the package that runs coordinators, which has moved. */

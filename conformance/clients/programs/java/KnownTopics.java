@@ -23,15 +23,17 @@ final class KnownTopics {
     /** These topics, with their numbers of partitions, in addition to those that are known, or to none. */
     Known added(Known known, Map<String, Object> topics) throws Throwable {
         if (known != null) {
-            return after(known.image, topics);
+            return after(known.image, known.version + 1, topics);
         }
         if (!begun.containsKey(topics)) {
-            begun.put(topics, after(Release.need(release.need(IMAGE + "MetadataImage"), "EMPTY").get(null), topics));
+            begun.put(topics, after(
+                Release.need(release.need(IMAGE + "MetadataImage"), "EMPTY").get(null), 1, topics));
         }
         return begun.get(topics);
     }
 
-    private Known after(Object image, Map<String, Object> topics) throws Throwable {
+    /** {@code version}: of the image, by which coordinators find out that there are new topics. */
+    private Known after(Object image, long version, Map<String, Object> topics) throws Throwable {
         Object builder = Release.create(release.need(IMAGE + "MetadataDelta$Builder"));
         Object delta = Release.call(Release.call(builder, "setImage", image), "build");
         for (Map.Entry<String, Object> topic : new TreeMap<>(topics).entrySet()) {
@@ -43,8 +45,10 @@ final class KnownTopics {
                     "leader", 0L, "leaderEpoch", 0L, "partitionEpoch", 0L));
             }
         }
-        Object provenance = Release.need(release.need(IMAGE + "MetadataProvenance"), "EMPTY").get(null);
-        return new Known(Release.call(delta, "apply", provenance), delta);
+        Class<?> type = release.need(IMAGE + "MetadataProvenance");
+        Object provenance = Release.widest(type).getParameterCount() == 3 ? Release.create(type, version, 0, 0L)
+            : Release.create(type, version, 0, 0L, true);
+        return new Known(Release.call(delta, "apply", provenance), delta, version);
     }
 
     private void replay(Object delta, String name, Map<String, Object> fields) throws Throwable {
@@ -52,6 +56,6 @@ final class KnownTopics {
     }
 
     /** The metadata of a broker, and what changed last. */
-    record Known(Object image, Object delta) {
+    record Known(Object image, Object delta, long version) {
     }
 }

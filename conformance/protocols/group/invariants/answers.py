@@ -218,7 +218,7 @@ def answers_offsets(history: History) -> Iterator[Violation]:
     yield from _wrong_errors(history, Commit, Fetch)
     for each, _, _ in answered(history, Fetch):
         if isinstance(each.answer, Fetched):
-            names = [(topic, number) for topic, number, _ in each.answer.offsets]
+            names = [row[:2] for row in each.answer.offsets]
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 why = f"{at(each.index)} returns {twice[0]}-{twice[1]} {names.count(twice)} times"

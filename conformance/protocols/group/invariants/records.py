@@ -16,6 +16,7 @@ from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, gro
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.service import By, FailWrite
+from kipcheck.conformance.protocols.group.ops import NO_MORE, Offset, as_of
 from kipcheck.conformance.protocols.group.trace import TracedRequest, TracedStep
 
 PLACE = 40
@@ -27,6 +28,7 @@ KEPT_MS = 24 * 3_600_000
 """Offsets of an unused group are not removed before: the least ``offsets.retention.minutes`` of a default broker."""
 
 
+_WHOLE = "leader epoch", "metadata"
 _OWN_FAULTS = (
     Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION, Error.INCONSISTENT_GROUP_PROTOCOL,
     Error.INVALID_SESSION_TIMEOUT, Error.INVALID_GROUP_ID, Error.REBALANCE_IN_PROGRESS,
@@ -264,11 +266,13 @@ def commits_kept(history: History) -> Iterator[Violation]:
         if isinstance(each.request, messages.Delete) and error_of(each) == Error.NONE:
             accepted.clear()
         if isinstance(each.request, messages.Commit) and error_of(each) == Error.NONE:
-            accepted.update({(topic, number): (offset, each.index) for topic, number, offset in each.request.offsets})
+            accepted.update(
+                {(topic, number): (offset, each.index) for topic, number, offset, *_ in each.request.offsets}
+            )
         served = each.nameless or each in group.served_requests
         if not isinstance(each.answer, messages.Fetched) or error_of(each) != Error.NONE or not served:
             continue
-        returned = {(topic, number): offset for topic, number, offset in each.answer.offsets}
+        returned = {(topic, number): offset for topic, number, offset, *_ in each.answer.offsets}
         for topic, number in sorted(accepted.keys() | returned.keys()):
             wanted, got = accepted.get((topic, number)), returned.get((topic, number))
             if wanted is None:
@@ -280,6 +284,39 @@ def commits_kept(history: History) -> Iterator[Violation]:
                 why = f"{first}, and {at(each.index)} returns {observed}"
                 shape = "lost" if got is None else "other"
                 yield breach(why, (wanted[1], each.index), f"offset {wanted[0]}", observed, "offset", shape)
+
+
+@impact("What was committed with an offset is lost or changed", "double processing", "durability", "lost-offsets",
+        links=("KIP-320",))  # fmt: skip
+@of_records("group/commits-kept-whole", "grp-360", needs=steps_of("commit", "fetch"), after=("commit",))
+def commits_kept_whole(history: History) -> Iterator[Violation]:
+    """OffsetFetch returns the leader epoch and the metadata of the last accepted commit of each partition.
+
+    Leader epochs are in OffsetCommit since version 6, and in OffsetFetch since version 5.
+    """
+    group = group_trace(history)
+    kept: dict[bool, dict[tuple[str, int], tuple[Offset, int]]] = {False: {}, True: {}}
+    for each in group.trace.asked:
+        if each.at_ms >= KEPT_MS:
+            return
+        accepted = kept[each.nameless]
+        if isinstance(each.request, messages.Commit):
+            if error_of(each) == Error.NONE:
+                accepted.update({row[:2]: (as_of(row, each.request), each.index) for row in each.request.offsets})
+            elif error_of(each) not in _OWN_FAULTS:
+                accepted.clear()  # it may have been written nevertheless
+        if not isinstance(each.request, messages.Fetch) or not isinstance(each.answer, messages.Fetched):
+            continue
+        for row in each.answer.offsets:
+            wanted, at_step = accepted.get(row[:2], (None, 0))
+            if wanted is None or wanted[2] != row[2]:
+                continue  # another offset is a matter of commits-kept
+            for name, sent, got in zip(_WHOLE, as_of(wanted, each.request)[3:], row[3:], strict=True):
+                if sent != got:
+                    place = f"{row[0]}-{row[1]} with {name} {sent!r}"
+                    why = f"{at(at_step)} commits {place}, and {at(each.index)} returns {got!r}"
+                    shape = "none" if got in NO_MORE else "other"
+                    yield breach(why, (at_step, each.index), f"{name} {sent!r}", repr(got), name, shape)
 
 
 # Writes that failed

@@ -8,7 +8,7 @@ Answers have the fields of the request's version: a protocol type since JoinGrou
 JoinGroup 5 and DescribeGroups 4, the state in lists since ListGroups 4. A request in a version that the release does
 not support gets UNSUPPORTED_VERSION, where a broker closes the connection.
 
-Not modelled: authorization; transactions; offsets that expire, are in ZooKeeper (version 0) or have metadata; consumer
+Not modelled: authorization; transactions; offsets that expire, or are in ZooKeeper (version 0); consumer
 groups (KIP-848) and conversion between them and this protocol; that up to 2.4 a new member that is given up can leave
 the rebalance stuck (KAFKA-9752). Where Kafka uses the order of a hash map, this model uses the order of arrival.
 """
@@ -24,6 +24,7 @@ from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.storage import Storage
+from kipcheck.conformance.protocols.group.ops import as_of
 
 
 class Coordinator(Storage):
@@ -101,7 +102,7 @@ class Coordinator(Storage):
             case messages.Leave():
                 return self.leave(state, request, out)
             case messages.Fetch():
-                out.append(messages.Fetched(request.request, Error.NONE, self.fetched(state)))
+                out.append(messages.Fetched(request.request, Error.NONE, self.fetched(state, request)))
             case messages.Describe():
                 out.append(self.described(state, request))
             case messages.ListGroups():
@@ -125,7 +126,7 @@ class Coordinator(Storage):
             case messages.Delete():
                 return state._replace(unnamed=self.delete(unnamed, asked, out))
             case messages.Fetch():
-                out.append(messages.Fetched(asked.request, Error.NONE, self.fetched(unnamed)))
+                out.append(messages.Fetched(asked.request, Error.NONE, self.fetched(unnamed, asked)))
             case messages.Describe():
                 out.append(self.described(unnamed, asked))
             case messages.ListGroups():
@@ -292,11 +293,11 @@ class Coordinator(Storage):
         member = state.member(commit.member)
         if member is not None and not member.waits:
             state = self.refreshed(state, member, out)
-        records = tuple([messages.OffsetRecord(*each) for each in commit.offsets])
+        records = tuple([messages.OffsetRecord(*as_of(each, commit)) for each in commit.offsets])
         return self.append(state, group_state.Committing(messages.OffsetBatch(records), commit.request), out)
 
-    def fetched(self, state: group_state.State) -> group_state.Offsets:
-        return state.offsets
+    def fetched(self, state: group_state.State, fetch: messages.Fetch) -> group_state.Offsets:
+        return tuple([as_of(each, fetch) for each in state.offsets])
 
     def delete(self, state: group_state.State, delete: messages.Delete, out: Out) -> group_state.State:
         """Removes the group at once. Since 4.0 the answer waits for the write, and the group returns if that fails."""

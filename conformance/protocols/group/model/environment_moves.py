@@ -8,6 +8,7 @@ from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Rules
 from kipcheck.conformance.protocols.group.model.state import Committing, Deleting, Emptying, State, armed
 from kipcheck.conformance.protocols.group.model.state_bounds import ids
+from kipcheck.conformance.protocols.group.ops import NO_MORE
 
 
 class Client(NamedTuple):
@@ -31,7 +32,7 @@ def environment_events(state: State, rules: Rules, clients: tuple[Client, ...]) 
     number = _free_number(state)
     for client in clients:
         yield from _by_client(state, newest, client, number)
-    yield messages.Commit(newest[messages.Commit], "", None, messages.NO_GENERATION, (("t", 0, 1),), number)
+    yield messages.Commit(newest[messages.Commit], "", None, messages.NO_GENERATION, (("t", 0, 1, *NO_MORE),), number)
     yield messages.Fetch(newest[messages.Fetch], number)
     yield messages.Describe(newest[messages.Describe], number)
     yield messages.ListGroups(newest[messages.ListGroups], number)
@@ -65,7 +66,7 @@ def _by_client(state: State, newest: Newest, client: Client, number: int) -> Ite
         yield messages.Heartbeat(newest[messages.Heartbeat], id, instance(messages.Heartbeat), state.generation, number)
         yield messages.Leave(newest[messages.Leave], ((id, instance(messages.Leave)),), number)
         yield messages.Commit(
-            newest[messages.Commit], id, instance(messages.Commit), state.generation, (("t", 0, 2),), number
+            newest[messages.Commit], id, instance(messages.Commit), state.generation, (("t", 0, 2, *NO_MORE),), number
         )
 
 

@@ -195,6 +195,8 @@ class OffsetRecord:
     topic: str
     partition: int
     offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
 
 
 @final

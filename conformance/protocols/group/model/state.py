@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.ops import Offset
 
 NOT_INITIAL: Final = -1
 
@@ -114,8 +115,8 @@ class Deleting:
 
 
 Write: TypeAlias = Assigning | Replacing | Emptying | Founding | Committing | Deleting
-Offsets: TypeAlias = tuple[tuple[str, int, int], ...]
-"""Topic, partition, offset, sorted."""
+Offsets: TypeAlias = tuple[Offset, ...]
+"""Sorted."""
 
 
 class Log(NamedTuple):
@@ -262,6 +263,7 @@ def arm_session(member: str, ms: int) -> messages.Arm:
 
 
 def merged(offsets: Offsets, records: tuple[messages.OffsetRecord, ...]) -> Offsets:
-    after = {(topic, partition): offset for topic, partition, offset in offsets}
-    after.update({(each.topic, each.partition): each.offset for each in records})
-    return tuple(sorted((*key, offset) for key, offset in after.items()))
+    after = {each[:2]: each for each in offsets}
+    for each in records:
+        after[each.topic, each.partition] = each.topic, each.partition, each.offset, each.leader_epoch, each.metadata
+    return tuple(sorted(after.values()))

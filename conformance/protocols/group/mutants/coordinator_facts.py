@@ -213,8 +213,25 @@ class TakesAnybodysCommit(CoordinatorAdapter):
 class FetchesOne(CoordinatorAdapter):
     """OffsetFetch returns only the first of the committed offsets."""
 
-    def fetched(self, state: State) -> Offsets:
-        return super().fetched(state)[:1]
+    def fetched(self, state: State, fetch: messages.Fetch) -> Offsets:
+        return super().fetched(state, fetch)[:1]
+
+
+@group_mutant("records", "commits-kept-whole", "commit a id= t:0:1:3: behind=none; fetch")
+class ReturnsNoLeaderEpoch(CoordinatorAdapter):
+    """OffsetFetch returns no leader epoch."""
+
+    def fetched(self, state: State, fetch: messages.Fetch) -> Offsets:
+        return tuple((*row[:3], -1, row[4]) for row in super().fetched(state, fetch))
+
+
+@group_mutant("records", "commits-kept-whole", "commit a id= t:0:2:-1:m behind=none; move; fetch")
+class LoadsNoMetadata(CoordinatorAdapter):
+    """A loaded group lacks the metadata of its offsets."""
+
+    def recalled(self, log: Log) -> State:
+        bare = tuple((*row[:4], "") for row in log.offsets)
+        return super().recalled(log._replace(offsets=bare))
 
 
 @group_mutant("errors", "answers-groups", "join a; delete")

@@ -432,7 +432,7 @@ class Likely:
         made = self._commit_from_outside(scene, random) if calm else self._commit(scene, clients, random)
         if not scene.group.offsets:
             return made
-        topic, partition, _ = random.choice(scene.group.offsets)
+        topic, partition, *_ = random.choice(scene.group.offsets)
         return Step(made.actor, made.verb, {**made.body, "offsets": [[topic, partition, random.randint(0, MOST)]]})
 
     def _commit_from_outside(self, scene: GroupView, random: Random) -> Step:

@@ -245,7 +245,7 @@ def commits_what_it_was_given(history: History) -> Iterator[Violation]:
         wanted = {(topic, number): offset for topic, number, offset in step.received.offsets}
         for action in step.actions:
             if isinstance(action, group.Commit):
-                sent = {(topic, number): offset for topic, number, offset in action.offsets}
+                sent = {(topic, number): offset for topic, number, offset, *_ in action.offsets}
                 if sent != wanted:
                     what = "offsets" if sent.keys() == wanted.keys() else "partitions"
                     why = f"the user commits {_offsets(wanted)}, and OffsetCommit has {_offsets(sent)}"

@@ -13,6 +13,7 @@ from kipcheck.conformance.core.values.replacing import replace
 from kipcheck.conformance.protocols.assignment.model import membership
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY
 from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.group.ops import NO_MORE
 from kipcheck.conformance.protocols.member import ops
 from kipcheck.conformance.protocols.member.model import messages
 from kipcheck.conformance.protocols.member.model.leader_duty import AssignmentFailed, led
@@ -358,7 +359,8 @@ class Consumer(Liveness):
         else:
             return self.commit_ended(state, self.out_of_group(state))
         member, generation, _ = identity
-        commit = group.Commit(self.rules.commit, member, instance, generation, state.commit)
+        offsets = tuple((*each, *NO_MORE) for each in state.commit)
+        commit = group.Commit(self.rules.commit, member, instance, generation, offsets)
         return Transition(replace(state, commit_as=identity), (commit,))
 
     def out_of_group(self, state: State) -> str:

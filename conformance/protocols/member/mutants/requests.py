@@ -329,4 +329,4 @@ class CommitsTheNext(Consumer):
 def _next(action: Action) -> Action:
     if not isinstance(action, group.Commit):
         return action
-    return replace(action, offsets=tuple((topic, number, to + 1) for topic, number, to in action.offsets))
+    return replace(action, offsets=tuple((*row[:2], row[2] + 1, *row[3:]) for row in action.offsets))

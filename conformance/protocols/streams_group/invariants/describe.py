@@ -16,7 +16,7 @@ from kipcheck.conformance.protocols.streams_group.invariants import (
     impact,
     rule,
 )
-from kipcheck.conformance.protocols.streams_group.trace import describes, group_steps
+from kipcheck.conformance.protocols.streams_group.trace import GroupStep, describes, group_steps
 
 PLACE = 30
 
@@ -98,16 +98,34 @@ def stable_is_complete(history: History) -> Iterator[Violation]:
             continue
         owned = Counter(task for member in found.members for task in member.tasks)
         yield from lists_differ(step, "the owned tasks", sorted(step.before.tasks), sorted(owned.elements()), "tasks")
-        copies = min(step.before.config.standbys, max(len(found.members) - 1, 0))
-        owed = sorted(task for task in step.before.tasks for _ in range(copies) if step.before.has_changelog(task))
-        standby = Counter(task for member in found.members for task in member.standby)
-        yield from lists_differ(step, "the standby tasks", owed, sorted(standby.elements()), "standbys")
+        if step.before.standbys is None:
+            yield from _other_standbys(step, step.before.config.standbys)
         for member in found.members:
             pairs = ("", member.target, member.tasks), ("standby ", member.standby_target, member.standby)
             for kind, target, owns in pairs:
                 name = f"the {kind}tasks of {member.client}"
                 yield from lists_differ(step, name, sorted(target), sorted(owns), f"{kind}target tasks")
             yield from differs(step, f"the epoch of {member.client}", found.epoch, member.epoch, "epoch")
+
+
+def _other_standbys(step: GroupStep, copies: int) -> Iterator[Violation]:
+    """Where each task with a changelog has not so many standby tasks, or as many as there are other members."""
+    found, known = step.described, step.before
+    each = range(min(copies, max(len(found.members) - 1, 0)))
+    owed = sorted(task for task in known.tasks for _ in each if known.has_changelog(task))
+    standby = Counter(task for member in found.members for task in member.standby)
+    yield from lists_differ(step, "the standby tasks", owed, sorted(standby.elements()), "standbys")
+
+
+@impact("The settings of a group have no effect while it has members", "trivia", "balance", "misled-operator",
+        "needless-move")  # fmt: skip
+@described("streams-group/follows-its-settings", "grp-363")
+def follows_its_settings(history: History) -> Iterator[Violation]:
+    """After streams.num.standby.replicas of a group was set, its next stable assignment has so many standby tasks."""
+    for step in describes(history):
+        copies = step.before.standbys
+        if copies is not None and step.before.is_set and step.described.state == model.STABLE:
+            yield from _other_standbys(step, copies)
 
 
 @impact("A member that still runs tasks of others looks up to date", "trivia", "epochs", "stale-view")

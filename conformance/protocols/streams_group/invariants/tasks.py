@@ -150,6 +150,22 @@ def standby_elsewhere(history: History) -> Iterator[Violation]:
                 yield breach(step, why, "standbys of tasks with a changelog", "no changelog")
 
 
+@impact("A warm-up task restores what its member has already, or nothing", "trivia", "ownership", "needless-move")
+@tasks("streams-group/warm-ups-elsewhere", "grp-364")
+def warm_ups_elsewhere(history: History) -> Iterator[Violation]:
+    """A member gets no warm-up of a task that it runs or has the standby of; warm-ups are of tasks with a changelog."""
+    for step in answered(history):
+        for task in step.given_warmup or ():
+            name, after = partition_name(task), asked(step)
+            for kind, given in (("active", step.given), ("standby", step.given_standby)):
+                if task in (given or ()):
+                    why = f"{step.client.name} gets {name} as {kind} task, and to warm up"
+                    yield breach(step, why, "one of both", kind)
+            if task not in after.tasks or not after.has_changelog(task):
+                why = f"{step.client.name} gets {name} to warm up"
+                yield breach(step, why, "warm-ups of tasks with a changelog", "no changelog")
+
+
 @impact("Members warm up tasks that they never run", "trivia", "ownership", "needless-move")
 @tasks("streams-group/no-warm-up-unasked", "grp-159", grade=Grade.INFO)
 def no_warm_up_unasked(history: History) -> Iterator[Violation]:

@@ -221,7 +221,7 @@ def test_a_commit(release: str, phase: str, stated: dict, error: int) -> None:  
     assert talk.error(talk.commit(**stated)) == error
     fetched = talk.ask(Fetch(talk.newest(Fetch)))
     assert fetched is not None
-    assert fetched.offsets == ((("t", 0, 5),) if error == 0 else ())  # type: ignore[union-attr]
+    assert fetched.offsets == ((("t", 0, 5, -1, ""),) if error == 0 else ())  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -729,7 +729,7 @@ def test_what_is_written_and_when_it_counts() -> None:
     assert Append(OffsetBatch((OffsetRecord("t", 1, 7), OffsetRecord("t", 0, 5)))) in talk.last
     assert talk.ask(Fetch(8)).offsets == ()  # type: ignore[union-attr]
     talk.say(Written())
-    assert talk.ask(Fetch(8)).offsets == (("t", 0, 5), ("t", 1, 7))  # type: ignore[union-attr]
+    assert talk.ask(Fetch(8)).offsets == (("t", 0, 5, -1, ""), ("t", 1, 7, -1, ""))  # type: ignore[union-attr]
 
 
 FAILURES = [
@@ -823,4 +823,4 @@ def test_a_group_that_only_has_offsets_is_loaded_empty() -> None:
     talk.ask(talk.commit("", generation=-1))
     for each in (Unload(), Load(), Loaded()):
         talk.say(each)
-    assert (talk.phase, talk.state.offsets) == (Phase.EMPTY, (("t", 0, 5),))
+    assert (talk.phase, talk.state.offsets) == (Phase.EMPTY, (("t", 0, 5, -1, ""),))

@@ -127,7 +127,7 @@ def test_the_group_with_the_empty_name_has_offsets_and_no_members() -> None:
         talk = at("stable", release)
         received, before = talk.ask_nameless, talk.state
         assert received(talk.commit("", generation=-1)).error is Error.NONE
-        assert received(Fetch(2)).offsets == (("t", 0, 5),)
+        assert received(Fetch(2)).offsets == (("t", 0, 5, -1, ""),)
         assert received(Describe(0)).state == "Empty"
         assert received(ListGroups(0)).groups == (("", ""),)
         assert received(talk.commit("a")).error is Error.UNKNOWN_MEMBER_ID
@@ -136,7 +136,7 @@ def test_the_group_with_the_empty_name_has_offsets_and_no_members() -> None:
         for each in (Unload(), Load(), Loaded()):
             talk.say(each)
         assert received(Delete(0)).error is (Error.INVALID_GROUP_ID if release == "1.1.1" else Error.NONE)
-        assert received(Fetch(2)).offsets == ((("t", 0, 5),) if release == "1.1.1" else ())
+        assert received(Fetch(2)).offsets == ((("t", 0, 5, -1, ""),) if release == "1.1.1" else ())
 
 
 def test_a_commit_to_the_group_with_the_empty_name_that_is_not_written_changes_nothing() -> None:
@@ -186,21 +186,21 @@ def test_0_10_0_forgets_a_group_without_members_and_keeps_its_offsets() -> None:
         talk.ask(talk.leave("a", version=0))
         talk.fire(REBALANCE)
         assert talk.phase is phase
-        assert talk.ask(Fetch(1)).offsets == (("t", 0, 5),)  # type: ignore[union-attr]
+        assert talk.ask(Fetch(1)).offsets == (("t", 0, 5, -1, ""),)  # type: ignore[union-attr]
         state = talk.state
         for each in (Unload(), Load(), Loaded()):
             talk.say(each)
         assert talk.state == state._replace(lapsing=())
         talk.enter("c")
         assert talk.state.generation == (1 if phase is Phase.DEAD else state.generation + 1)
-        assert talk.ask(Fetch(1)).offsets == (("t", 0, 5),)  # type: ignore[union-attr]
+        assert talk.ask(Fetch(1)).offsets == (("t", 0, 5, -1, ""),)  # type: ignore[union-attr]
 
 
 def test_0_10_0_takes_offsets_without_making_a_group() -> None:
     talk = Talk("0.10.0.1")
     assert talk.error(talk.commit("", generation=-1)) is Error.NONE
     assert talk.phase is Phase.DEAD
-    assert talk.ask(Fetch(1)).offsets == (("t", 0, 5),)  # type: ignore[union-attr]
+    assert talk.ask(Fetch(1)).offsets == (("t", 0, 5, -1, ""),)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("release", "ms"), [("2.1.0", None), ("2.1.1", 300_000)])

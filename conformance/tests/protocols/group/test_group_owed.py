@@ -14,7 +14,7 @@ from kipcheck.conformance.core.values.verdict import Grade, Result, Violation
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
-from kipcheck.conformance.protocols.group.model.messages import Delete, Error, Phase, Request
+from kipcheck.conformance.protocols.group.model.messages import Delete, Error, Fetch, Phase, Request
 from kipcheck.conformance.protocols.group.model.rules import owed_rules
 from kipcheck.conformance.protocols.group.model.state import Member, Offsets, State
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
@@ -173,7 +173,7 @@ OFFSETS = "commit a id= t:0:3 behind=none nameless v2; fetch a nameless v2"
 class Forgetful(Better):
     """Grants commits, and returns no offset."""
 
-    def fetched(self, state: State) -> Offsets:
+    def fetched(self, state: State, fetch: Fetch) -> Offsets:
         return ()
 
 

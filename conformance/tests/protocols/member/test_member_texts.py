@@ -37,7 +37,7 @@ OWNS = Subscription(("t", "u"), 3, T0, 2, "r", T0, 1)
         ),
         (Heartbeat(4, "m1", "i", 2), "Heartbeat, member m1, instance i, generation 2"),
         (Leave(4, (("m1", None), ("", "i"))), "LeaveGroup, member m1, no member id"),
-        (Commit(7, "m1", None, 2, (("t", 0, 5), ("u", 1, 6))),
+        (Commit(7, "m1", None, 2, (("t", 0, 5, -1, ""), ("u", 1, 6, -1, ""))),
          "OffsetCommit, member m1, generation 2, t-0 at 5, u-1 at 6"),
         (Commit(7, "", None, -1, ()), "OffsetCommit, no member id, generation -1"),
     ],
