@@ -87,7 +87,7 @@ class Member:
                       typical("future", "tail", "cut", "empty", "long", "negative"), optional] = "whole"  # fmt: skip
     assignor: Annotated[Literal["any", Assignor], about("the only assignor that it has, if the client offers it; any: "
                                                          "all of them"),
-                        typical("roundrobin"), optional] = "any"  # fmt: skip
+                        typical("roundrobin", "range"), optional] = "any"  # fmt: skip
 
 
 @operation(
