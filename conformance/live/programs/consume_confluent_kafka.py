@@ -1,4 +1,9 @@
-"""A consumer of confluent-kafka (librdkafka): consumes and commits until SIGTERM, then closes."""
+"""A consumer of confluent-kafka (librdkafka): consumes and commits until SIGTERM, then closes.
+
+Releases before 1.6 have wheels for Python 3.8 at most, and call no callback for lost partitions.
+"""
+
+from __future__ import annotations
 
 import os
 import signal
@@ -7,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion
 
 NAMES = {
     "BOOTSTRAP": "bootstrap.servers",
@@ -27,13 +32,16 @@ CLASSIC = {
 FATAL = ("_FATAL", "_FENCED", "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID")
 """Errors of commits after which the program ends."""
 
+LOSES = libversion()[1] >= 0x01060000
+"""Whether it has the callback for lost partitions."""
+
 
 def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
 
 
 def settings() -> dict[str, Any]:
-    names = NAMES if given("PROTOCOL") == "consumer" else NAMES | CLASSIC
+    names = NAMES if given("PROTOCOL") == "consumer" else {**NAMES, **CLASSIC}
     found: dict[str, Any] = {key: given(name) for name, key in names.items() if given(name)}
     if int(given("REBALANCE_MS") or 0) and "session.timeout.ms" in found:
         longest = max(int(found["max.poll.interval.ms"]), int(found["session.timeout.ms"]))
@@ -72,7 +80,10 @@ class Program:
 
     def run(self) -> None:
         topics = [given("PATTERN")] if given("PATTERN") else given("TOPICS").split(",")
-        self.consumer.subscribe(topics, on_assign=self.assigned, on_revoke=self.revoked, on_lost=self.lost)
+        callbacks = {"on_assign": self.assigned, "on_revoke": self.revoked}
+        if LOSES:
+            callbacks["on_lost"] = self.lost
+        self.consumer.subscribe(topics, **callbacks)
         while not self.ended:
             records = [each for each in self.consumer.consume(100, 0.1) if each.error() is None]
             for each in records:
