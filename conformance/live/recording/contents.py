@@ -20,6 +20,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import partition
 from kipcheck.conformance.protocols.client.events import AnswerSeen, ListedMember, RequestSeen, Subscribed
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
 from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.streams_group import heartbeat as streams
 from kipcheck.conformance.wire.bodies import Rows, read_body, values_in
 from kipcheck.conformance.wire.embedded import assigned, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
@@ -54,8 +55,13 @@ class DescribedGroups:
     groups: Annotated[tuple[DescribedGroup, ...], wire("groups[]")]
 
 
-Request: TypeAlias = group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat
-Answer: TypeAlias = group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | DescribedGroups
+Request: TypeAlias = (
+    group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat | streams.Heartbeat
+)
+Answer: TypeAlias = (
+    group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | streams.HeartbeatAnswer
+    | DescribedGroups
+)  # fmt: skip
 Sent: TypeAlias = Request | tuple[Any, ...] | None
 Reply: TypeAlias = Answer | tuple[Any, ...] | None
 """Of messages without a class, rows; None: no law reads it."""
@@ -73,6 +79,8 @@ class Contents(Bodies):
     def __init__(self, edition: Edition, topics: Topics) -> None:
         super().__init__(edition, topics, SAME, lambda id: topics.deleted.get(id, str(id)))
         self._context = Context(self._values)
+        self._sources: dict[str, tuple[str, ...]] = {}
+        """Subtopology of the application that runs -> its source topics."""
 
     def sent(self, request: Received) -> Sent:
         return self._read_message(request.message, request.version, request.body) if request.body else None
@@ -125,6 +133,8 @@ class Contents(Bodies):
                 return {"member": ids[0]} if version < BATCHES_SINCE else {"members": ids}
             case consumer.Heartbeat(owned=owned, topics=topics, regex=regex):
                 return {**named, "owned": _names(owned), "topics": topics, "regex": regex}
+            case streams.Heartbeat(topology=topology, active=active):
+                return {**named, "owned": _names(self._read_by(active)), "topics": self._sources_of(topology)}
         return OF_ROWS[message][0](*sent) if isinstance(sent, tuple) else named
 
     def _answer(self, message: str, reply: Reply) -> dict[str, Any]:
@@ -136,7 +146,29 @@ class Contents(Bodies):
                 return {"partitions": found or (), "empty": not data, "unread": found is None}
             case consumer.HeartbeatAnswer(member=member, epoch=epoch, interval_ms=ms, assignment=given):
                 return {"member": member, "generation": epoch, "interval_ms": ms, "partitions": _names(given)}
+            case streams.HeartbeatAnswer(member=member, epoch=epoch, interval_ms=ms, active=given):
+                partitions = _names(self._read_by(given))
+                return {"member": member, "generation": epoch, "interval_ms": ms, "partitions": partitions}
         return OF_ROWS[message][0](*reply) if isinstance(reply, tuple) else {}
+
+    def _sources_of(self, topology: streams.Topology | None) -> tuple[str, ...] | None:
+        """The source topics of a topology, which is remembered."""
+        if topology is None:
+            return None
+        self._sources = {each.id: each.sources for each in topology.subtopologies}
+        return tuple(sorted({topic for each in topology.subtopologies for topic in each.sources}))
+
+    def _read_by(self, tasks: streams.Tasks | None) -> list[tuple[str, int]] | None:
+        """The partitions that active tasks read, by the last topology: of each source topic that has so many, and of
+        all where none has."""
+        if tasks is None:
+            return None
+        found = list[tuple[str, int]]()
+        for subtopology, number in tasks:
+            sizes = {topic: self.topics.sizes.get(topic, 0) for topic in self._sources.get(subtopology, ())}
+            least = min(number, max(sizes.values(), default=0) - 1)
+            found += [(topic, number) for topic, size in sizes.items() if least < size]
+        return found
 
     def _joined(self, reply: group.Joined) -> dict[str, Any]:
         leads = reply.leader == reply.member

@@ -122,7 +122,7 @@ class RequestSeen:
     """Of LeaveGroup: member ids."""
     owned: Partitions | None = None
     topics: tuple[str, ...] | None = None
-    """Of ConsumerGroupHeartbeat: the subscribed topics."""
+    """Of a heartbeat of KIP-848: the subscribed topics; of KIP-1071: the source topics of the topology."""
     regex: str | None = None
     """Of ConsumerGroupHeartbeat: the regular expression of the subscribed topics."""
     partitions: Partitions | None = None
@@ -175,7 +175,7 @@ class AnswerSeen:
     sizes: Numbers | None = None
     """The number of partitions of each topic: of Metadata; of JoinGroup, those that exist then."""
     interval_ms: int | None = None
-    """Of ConsumerGroupHeartbeat: the heartbeat interval."""
+    """Of heartbeats of KIP-848 and KIP-1071: the heartbeat interval."""
     partitions: Partitions | None = None
     """What the client is assigned. None: the answer says nothing of it."""
     empty: bool = False

@@ -13,13 +13,18 @@ from kipcheck.conformance.protocols.client.trace import TracedEvent, is_proven, 
 from kipcheck.conformance.protocols.declare.invariant import Search, invariant
 
 SURVIVES_GROUPS: Final = "client/groups"
+SURVIVES_STREAMS: Final = "client/streams-groups"
 
 
-def law(id: str, *requirements: str, premise: tuple[Kind, ...] | Premise, **more: Any) -> Callable[[Search], Search]:
+def law(
+    id: str, *requirements: str, premise: tuple[Kind, ...] | Premise, streams: bool = False, **more: Any
+) -> Callable[[Search], Search]:
     """Declares a law. ``premise``: the kinds of events without which it is not judged, in their order; or whether a
-    history has what it is about. ``more``: as ``invariant`` has it."""
+    history has what it is about. ``streams``: whether members of streams groups owe it, too. ``more``: as ``invariant``
+    has it."""
     found = occurring(*premise) if isinstance(premise, tuple) else premise
-    return invariant(id, *requirements, role=Role.CLIENT, checks=(SURVIVES_GROUPS,), premise=found, **more)
+    checks = (SURVIVES_GROUPS, *((SURVIVES_STREAMS,) if streams else ()))
+    return invariant(id, *requirements, role=Role.CLIENT, checks=checks, premise=found, **more)
 
 
 def timed(id: str, *requirements: str, premise: tuple[Kind, ...] | Premise, **more: Any) -> Callable[[Search], Search]:
