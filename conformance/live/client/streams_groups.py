@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Final, final
 
 from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.release import Release

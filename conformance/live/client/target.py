@@ -81,7 +81,9 @@ def _built_in(name: str, rest: str) -> "LiveClient | Application":
     if client == APPLICATION:
         return application(name, version)
     if client == IN_STREAMS_GROUPS:
-        return LiveClient(name, StreamsGroupMembers(version or NEWEST), version or NEWEST, OF_APPLICATIONS, machine=STREAMS_CLIENT)
+        return LiveClient(
+            name, StreamsGroupMembers(version or NEWEST), version or NEWEST, OF_APPLICATIONS, machine=STREAMS_CLIENT
+        )
     try:
         command = built_in.command(rest)
     except LookupError as other:

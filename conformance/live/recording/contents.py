@@ -21,6 +21,7 @@ from kipcheck.conformance.protocols.client.events import AnswerSeen, ListedMembe
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
 from kipcheck.conformance.protocols.group.model import messages as group
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams
+from kipcheck.conformance.protocols.streams_group.ops import Tasks
 from kipcheck.conformance.wire.bodies import Rows, read_body, values_in
 from kipcheck.conformance.wire.embedded import assigned, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
@@ -158,7 +159,7 @@ class Contents(Bodies):
         self._sources = {each.id: each.sources for each in topology.subtopologies}
         return tuple(sorted({topic for each in topology.subtopologies for topic in each.sources}))
 
-    def _read_by(self, tasks: streams.Tasks | None) -> list[tuple[str, int]] | None:
+    def _read_by(self, tasks: Tasks | None) -> list[tuple[str, int]] | None:
         """The partitions that active tasks read, by the last topology: of each source topic that has so many, and of
         all where none has."""
         if tasks is None:

@@ -17,7 +17,7 @@ from kipcheck.conformance.protocols.streams_group.heartbeat import Heartbeat, He
 from kipcheck.conformance.protocols.streams_group.ops import Tasks
 
 LAG: Final = {"acceptableRecoveryLag": 10_000, "taskOffsetIntervalMs": 60_000}
-"""Settings of groups, at their defaults: ``streams.acceptable.recovery.lag`` and ``streams.task.offset.interval.ms``."""
+"""The acceptable recovery lag of groups and the interval of task offsets, at their defaults."""
 
 
 class StreamsApi:

@@ -67,8 +67,8 @@ FIRST: Final = (
 IN_STREAMS_GROUPS: Final = (
     "rebalance; pass 1200; restart; pass 600",
     "assign 0,1; pass 600; assign 1,2; rebalance; pass 1200; assign; rebalance; pass 600",
-    "assign 0,1,2; answer StreamsGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200; rebalance",
-    "assign 0,1; answer StreamsGroupHeartbeat UNKNOWN_MEMBER_ID; pass 600; assign 2; rebalance; pass 600",
+    "assign 0,1,2; pass 1500; answer StreamsGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200; rebalance",
+    "assign 0,1; pass 1500; answer StreamsGroupHeartbeat UNKNOWN_MEMBER_ID; pass 600; assign 2; rebalance; pass 600",
     "answer StreamsGroupHeartbeat NOT_COORDINATOR times 3; pass 600; move; pass 600",
     "answer StreamsGroupHeartbeat COORDINATOR_NOT_AVAILABLE times 2; pass 600",
     "answer StreamsGroupHeartbeat COORDINATOR_LOAD_IN_PROGRESS times 3; pass 600",
@@ -130,6 +130,7 @@ def client_family(machine: str, editions: Callable[[str], Iterable[str]]) -> Fam
 
 
 CLIENT: Final = replace(client_family(OPERATIONS.machine, editions), cells=Cells(cells.played, cells.table))
+
 
 def in_streams_groups(subject: Subject) -> Iterator[Conversation]:
     for text in IN_STREAMS_GROUPS:

@@ -275,8 +275,11 @@ class Assignors:
 class GroupProtocol:
     """The program uses this protocol of groups from its next start on."""
 
-    name: Annotated[Literal["consumer", "classic", "streams"], about(
-        "the protocol; consumer is that of KIP-848, streams that of KIP-1071"), typical("consumer", "classic")]  # fmt: skip
+    name: Annotated[
+        Literal["consumer", "classic", "streams"],
+        about("the protocol; consumer is that of KIP-848, streams that of KIP-1071"),
+        typical("consumer", "classic"),
+    ]
 
 
 @operation("client-topics", USER, "topics {number}", examples="topics 2", sentence="names {number} topics")

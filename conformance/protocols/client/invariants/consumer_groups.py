@@ -81,7 +81,13 @@ def names_its_epoch(history: History) -> Iterator[Violation]:
     "A fenced member goes on as if it were one", "double processing", "epochs", "stuck-group", "double-processing",
     links=("KIP-848",),
 )  # fmt: skip
-@law("client/joins-anew-when-fenced", "grp-99", "grp-381", streams=True, premise=(premises.MEMBERSHIP_OVER, premises.BEATS_ANEW))
+@law(
+    "client/joins-anew-when-fenced",
+    "grp-99",
+    "grp-381",
+    streams=True,
+    premise=(premises.MEMBERSHIP_OVER, premises.BEATS_ANEW),
+)
 def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
     """After FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID the next heartbeat joins with epoch 0 and owns nothing."""
     fenced: AnswerSeen | None = None
@@ -306,7 +312,13 @@ def revokes_before_it_acknowledges(history: History) -> Iterator[Violation]:
     "Commits of a member are refused, and its records are read again", "double processing", "epochs",
     "double-processing", links=("KIP-848",),
 )  # fmt: skip
-@timed("client/commits-with-its-epoch", "grp-199", "grp-385", streams=True, premise=(premises.HAS_EPOCH, premises.COMMITS_AS_MEMBER))
+@timed(
+    "client/commits-with-its-epoch",
+    "grp-199",
+    "grp-385",
+    streams=True,
+    premise=(premises.HAS_EPOCH, premises.COMMITS_AS_MEMBER),
+)
 def commits_with_its_epoch(history: History) -> Iterator[Violation]:
     """The OffsetCommit of a member carries the epoch of its last heartbeat.
 
@@ -369,8 +381,8 @@ def beats_in_time(history: History) -> Iterator[Violation]:
     links=("KIP-848",),
 )  # fmt: skip
 @law(
-    "client/leaves-with-its-epoch", "grp-99", "grp-384", streams=True, premise=(premises.HAS_EPOCH, premises.SIGNALLED, premises.ENDED),
-    follows=after_closing,
+    "client/leaves-with-its-epoch", "grp-99", "grp-384", streams=True,
+    premise=(premises.HAS_EPOCH, premises.SIGNALLED, premises.ENDED), follows=after_closing,
 )  # fmt: skip
 def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends a heartbeat with epoch -1, a static one -2.

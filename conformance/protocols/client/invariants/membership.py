@@ -188,7 +188,13 @@ def taken(unanswered: list[events.RequestSeen], answer: events.AnswerSeen) -> ev
 
 
 @impact("A consumer sends its coordinator more heartbeats than are due", "trivia", "resources", "needless-move")
-@timed("client/beats-no-more-than-due", "grp-89", "grp-99", streams=True, premise=(premises.HAS_INTERVAL, premises.BEATS_EITHER_WAY))
+@timed(
+    "client/beats-no-more-than-due",
+    "grp-89",
+    "grp-99",
+    streams=True,
+    premise=(premises.HAS_INTERVAL, premises.BEATS_EITHER_WAY),
+)
 def beats_no_more_than_due(history: History) -> Iterator[Violation]:
     """While they are answered without an error, a member sends at most three heartbeats in its heartbeat interval.
 
@@ -356,7 +362,13 @@ def syncs(history: History) -> Iterator[Violation]:
 @impact(
     "A consumer asks a broker that is not its coordinator any more", "trivia", "waiting", "needless-move", "stuck-group"
 )
-@timed("client/finds-its-coordinator", "grp-77", streams=True, grade=Grade.SHOULD, premise=(premises.MOVED, premises.REQUEST))
+@timed(
+    "client/finds-its-coordinator",
+    "grp-77",
+    streams=True,
+    grade=Grade.SHOULD,
+    premise=(premises.MOVED, premises.REQUEST),
+)
 def finds_its_coordinator(history: History) -> Iterator[Violation]:
     """After NOT_COORDINATOR a client looks its coordinator up before it sends the next request of its group.
 

@@ -142,7 +142,13 @@ def _due(history: History) -> Iterator[tuple[TracedEvent[events.Event], _Rhythm,
 
 
 @impact("A consumer looks its coordinator up again and again", "trivia", "resources", "needless-move")
-@law("client/keeps-its-coordinator", "grp-77", streams=True, grade=Grade.SHOULD, premise=(premises.SYNCED, premises.AS_MEMBER))
+@law(
+    "client/keeps-its-coordinator",
+    "grp-77",
+    streams=True,
+    grade=Grade.SHOULD,
+    premise=(premises.SYNCED, premises.AS_MEMBER),
+)
 def keeps_its_coordinator(history: History) -> Iterator[Violation]:
     """A stable member looks its coordinator up at most twice while its coordinator answers without an error.
 
@@ -193,7 +199,11 @@ def joins_once(history: History) -> Iterator[Violation]:
     "stuck-group",
 )  # fmt: skip
 @timed(
-    "client/gives-up-a-silent-coordinator", "grp-180", streams=True, grade=Grade.SHOULD, premise=lambda history: any(_held(history))
+    "client/gives-up-a-silent-coordinator",
+    "grp-180",
+    streams=True,
+    grade=Grade.SHOULD,
+    premise=lambda history: any(_held(history)),
 )
 def gives_up_a_silent_coordinator(history: History) -> Iterator[Violation]:
     """A second after its session timeout a client waits no longer for a heartbeat: it looks its coordinator up again.
@@ -236,7 +246,13 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 
 
 @impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")
-@timed("client/pauses-before-it-repeats", "grp-96", streams=True, grade=Grade.SHOULD, premise=lambda history: any(_repeats(history)))
+@timed(
+    "client/pauses-before-it-repeats",
+    "grp-96",
+    streams=True,
+    grade=Grade.SHOULD,
+    premise=lambda history: any(_repeats(history)),
+)
 def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
     """Four repeats in a row of a request that the broker cannot answer yet take more than 60 ms; two of a JoinGroup do.
 

@@ -52,7 +52,9 @@ def reads_its_own(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer overwrites the offsets of other members", "wrong data", "ownership", "double-processing")
-@timed("client/commits-its-own", "grp-61", "grp-88", streams=True, premise=(premises.ASSIGNED, premises.COMMITS_AS_MEMBER))
+@timed(
+    "client/commits-its-own", "grp-61", "grp-88", streams=True, premise=(premises.ASSIGNED, premises.COMMITS_AS_MEMBER)
+)
 def commits_its_own(history: History) -> Iterator[Violation]:
     """A client commits only partitions that it was assigned in the generation of its OffsetCommit.
 
