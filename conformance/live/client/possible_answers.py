@@ -6,6 +6,7 @@ from typing import Final
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording.fetch_sessions import FULL, epoch_of
 from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.protocols.client.answer_ops import SHARES
 from kipcheck.conformance.protocols.client.model import OF_KIP_848
 from kipcheck.conformance.protocols.client.ops import Error, Kind
 from kipcheck.conformance.protocols.client.terms import HEARTBEATS
@@ -35,6 +36,8 @@ def can_get(request: Received, error: Error, is_modern: bool) -> bool:
     if request.api in HEARTBEATS and error in OF_MEMBERS:
         epoch: int = request.body["memberEpoch"]
         return epoch > 0 or (epoch < 0 and error != "FENCED_MEMBER_EPOCH")  # which no member that leaves gets
+    if request.api in SHARES:
+        return request.body["shareSessionEpoch"] > 0
     if (request.api, error) in OF_KIP_848:
         return is_modern and any(each.get("memberId") for each in request.body.get("groups", (request.body,)))
     if error in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"):

@@ -39,8 +39,10 @@ from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup, L
 from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.live.server.offsets_api import is_in_zookeeper
 from kipcheck.conformance.live.server.settings import HEARTBEAT
+from kipcheck.conformance.live.server.share_api import ShareApi
 from kipcheck.conformance.live.server.streams_api import StreamsApi
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, NODE, Topics
+from kipcheck.conformance.protocols.client.answer_ops import SHARES
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
 from kipcheck.conformance.protocols.client.terms import HEARTBEATS
@@ -49,6 +51,7 @@ from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember
+from kipcheck.conformance.protocols.share_group import heartbeat as share_group
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams_group
 from kipcheck.conformance.wire.framing import requests
 
@@ -78,11 +81,12 @@ MEMBERS: Final[Mapping[str, type[messages.Request]]] = {
     "JoinGroup": messages.Join, "SyncGroup": messages.Sync, "Heartbeat": messages.Heartbeat,
     "LeaveGroup": messages.Leave, "OffsetCommit": messages.Commit,
 }  # fmt: skip
-BEATS: Final[Mapping[str, type[Heartbeat | streams_group.Heartbeat]]] = dict(
-    zip(HEARTBEATS, (Heartbeat, streams_group.Heartbeat), strict=True)
+BEATS: Final[Mapping[str, type[Heartbeat | streams_group.Heartbeat | share_group.Heartbeat]]] = dict(
+    zip(HEARTBEATS, (Heartbeat, streams_group.Heartbeat, share_group.Heartbeat), strict=True)
 )
 SIGN_OF: Final[Mapping[str, Kind]] = {
     "classic": "Heartbeat", "consumer": "ConsumerGroupHeartbeat", "streams": "StreamsGroupHeartbeat",
+    "share": "ShareGroupHeartbeat",
 }  # fmt: skip
 SIGNS: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", *HEARTBEATS})
 """The requests whose answers make a stable member."""
@@ -147,7 +151,8 @@ class ScriptedBroker(Broker):
     def _handlers(self) -> dict[str, Handler]:
         handlers = super()._handlers()
         self.streams = StreamsApi(self.groups, self.bodies)
-        handlers |= self.streams.handlers if self.has_consumer_groups else {}
+        self.shares = ShareApi(self.groups, self.topics, self.bodies, self.log.error)
+        handlers |= {**self.streams.handlers, **self.shares.handlers} if self.has_consumer_groups else {}
         scripted = {f"{api}Request" for api in get_args(Kind)}
         return {
             name: partial(self._handle, handler) if name in scripted else handler for name, handler in handlers.items()
@@ -322,7 +327,7 @@ class ScriptedBroker(Broker):
         """That of the group of the client: see ``client.model.UNSENT``."""
         if not self.is_modern:
             return "classic"
-        return "streams" if self.streams.sources else "consumer"
+        return "share" if self.shares.members else "streams" if self.streams.sources else "consumer"
 
     @property
     def sign(self) -> Kind:
@@ -445,7 +450,7 @@ class ScriptedBroker(Broker):
                 self.instance, self.session_ms = join.instance, join.session_ms
                 if not join.member:
                     self._remove(instance=join.instance)
-            case "ConsumerGroupHeartbeat" | "StreamsGroupHeartbeat":
+            case api if api in HEARTBEATS:
                 return self._beat(handler, request, answer)
         handler(request, partial(self._answered, request, answer))
 
@@ -455,6 +460,8 @@ class ScriptedBroker(Broker):
         if request.api in HEARTBEATS:
             named = {"memberId": request.body["memberId"]} if request.body["memberId"] else {}
             return answer({"errorCode": code, **named})
+        if request.api in SHARES:
+            return answer({"errorCode": code})
         if request.api == "Fetch":
             return self.log.refuse(request, answer, code)
         if request.api not in MEMBERS:

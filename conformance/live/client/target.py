@@ -23,7 +23,7 @@ from kipcheck.conformance.live.client.class_archive import archived
 from kipcheck.conformance.live.client.launch import CASE, NEEDED, Commands, Launcher, missing, optional, short, unknown
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
-from kipcheck.conformance.live.client.streams_groups import IN_STREAMS_GROUPS, OF_APPLICATIONS, StreamsGroupMembers
+from kipcheck.conformance.live.client.other_groups import GROUPS_OF_THEIR_OWN
 from kipcheck.conformance.live.coordinator.concurrency import gathered
 from kipcheck.conformance.live.members.application import (
     NAME as APPLICATION,
@@ -34,7 +34,7 @@ from kipcheck.conformance.live.members.application import (
 )
 from kipcheck.conformance.protocols.client.events import EVENTS, Confirmed
 from kipcheck.conformance.protocols.client.model import needs
-from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS, STREAMS_CLIENT
+from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
 from kipcheck.conformance.protocols.client.trace import is_in_time
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets import protocol
@@ -80,10 +80,9 @@ def _built_in(name: str, rest: str) -> "LiveClient | Application":
         raise LookupError(f"invalid release {version!r} of {client}: use a form like {client}@2.3.0")
     if client == APPLICATION:
         return application(name, version)
-    if client == IN_STREAMS_GROUPS:
-        return LiveClient(
-            name, StreamsGroupMembers(version or NEWEST), version or NEWEST, OF_APPLICATIONS, machine=STREAMS_CLIENT
-        )
+    if client in GROUPS_OF_THEIR_OWN:
+        made = GROUPS_OF_THEIR_OWN[client](version or NEWEST)
+        return LiveClient(name, made, version or NEWEST, made.taken, machine=made.machine)
     try:
         command = built_in.command(rest)
     except LookupError as other:

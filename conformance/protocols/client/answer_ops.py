@@ -10,10 +10,13 @@ BROKER: Final = "broker"
 Kind: TypeAlias = Literal[
     "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "FindCoordinator", "Metadata", "OffsetFetch", "ListOffsets",
     "Fetch", "LeaveGroup", "ConsumerGroupHeartbeat", "OffsetForLeaderEpoch", "StreamsGroupHeartbeat",
+    "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
 ]  # fmt: skip
 """The requests whose answers a script changes."""
 STREAMS: Final[Kind] = "StreamsGroupHeartbeat"
-"""The request of members of streams groups alone, which no consumer sends: it is not drawn."""
+SHARES: Final[tuple[Kind, ...]] = ("ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge")
+UNDRAWN: Final = frozenset({STREAMS, *SHARES})
+"""The requests of members of streams groups and share groups alone, which no consumer sends."""
 OF_STREAMS: Final = frozenset({
     "STREAMS_INVALID_TOPOLOGY", "STREAMS_INVALID_TOPOLOGY_EPOCH", "STREAMS_TOPOLOGY_FENCED",
 })  # fmt: skip
@@ -25,6 +28,7 @@ Error: TypeAlias = Literal[
     "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT", "OFFSET_OUT_OF_RANGE", "FENCED_MEMBER_EPOCH",
     "GROUP_ID_NOT_FOUND", "STALE_MEMBER_EPOCH",
     "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
+    "SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH",
 ]  # fmt: skip
 Refusal: TypeAlias = Literal[
     "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID",
@@ -35,10 +39,10 @@ Refusal: TypeAlias = Literal[
 """Errors that a client cannot recover from."""
 Phase: TypeAlias = Literal["now", "start", "stop", "next"]
 Sent: TypeAlias = Annotated[
-    Kind, about("the request"), typical(*(kind for kind in get_args(Kind) if kind != STREAMS))
+    Kind, about("the request"), typical(*(kind for kind in get_args(Kind) if kind not in UNDRAWN))
 ]  # fmt: skip
 Several: TypeAlias = Annotated[
-    Kind, about("the requests"), typical(*(kind for kind in get_args(Kind) if kind != STREAMS))
+    Kind, about("the requests"), typical(*(kind for kind in get_args(Kind) if kind not in UNDRAWN))
 ]  # fmt: skip
 Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
 At: TypeAlias = Annotated[
@@ -62,7 +66,9 @@ class Answer:
     """
 
     kind: Sent
-    error: Annotated[Error, about("the error")]
+    error: Annotated[
+        Error, about("the error"), typical(*(each for each in get_args(Error) if "SHARE_SESSION" not in each))
+    ]
     times: Times = 1
     at: At = "now"
 

@@ -131,6 +131,13 @@ class RequestSeen:
     retention_ms: int | None = None
     """Of OffsetCommit 2 to 4: for how long the broker is to keep the offsets; -1: as long as it is set to."""
 
+    session_epoch: int | None = None
+    """Of ShareFetch and ShareAcknowledge: 0 begins a share session, and -1 ends it."""
+    acknowledged: tuple[tuple[str, int, int, int], ...] | None = None
+    """Of both: partition, first and last offset, and type of acknowledgement; 4 renews an acquisition."""
+    forgotten: Partitions | None = None
+    """Of ShareFetch: partitions that leave the session."""
+
     @property
     def carried(self) -> tuple[str | None, int | None]:
         """Member id and generation."""
@@ -190,6 +197,8 @@ class AnswerSeen:
     """Of OffsetFetch: by partition, -1 for none."""
     offsets: Numbers | None = None
     """Of ListOffsets: by partition."""
+    acquired: tuple[tuple[str, int, int], ...] | None = None
+    """Of ShareFetch: partition, first and last offset of the records that the client acquires."""
     throttle_ms: int | None = None
     """So long the broker reads nothing more from the connection (KIP-219). None: it does."""
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.client import log_ops, ops
-from kipcheck.conformance.protocols.client.answer_ops import STREAMS
+from kipcheck.conformance.protocols.client.answer_ops import SHARES, STREAMS, UNDRAWN
 
 COORDINATOR: Final[tuple[ops.Error, ...]] = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 LEADER: Final[tuple[ops.Error, ...]] = (
@@ -41,6 +41,11 @@ ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
     "StreamsGroupHeartbeat": (
         *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
     ),
+    "ShareGroupHeartbeat": (
+        *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
+    ),
+    "ShareFetch": ("SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH"),
+    "ShareAcknowledge": ("SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH"),
 }  # fmt: skip
 """The errors that pass with which a broker answers each request of a known group and topic.
 
@@ -81,6 +86,9 @@ REFUSALS: Final[Mapping[ops.Kind, tuple[ops.Refusal, ...]]] = {
         *GROUP, *TOPIC, "UNSUPPORTED_VERSION", "INVALID_REQUEST", "GROUP_MAX_SIZE_REACHED", "STREAMS_INVALID_TOPOLOGY",
         "STREAMS_INVALID_TOPOLOGY_EPOCH", "STREAMS_TOPOLOGY_FENCED",
     ),
+    "ShareGroupHeartbeat": (*GROUP, "UNSUPPORTED_VERSION", "INVALID_REQUEST", "GROUP_MAX_SIZE_REACHED"),
+    "ShareFetch": GROUP,
+    "ShareAcknowledge": GROUP,
 }  # fmt: skip
 """The errors with which a broker answers each request, and which a client cannot recover from.
 
@@ -90,7 +98,7 @@ change, while the client is a member of it. Apache Kafka takes every name of a g
 STATIC_ONLY: Final = frozenset(
     (kind, error) for kind, errors in REFUSALS.items() for error in errors
     if error in ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
-    or (error == "UNSUPPORTED_VERSION" and kind not in ("ConsumerGroupHeartbeat", STREAMS))
+    or (error == "UNSUPPORTED_VERSION" and kind not in ("ConsumerGroupHeartbeat", *UNDRAWN))
 )  # fmt: skip
 """The refusals that are about an instance id. A broker that does not know them all yet does not take static members."""
 SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
@@ -115,11 +123,15 @@ SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
 """The version of a request since which a broker gives that answer; others: all versions."""
 CONSUMER_ONLY: Final = frozenset({"ConsumerGroupHeartbeat"})
 CLASSIC_ONLY: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
+OF_POSITIONS: Final = frozenset({"OffsetCommit", "OffsetFetch", "ListOffsets", "Fetch", "OffsetForLeaderEpoch"})
 UNSENT: Final[Mapping[str, frozenset[str]]] = {
-    "classic": CONSUMER_ONLY | {STREAMS}, "consumer": CLASSIC_ONLY | {STREAMS}, "streams": CLASSIC_ONLY | CONSUMER_ONLY,
-}  # fmt: skip
+    "classic": CONSUMER_ONLY | UNDRAWN,
+    "consumer": CLASSIC_ONLY | UNDRAWN,
+    "streams": CLASSIC_ONLY | CONSUMER_ONLY | frozenset(SHARES),
+    "share": CLASSIC_ONLY | CONSUMER_ONLY | OF_POSITIONS | {STREAMS},
+}
 """Protocol of a group -> the requests that its members do not send."""
-AT_THE_END: Final = frozenset({"OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat", STREAMS})
+AT_THE_END: Final = frozenset({"OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat", *UNDRAWN})
 """The requests that a program sends when it is stopped."""
 MOST_OTHERS: Final = 16
 PARTITIONS: Final = 4
@@ -147,7 +159,7 @@ class State(NamedTuple):
     started: bool = False
     static: bool = False
     protocol: str = "classic"
-    """Of its group; ``consumer``: that of KIP-848, ``streams``: that of KIP-1071."""
+    """Of its group; ``consumer``: that of KIP-848, ``streams``: that of KIP-1071, ``share``: that of KIP-932."""
     shut_out: bool = False
     """It may have ended: another program has its instance id, or the broker refuses it."""
     missing: frozenset[log_ops.Subscribable] = frozenset()

@@ -39,6 +39,8 @@ CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""
 STREAMS_CLIENT: Final = "client-streams"
 """The same for an application of Kafka Streams in a streams group (KIP-1071)."""
+SHARE_CLIENT: Final = "client-share"
+"""The same for a share consumer (KIP-932)."""
 Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
 Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
 Becomes: TypeAlias = Literal["same", "4.4.0", "4.0.0", "3.9.2", "2.8.2", "2.1.1"]
@@ -276,8 +278,8 @@ class GroupProtocol:
     """The program uses this protocol of groups from its next start on."""
 
     name: Annotated[
-        Literal["consumer", "classic", "streams"],
-        about("the protocol; consumer is that of KIP-848, streams that of KIP-1071"),
+        Literal["consumer", "classic", "streams", "share"],
+        about("the protocol; consumer is that of KIP-848, streams that of KIP-1071, share that of KIP-932"),
         typical("consumer", "classic"),
     ]
 
@@ -433,7 +435,7 @@ EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
     Throttle, Down, Disband, *log_ops.EVENTS, *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
-OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop", alike=(STREAMS_CLIENT,))
+OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop", alike=(STREAMS_CLIENT, SHARE_CLIENT))
 
 
 def held_ms(event: Event) -> int:

@@ -6,12 +6,12 @@ from typing import Final
 
 from kipcheck.conformance.core.values.case import Case, Step
 from kipcheck.conformance.protocols.client import log_ops, model, ops
-from kipcheck.conformance.protocols.client.answer_ops import STREAMS
+from kipcheck.conformance.protocols.client.answer_ops import SHARES, STREAMS
 from kipcheck.conformance.protocols.declare.check import Impossible
 
 STOP: Final = ops.OPERATIONS.step_of(ops.Stop())
 RULE: Final = "script"
-BEATS: Final = {"consumer": "ConsumerGroupHeartbeat", "streams": STREAMS}
+BEATS: Final = {"consumer": "ConsumerGroupHeartbeat", "streams": STREAMS, "share": SHARES[0]}
 """Protocol -> the request by which its members join, stay and leave."""
 
 

@@ -38,7 +38,7 @@ OF_COORDINATORS: Final = frozenset({
 """Errors of a coordinator that is not there; how often a client tries again is its own matter."""
 OF_GROUPS: Final = frozenset({
     "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",
-    "StreamsGroupHeartbeat",
+    "StreamsGroupHeartbeat", "ShareGroupHeartbeat",
 })  # fmt: skip
 """Requests without which no client is a member that reads, or leaves."""
 GRACE_MS: Final = 1000
@@ -58,8 +58,9 @@ BY_SCRIPT: Final = "by the script"
 """Why a connection was closed that a script disturbs: the fault is not the client's."""
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"
 """The only request of groups of KIP-848, but for OffsetCommit; what is a generation elsewhere is an epoch there."""
-HEARTBEATS: Final = (HEARTBEAT, "StreamsGroupHeartbeat")
-"""The same, and that of streams groups (KIP-1071), whose members owe the same."""
+SHARE_HEARTBEAT: Final = "ShareGroupHeartbeat"
+HEARTBEATS: Final = (HEARTBEAT, "StreamsGroupHeartbeat", SHARE_HEARTBEAT)
+"""The same, and those of streams groups (KIP-1071) and share groups (KIP-932), whose members owe the same."""
 GROUP_REQUESTS: Final = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
 """Those that carry member id and generation."""
 COORDINATED: Final = GROUP_REQUESTS | {"JoinGroup", *HEARTBEATS}
