@@ -26,7 +26,11 @@ NO_COORDINATOR: Final = (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
 RETRIED: Final = frozenset(
     {Error.COORDINATOR_LOAD_IN_PROGRESS, *NO_COORDINATOR, Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION}
 )
-BEATS: Final = {"consumer": "ConsumerGroupHeartbeat", "streams": "StreamsGroupHeartbeat"}
+BEATS: Final = {
+    "consumer": "ConsumerGroupHeartbeat",
+    "streams": "StreamsGroupHeartbeat",
+    "share": "ShareGroupHeartbeat",
+}
 """Protocol -> its heartbeat."""
 SUBTOPOLOGY: Final = "0"
 """The only one of a member of a streams group: its task n reads partition n of each of its topics."""
@@ -70,7 +74,7 @@ class Consumer(Connections):
         protocol: str = "", rebalance_ms: int = 6000,
     ) -> None:  # fmt: skip
         """``topics`` and ``assignors``: with commas between them; ``protocol``: ``consumer`` for that of KIP-848,
-        ``streams`` for that of KIP-1071."""
+        ``streams`` for that of KIP-1071; ``share`` is for a ``ShareConsumer``."""
         super().__init__(bootstrap, session_ms, protocol in BEATS)
         self.heartbeat = BEATS.get(protocol, "")
         self.group, self.topics = group, topics.split(",")

@@ -36,7 +36,7 @@ def can_get(request: Received, error: Error, is_modern: bool) -> bool:
     if request.api in HEARTBEATS and error in OF_MEMBERS:
         epoch: int = request.body["memberEpoch"]
         return epoch > 0 or (epoch < 0 and error != "FENCED_MEMBER_EPOCH")  # which no member that leaves gets
-    if request.api in SHARES:
+    if request.api in SHARES[1:]:
         return request.body["shareSessionEpoch"] > 0
     if (request.api, error) in OF_KIP_848:
         return is_modern and any(each.get("memberId") for each in request.body.get("groups", (request.body,)))

@@ -21,9 +21,9 @@ from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.class_archive import archived
 from kipcheck.conformance.live.client.launch import CASE, NEEDED, Commands, Launcher, missing, optional, short, unknown
+from kipcheck.conformance.live.client.other_groups import GROUPS_OF_THEIR_OWN
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
-from kipcheck.conformance.live.client.other_groups import GROUPS_OF_THEIR_OWN
 from kipcheck.conformance.live.coordinator.concurrency import gathered
 from kipcheck.conformance.live.members.application import (
     NAME as APPLICATION,

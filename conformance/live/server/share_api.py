@@ -1,4 +1,4 @@
-"""Share groups (KIP-932) for one member: heartbeats by the machine of consumer groups, records by that of share partitions.
+"""Share groups (KIP-932) for one member: the machine of consumer groups assigns, that of share partitions delivers.
 
 A share group assigns without revocation: a member is taken to own what it is still assigned. No lock expires.
 """

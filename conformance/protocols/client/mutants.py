@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.protocols.client.ops import CLIENT, STREAMS_CLIENT
+from kipcheck.conformance.protocols.client.ops import CLIENT, SHARE_CLIENT, STREAMS_CLIENT
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import Claims
 
@@ -289,6 +289,19 @@ STREAMS_GROUPS: Final = (
      "A member whose topology is refused sends its heartbeats on."),
 )  # fmt: skip
 """Members of streams groups: their least cases begin with ``protocol streams``."""
+SHARE_GROUPS: Final = (
+    ("AcknowledgesAhead", "AcknowledgesAhead", "acknowledges-what-it-acquired", "stop",
+     "Acknowledgements name five records after those that were acquired."),
+    ("AcknowledgesTwice", "AcknowledgesTwice", "acknowledges-once", "pass 3000; stop",
+     "What was acknowledged is acknowledged again if nothing is acquired meanwhile."),
+    ("SkipsAnEpoch", "SkipsAnEpoch", "numbers-its-share-sessions", "pass 1200; stop",
+     "A share session goes from epoch 2 to 4."),
+    ("KeepsItsShareSession", "KeepsItsShareSession", "ends-its-share-sessions", "stop",
+     "A share consumer closes without a last request of its share session."),
+    ("SharesOnePartition", "SharesOnePartition", "shares-what-it-is-assigned", "assign 0,1; pass 4500; stop",
+     "The first of the assigned partitions alone is in the share session."),
+)  # fmt: skip
+"""Share consumers: their least cases begin with ``protocol share``."""
 PLANTED: Final = (
     *CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PACE, *LEAVING, *PARTITIONS, *POSITIONS, *COMMITS, *LEADING,
     *CONSUMER_GROUPS, *FATAL_ERRORS, *CALLBACKS,
@@ -298,8 +311,12 @@ PLANTED: Final = (
 for _name, _consumer, _invariant, _least, _sentence in PLANTED:
     _made = type(_name, (LiveMutant,), {"consumer": _consumer, "__doc__": _sentence, "__module__": __name__})
     mutant("client/groups", f"client/{_invariant}", CLIENT, None, _least)(_made)
-for _name, _consumer, _invariant, _least, _sentence in STREAMS_GROUPS:
-    _more = {"consumer": _consumer, "machine": STREAMS_CLIENT, "__doc__": _sentence, "__module__": __name__}
-    _made = type(_name, (LiveMutant,), _more)
-    _steps = f"protocol streams; {_least}"
-    mutant("client/streams-groups", f"client/{_invariant}", STREAMS_CLIENT, None, _steps, edition="apache")(_made)
+for _planted, _machine, _protocol, _check in (
+    (STREAMS_GROUPS, STREAMS_CLIENT, "streams", "client/streams-groups"),
+    (SHARE_GROUPS, SHARE_CLIENT, "share", "client/share-groups"),
+):
+    for _name, _consumer, _invariant, _least, _sentence in _planted:
+        _more = {"consumer": _consumer, "machine": _machine, "__doc__": _sentence, "__module__": __name__}
+        _made = type(_name, (LiveMutant,), _more)
+        _steps = f"protocol {_protocol}; {_least}"
+        mutant(_check, f"client/{_invariant}", _machine, None, _steps, edition="apache")(_made)

@@ -435,7 +435,9 @@ EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
     Throttle, Down, Disband, *log_ops.EVENTS, *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
-OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop", alike=(STREAMS_CLIENT, SHARE_CLIENT))
+OPERATIONS: Operations[Event, Any] = Operations(
+    CLIENT, Role.CLIENT, EVENTS, sample="stop", alike=(STREAMS_CLIENT, SHARE_CLIENT)
+)
 
 
 def held_ms(event: Event) -> int:

@@ -263,6 +263,10 @@ def requested(event: client_events.RequestSeen, names: Names) -> Iterator[str]:
         yield f"owns {listed(event.owned)}"
     if event.assignments:
         yield "; ".join(f"{names.of(member)} gets {given_to(given)}" for member, given in event.assignments)
+    if event.session_epoch is not None:
+        yield f"session epoch {event.session_epoch}"
+    if event.acknowledged:
+        yield "acknowledges " + " ".join(f"{name}@{first}-{last}" for name, first, last, _ in event.acknowledged)
     if event.partitions is not None:
         yield positions(event.placed) or listed(event.partitions)
 
@@ -273,6 +277,8 @@ def answered(event: client_events.AnswerSeen, names: Names) -> str:
     if event.api == "JoinGroup":
         role = "leads" if event.leads else "follows"
         return f"{names.of(event.member or '')}, generation {event.generation}, {role}"
+    if event.acquired:
+        return "acquired " + " ".join(f"{name}@{first}-{last}" for name, first, last in event.acquired)
     placed = event.committed or event.offsets or event.ends
     if placed:
         return positions(placed.items())

@@ -18,7 +18,7 @@ from kipcheck.conformance.protocols.client.events import (
     RequestSeen,
     Signalled,
 )
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, OF_STREAMS, breach, law, listed, timed
 from kipcheck.conformance.protocols.client.trace import (
     OVER,
     STARTS,
@@ -48,7 +48,14 @@ OWN_ID_SINCE: Final = 1
     links=("KIP-848",),
     accepted="A heartbeat lacks the id or epoch of its member; its coordinator answered it without an error",
 )  # fmt: skip
-@law("client/names-its-epoch", "grp-99", "grp-380", streams=True, premise=(premises.HAS_EPOCH, premises.BEATS_ANEW))
+@law(
+    "client/names-its-epoch",
+    "grp-99",
+    "grp-380",
+    "grp-388",
+    checks=OF_ALL,
+    premise=(premises.HAS_EPOCH, premises.BEATS_ANEW),
+)
 def names_its_epoch(history: History) -> Iterator[Violation]:
     """A heartbeat carries one member id, and the epoch of the last answer, 0 to join, or -1 or -2 to leave.
 
@@ -85,7 +92,8 @@ def names_its_epoch(history: History) -> Iterator[Violation]:
     "client/joins-anew-when-fenced",
     "grp-99",
     "grp-381",
-    streams=True,
+    "grp-389",
+    checks=OF_ALL,
     premise=(premises.MEMBERSHIP_OVER, premises.BEATS_ANEW),
 )
 def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
@@ -113,7 +121,7 @@ def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
     "stuck-group", links=("KIP-848",),
     accepted="A heartbeat that joins lacks a field; its coordinator answered it without an error",
 )  # fmt: skip
-@law("client/joins-in-full", "grp-195", "grp-382", streams=True, premise=(premises.BEATS_ANEW,))
+@law("client/joins-in-full", "grp-195", "grp-382", "grp-390", checks=OF_ALL, premise=(premises.BEATS_ANEW,))
 def joins_in_full(history: History) -> Iterator[Violation]:
     """A heartbeat with epoch 0 has a rebalance timeout, a subscription, and an empty list of owned partitions."""
     fenced = False
@@ -138,19 +146,24 @@ def _omitted(beat: RequestSeen) -> list[str]:
         "subscription": beat.topics is None and beat.regex is None,
         "list of owned partitions": beat.owned is None,
     }
+    if beat.api == terms.SHARE_HEARTBEAT:  # which has nothing else
+        omitted = {"subscription": beat.topics is None}
     return [field for field, is_omitted in omitted.items() if is_omitted]
 
 
 def _after_lost_answers(history: History) -> Iterator[TracedEvent[RequestSeen]]:
-    """The heartbeats of members that come after one whose connection was closed before its answer."""
+    """The heartbeats of members that come after one whose connection was closed before its answer.
+
+    Of groups of KIP-848: coordinators of other groups send an assignment whatever fields a heartbeat has.
+    """
     unanswered: RequestSeen | None = None
     is_lost = False
     for traced in trace(history):
-        if is_request(traced, *terms.HEARTBEATS):
+        if is_request(traced, terms.HEARTBEAT):
             if is_lost and generation_of(traced.event) > JOINS and not traced.event.pipelined:
                 yield traced
             unanswered, is_lost = traced.event, False
-        elif is_answer(traced, *terms.HEARTBEATS) or isinstance(traced.event, OVER):
+        elif is_answer(traced, terms.HEARTBEAT) or isinstance(traced.event, OVER):
             unanswered, is_lost = None, False
         elif isinstance(traced.event, Closed) and unanswered is not None:
             is_lost = is_lost or traced.event.connection == unanswered.connection
@@ -250,7 +263,7 @@ def repeats_in_full(history: History) -> Iterator[Violation]:
     "A member reports partitions that it was not assigned", "double processing", "claims", "double-processing",
     links=("KIP-848",),
 )  # fmt: skip
-@law("client/owns-what-it-is-assigned", "grp-99", "grp-387", streams=True, premise=(premises.OWNS,))
+@law("client/owns-what-it-is-assigned", "grp-99", "grp-387", checks=OF_STREAMS, premise=(premises.OWNS,))
 def owns_what_it_is_assigned(history: History) -> Iterator[Violation]:
     """The owned partitions in a heartbeat are some that the member was assigned since it joined, and has not given up.
 
@@ -316,7 +329,7 @@ def revokes_before_it_acknowledges(history: History) -> Iterator[Violation]:
     "client/commits-with-its-epoch",
     "grp-199",
     "grp-385",
-    streams=True,
+    checks=OF_STREAMS,
     premise=(premises.HAS_EPOCH, premises.COMMITS_AS_MEMBER),
 )
 def commits_with_its_epoch(history: History) -> Iterator[Violation]:
@@ -358,7 +371,15 @@ def commits_with_its_epoch(history: History) -> Iterator[Violation]:
     "A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group",
     links=("KIP-848",),
 )  # fmt: skip
-@timed("client/beats-in-time", "grp-99", "grp-383", streams=True, premise=(premises.HAS_EPOCH,), follows=after_closing)
+@timed(
+    "client/beats-in-time",
+    "grp-99",
+    "grp-383",
+    "grp-391",
+    checks=OF_ALL,
+    premise=(premises.HAS_EPOCH,),
+    follows=after_closing,
+)
 def beats_in_time(history: History) -> Iterator[Violation]:
     """A member sends its next heartbeat within ten of the heartbeat intervals that the last answer had."""
     since: AnswerSeen | None = None
@@ -381,7 +402,7 @@ def beats_in_time(history: History) -> Iterator[Violation]:
     links=("KIP-848",),
 )  # fmt: skip
 @law(
-    "client/leaves-with-its-epoch", "grp-99", "grp-384", streams=True,
+    "client/leaves-with-its-epoch", "grp-99", "grp-384", "grp-392", checks=OF_ALL,
     premise=(premises.HAS_EPOCH, premises.SIGNALLED, premises.ENDED), follows=after_closing,
 )  # fmt: skip
 def leaves_with_its_epoch(history: History) -> Iterator[Violation]:

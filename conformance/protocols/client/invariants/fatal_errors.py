@@ -8,7 +8,7 @@ from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Launched
-from kipcheck.conformance.protocols.client.invariants.law import breach, law
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, breach, law
 from kipcheck.conformance.protocols.client.trace import OVER, generation_of, is_answer, is_request, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
@@ -22,7 +22,7 @@ REPEATS: Final = 3
     "A consumer goes on with a group that it cannot be in, and its user is sent no error", "stuck group", "waiting",
     "stuck-group", links=("KIP-848",),
 )  # fmt: skip
-@law("client/stops-at-an-ending", "grp-197", "grp-386", streams=True, premise=(premises.ENDING_BEAT,))
+@law("client/stops-at-an-ending", "grp-197", "grp-386", "grp-393", checks=OF_ALL, premise=(premises.ENDING_BEAT,))
 def stops_at_an_ending(history: History) -> Iterator[Violation]:
     """After GROUP_ID_NOT_FOUND, or an error that no client recovers from, a heartbeat joins or leaves, or none is sent.
 

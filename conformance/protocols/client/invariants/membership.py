@@ -13,7 +13,7 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, breach, law, timed
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.trace import (
     OVER,
@@ -192,7 +192,7 @@ def taken(unanswered: list[events.RequestSeen], answer: events.AnswerSeen) -> ev
     "client/beats-no-more-than-due",
     "grp-89",
     "grp-99",
-    streams=True,
+    checks=OF_ALL,
     premise=(premises.HAS_INTERVAL, premises.BEATS_EITHER_WAY),
 )
 def beats_no_more_than_due(history: History) -> Iterator[Violation]:
@@ -282,7 +282,7 @@ def _lost(absence: _Absence, history: History, why: str, bound: str) -> Violatio
 
 
 @impact("A consumer does not return to its group after an error that passes", "stuck group", "waiting", "stuck-group")
-@timed("client/comes-back", "grp-66", streams=True, premise=(premises.WAITED_FOR,), follows=after_a_fault)
+@timed("client/comes-back", "grp-66", checks=OF_ALL, premise=(premises.WAITED_FOR,), follows=after_a_fault)
 def comes_back(history: History) -> Iterator[Violation]:
     """A client returns after an error that passes, or a rebalance, in its session timeout and ten of its own intervals.
 
@@ -365,7 +365,7 @@ def syncs(history: History) -> Iterator[Violation]:
 @timed(
     "client/finds-its-coordinator",
     "grp-77",
-    streams=True,
+    checks=OF_ALL,
     grade=Grade.SHOULD,
     premise=(premises.MOVED, premises.REQUEST),
 )
@@ -491,7 +491,7 @@ def leaves(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
-@law("client/ends-when-stopped", "grp-95", streams=True, premise=(premises.ENDS,), follows=after_closing)
+@law("client/ends-when-stopped", "grp-95", checks=OF_ALL, premise=(premises.ENDS,), follows=after_closing)
 def ends_when_stopped(history: History) -> Iterator[Violation]:
     """A program ends within 30 s of SIGTERM, without a crash, and not before it but for an error that it has to raise.
 

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, breach, law, timed
 from kipcheck.conformance.protocols.client.trace import (
     OVER,
     TracedEvent,
@@ -145,7 +145,7 @@ def _due(history: History) -> Iterator[tuple[TracedEvent[events.Event], _Rhythm,
 @law(
     "client/keeps-its-coordinator",
     "grp-77",
-    streams=True,
+    checks=OF_ALL,
     grade=Grade.SHOULD,
     premise=(premises.SYNCED, premises.AS_MEMBER),
 )
@@ -201,7 +201,7 @@ def joins_once(history: History) -> Iterator[Violation]:
 @timed(
     "client/gives-up-a-silent-coordinator",
     "grp-180",
-    streams=True,
+    checks=OF_ALL,
     grade=Grade.SHOULD,
     premise=lambda history: any(_held(history)),
 )
@@ -249,7 +249,7 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 @timed(
     "client/pauses-before-it-repeats",
     "grp-96",
-    streams=True,
+    checks=OF_ALL,
     grade=Grade.SHOULD,
     premise=lambda history: any(_repeats(history)),
 )

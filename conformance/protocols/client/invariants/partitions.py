@@ -21,7 +21,7 @@ from kipcheck.conformance.protocols.client.events import (
     Subscribed,
     Thawed,
 )
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_STREAMS, breach, law, listed, timed
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 60
@@ -35,7 +35,7 @@ LOOKED_UP: Final = "offset looked up"
 
 
 @impact("A consumer reads partitions of other members", "double processing", "ownership", "double-processing")
-@timed("client/reads-its-own", "grp-61", streams=True, premise=premises.READS, essential=premises.NEVER_READ)
+@timed("client/reads-its-own", "grp-61", checks=OF_STREAMS, premise=premises.READS, essential=premises.NEVER_READ)
 def reads_its_own(history: History) -> Iterator[Violation]:
     """A client fetches only partitions that it is assigned, or was until a second ago."""
     looked_up: set[str] = set()
@@ -53,7 +53,11 @@ def reads_its_own(history: History) -> Iterator[Violation]:
 
 @impact("A consumer overwrites the offsets of other members", "wrong data", "ownership", "double-processing")
 @timed(
-    "client/commits-its-own", "grp-61", "grp-88", streams=True, premise=(premises.ASSIGNED, premises.COMMITS_AS_MEMBER)
+    "client/commits-its-own",
+    "grp-61",
+    "grp-88",
+    checks=OF_STREAMS,
+    premise=(premises.ASSIGNED, premises.COMMITS_AS_MEMBER),
 )
 def commits_its_own(history: History) -> Iterator[Violation]:
     """A client commits only partitions that it was assigned in the generation of its OffsetCommit.

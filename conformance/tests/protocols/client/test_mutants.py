@@ -18,7 +18,7 @@ from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.target import served
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.events import AnswerSeen
-from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, SURVIVES_STREAMS, breach
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, SURVIVES_GROUPS, breach
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.trace import trace, was_late
 from kipcheck.conformance.protocols.declare.conversations import Subject
@@ -26,7 +26,7 @@ from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.protocol import observed
 
-CLIENTS: Final = {name: each for name, each in MUTANTS.items() if each.check in (SURVIVES_GROUPS, SURVIVES_STREAMS)}
+CLIENTS: Final = {name: each for name, each in MUTANTS.items() if each.check in OF_ALL}
 LAWS: Final = [each for each in all_invariants(Role.CLIENT) if each.role is Role.CLIENT]
 MODERN: Final = "protocol consumer; "
 WAYS: Final = {
