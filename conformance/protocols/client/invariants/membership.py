@@ -13,7 +13,7 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
-from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, breach, law, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, OF_STREAMS, breach, law, timed
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.trace import (
     OVER,
@@ -192,7 +192,7 @@ def taken(unanswered: list[events.RequestSeen], answer: events.AnswerSeen) -> ev
     "client/beats-no-more-than-due",
     "grp-89",
     "grp-99",
-    checks=OF_ALL,
+    checks=OF_STREAMS,
     premise=(premises.HAS_INTERVAL, premises.BEATS_EITHER_WAY),
 )
 def beats_no_more_than_due(history: History) -> Iterator[Violation]:

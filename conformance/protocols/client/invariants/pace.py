@@ -145,7 +145,6 @@ def _due(history: History) -> Iterator[tuple[TracedEvent[events.Event], _Rhythm,
 @law(
     "client/keeps-its-coordinator",
     "grp-77",
-    checks=OF_ALL,
     grade=Grade.SHOULD,
     premise=(premises.SYNCED, premises.AS_MEMBER),
 )
