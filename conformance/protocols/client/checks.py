@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.client import cells, invariants, plan
-from kipcheck.conformance.protocols.client.answer_ops import STREAMS
+from kipcheck.conformance.protocols.client.answer_ops import SHARES, STREAMS
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, SURVIVES_SHARES, SURVIVES_STREAMS
 from kipcheck.conformance.protocols.client.model import REFUSALS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, SHARE_CLIENT, STREAMS_CLIENT
@@ -114,7 +114,7 @@ IN_SHARE_GROUPS: Final = (
     "freeze 1500; pass 600",
     "elect 0,1; pass 1200; elect 0; pass 1200",
     "topics 2; assign 0,1 and 0,1; pass 1200; rebalance; pass 600",
-    *(f"pass 600; refuse ShareGroupHeartbeat {error}; pass 600" for error in REFUSALS["ShareGroupHeartbeat"]),
+    *(f"commit sync; pass 600; refuse {kind} {error}; pass 600" for kind in SHARES for error in REFUSALS[kind]),
 )
 """Scripts of a share consumer: acknowledgements with fetches and by themselves, sessions that are lost, and errors."""
 

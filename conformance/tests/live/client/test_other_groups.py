@@ -17,14 +17,14 @@ BEATS = {
 PLAYED = {
     SURVIVES_STREAMS: (
         "streams-group@4.2.1",
-        "protocol streams; assign 0,1; pass 1500; assign 1,2; rebalance; pass 600; "
-        "answer StreamsGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200; stop",
+        ("protocol streams; assign 0,1; pass 1500; assign 1,2; rebalance; pass 600; "
+        "answer StreamsGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200; stop"),
         BEATS | {"client/owns-what-it-is-assigned"},
     ),
     SURVIVES_SHARES: (
         "share-group@4.2.1",
-        "protocol share; commit sync; assign 0,1; pass 900; answer ShareFetch SHARE_SESSION_NOT_FOUND; pass 300; "
-        "answer ShareGroupHeartbeat FENCED_MEMBER_EPOCH; pass 3600; stop",
+        ("protocol share; commit sync; assign 0,1; pass 900; answer ShareFetch SHARE_SESSION_NOT_FOUND; pass 300; "
+        "answer ShareGroupHeartbeat FENCED_MEMBER_EPOCH; pass 3600; stop"),
         BEATS | {
             "client/acknowledges-what-it-acquired", "client/acknowledges-once", "client/numbers-its-share-sessions",
             "client/ends-its-share-sessions", "client/shares-what-it-is-assigned",
