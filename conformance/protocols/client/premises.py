@@ -63,6 +63,7 @@ OWNS: Final = _request(*terms.HEARTBEATS, which=lambda beat: beat.owned)
 GIVES_UP: Final = _request(*terms.HEARTBEATS, which=lambda beat: beat.owned is not None)
 OFFERS_EAGER: Final = _request("JoinGroup", which=lambda join: not EAGER.isdisjoint(join.assignors))
 OFFERS_COOPERATIVE: Final = _request("JoinGroup", which=lambda join: {*join.assignors} == {COOPERATIVE})
+BEATS_TO_SHARE: Final = _request(terms.SHARE_HEARTBEAT)
 SHARES: Final = _request("ShareFetch", "ShareAcknowledge")
 ACKNOWLEDGES: Final = _request("ShareFetch", "ShareAcknowledge", which=lambda request: request.acknowledged)
 # Answers

@@ -173,7 +173,7 @@ def ends_its_share_sessions(history: History) -> Iterator[Violation]:
     links=("KIP-932",),
 )  # fmt: skip
 @timed(
-    "client/shares-what-it-is-assigned", "grp-398", premise=(premises.ASSIGNED, premises.SHARES),
+    "client/shares-what-it-is-assigned", "grp-398", premise=(premises.BEATS_TO_SHARE, premises.ASSIGNED),
     checks=(SURVIVES_SHARES,),
 )  # fmt: skip
 def shares_what_it_is_assigned(history: History) -> Iterator[Violation]:
@@ -182,9 +182,10 @@ def shares_what_it_is_assigned(history: History) -> Iterator[Violation]:
     They begin when it is assigned, and anew with the last error or lost connection.
     """
     sessions: dict[int, set[str]] = {}
-    quiet_ms = 0
+    quiet_ms, is_shared = 0, False
     for traced in trace(history):
         connection = traced.connection
+        is_shared = is_shared or is_request(traced, terms.SHARE_HEARTBEAT)
         if isinstance(traced.event, (*OVER, Frozen)) or traced.stopped:
             sessions, quiet_ms = ({} if isinstance(traced.event, STARTS) else sessions), terms.NEVER
         elif isinstance(traced.event, Closed) or traced.error:
@@ -195,7 +196,7 @@ def shares_what_it_is_assigned(history: History) -> Iterator[Violation]:
             quiet_ms = 0 if quiet_ms == terms.NEVER else quiet_ms
             known = set[str]() if traced.event.session_epoch == BEGINS else sessions.get(connection, set())
             sessions[connection] = (known | {*(traced.event.partitions or ())}) - {*(traced.event.forgotten or ())}
-        elif traced.certain is not None and quiet_ms != terms.NEVER:
+        elif is_shared and traced.certain is not None and quiet_ms != terms.NEVER:
             since_ms = max(quiet_ms, traced.certain.since_ms)
             missing = traced.certain.partitions.difference(*sessions.values())
             if missing and traced.ms > since_ms + SHARE_MS:
