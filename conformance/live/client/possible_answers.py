@@ -37,7 +37,7 @@ def can_get(request: Received, error: Error, is_modern: bool) -> bool:
         epoch: int = request.body["memberEpoch"]
         return epoch > 0 or (epoch < 0 and error != "FENCED_MEMBER_EPOCH")  # which no member that leaves gets
     if request.api in SHARES[1:]:
-        return request.body["shareSessionEpoch"] > 0
+        return bool(request.body["shareSessionEpoch"] > 0)
     if (request.api, error) in OF_KIP_848:
         return is_modern and any(each.get("memberId") for each in request.body.get("groups", (request.body,)))
     if error in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"):

@@ -279,7 +279,7 @@ def _described(rows: Rows) -> dict[str, Any]:
 _TOPIC: Final = "topics[].name as topic"
 _NUMBER: Final = "topics[].partitions[].partitionIndex"
 _CODE: Final = "topics[].partitions[].errorCode"
-_SHARED: Final[tuple[tuple[str, ...], ...]] = (
+_SHARED: Final[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = (
     ("memberId", "shareSessionEpoch"),
     ("topics[].topicId as topic_id", "topics[].partitions[].partitionIndex"),
     ("topics[].topicId as topic_id", "topics[].partitions[].partitionIndex",

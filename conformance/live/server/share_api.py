@@ -6,7 +6,7 @@ A share group assigns without revocation: a member is taken to own what it is st
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.live.recording.bodies import Bodies
@@ -25,7 +25,7 @@ WAIT_S: Final = 0.2
 """The longest wait of a fetch: topics grow with heartbeats."""
 LOCK_MS: Final = 30_000
 """``group.share.record.lock.duration.ms``, its default."""
-NAMES: Final = {code: name for name, code in TYPES.items()}
+NAMES: Final[Mapping[int, ops.Kind]] = {TYPES[kind]: kind for kind in get_args(ops.Kind) if kind in TYPES}
 Key: TypeAlias = tuple[str, int]
 """Topic and partition."""
 Find: TypeAlias = Callable[[Received, Topic | None, int, Mapping[str, Any]], int]
@@ -142,7 +142,9 @@ class ShareApi:
     def _named(self, topics: Iterable[Mapping[str, Any]], field: str) -> Iterator[Key]:
         for each in topics:
             topic = self.topics.by_id.get(each["topicId"])
-            for part in each[field] if topic is not None else ():
+            if topic is None:
+                continue
+            for part in each[field]:
                 yield topic.name, part["partitionIndex"] if isinstance(part, Mapping) else part
 
     def _acknowledge(self, request: Received) -> dict[Key, int]:
@@ -150,7 +152,9 @@ class ShareApi:
         found: dict[Key, int] = {}
         for each in request.body["topics"]:
             topic = self.topics.by_id.get(each["topicId"])
-            for part in each["partitions"] if topic is not None else ():
+            if topic is None:
+                continue
+            for part in each["partitions"]:
                 key = topic.name, part["partitionIndex"]
                 for batch in part["acknowledgementBatches"]:
                     error = self._acknowledged(key, request.body["memberId"], batch)
@@ -176,6 +180,8 @@ class ShareApi:
         found: dict[Key, dict[str, Any]] = {}
         for key in session.partitions:
             topic = self.topics.by_name.get(key[0])
+            if topic is None:
+                continue
             if error := self.error(request, topic, key[1], {}):
                 found[key] = {"partitionIndex": key[1], "errorCode": error, "records": b"", "acquiredRecords": []}
                 continue

@@ -354,8 +354,8 @@ class Watcher:
         track = self._track(connection, asked, request, event)
         if track is None:
             return
-        named = event.partitions if request.api in SHARES else event.owned if request.api == HEARTBEAT else ()
-        if not self._is_known(named or ()):
+        of_its_own = event.partitions if request.api in SHARES else event.owned if request.api == HEARTBEAT else None
+        if not self._is_known(of_its_own or ()):
             track.reset(exchanges.UNNAMED)
         if request.api == "OffsetCommit" and not self._is_known(event.partitions or ()):
             event = replace(event, partitions=())
