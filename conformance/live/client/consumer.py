@@ -26,6 +26,14 @@ NO_COORDINATOR: Final = (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
 RETRIED: Final = frozenset(
     {Error.COORDINATOR_LOAD_IN_PROGRESS, *NO_COORDINATOR, Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION}
 )
+BEATS: Final = {
+    "consumer": "ConsumerGroupHeartbeat",
+    "streams": "StreamsGroupHeartbeat",
+    "share": "ShareGroupHeartbeat",
+}
+"""Protocol -> its heartbeat."""
+SUBTOPOLOGY: Final = "0"
+"""The only one of a member of a streams group: its task n reads partition n of each of its topics."""
 RULES: Final = {rules.RANGE: rules.range_, rules.ROUNDROBIN: rules.roundrobin}
 HEARTBEAT_S: Final = 0.15
 LATEST: Final = "latest"
@@ -65,8 +73,10 @@ class Consumer(Connections):
         self, bootstrap: str, group: str, topics: str, session_ms: int, instance: str = "", assignors: str = "",
         protocol: str = "", rebalance_ms: int = 6000,
     ) -> None:  # fmt: skip
-        """``topics`` and ``assignors``: with commas between them; ``protocol``: ``consumer`` for that of KIP-848."""
-        super().__init__(bootstrap, session_ms, protocol == "consumer")
+        """``topics`` and ``assignors``: with commas between them; ``protocol``: ``consumer`` for that of KIP-848,
+        ``streams`` for that of KIP-1071; ``share`` is for a ``ShareConsumer``."""
+        super().__init__(bootstrap, session_ms, protocol in BEATS)
+        self.heartbeat = BEATS.get(protocol, "")
         self.group, self.topics = group, topics.split(",")
         self.rebalance_ms = rebalance_ms
         self.instance = instance or None
@@ -472,6 +482,8 @@ class Consumer(Connections):
         return tuple((names[each["topicId"]], number) for each in given for number in each["partitions"])
 
     async def beat(self) -> dict[str, Any]:
+        if self.heartbeat != BEATS["consumer"]:
+            return await self.beat_for_tasks()
         parts = self.listed(self.owned, "topicId")
         return await self.ask("ConsumerGroupHeartbeat", {
             "groupId": self.group, "memberId": self.member, "memberEpoch": self.generation,
@@ -480,6 +492,24 @@ class Consumer(Connections):
             "subscribedTopicRegex": self.pattern or None, "serverAssignor": None,
             "topicPartitions": [{**each, "topicId": self.ids[each["topicId"]]} for each in parts],
         })  # fmt: skip
+
+    # KIP-1071
+
+    async def beat_for_tasks(self) -> dict[str, Any]:
+        """The answer as that of KIP-848, with partitions in place of tasks."""
+        tasks = sorted({number for each in self.listed(self.owned, "topicId") for number in each["partitions"]})
+        answer = await self.ask(self.heartbeat, {
+            "groupId": self.group, "memberId": self.member, "memberEpoch": self.generation,
+            "instanceId": self.instance, "rackId": None, "rebalanceTimeoutMs": self.rebalance_ms,
+            "topology": {"epoch": 0, "subtopologies": [{"subtopologyId": SUBTOPOLOGY, "sourceTopics": self.topics}]},
+            "activeTasks": [{"subtopologyId": SUBTOPOLOGY, "partitions": tasks}] if tasks else [],
+            "standbyTasks": [], "warmupTasks": [], "processId": self.member,
+        })  # fmt: skip
+        given = answer["activeTasks"]
+        parts = None if given is None else [
+            {"topicId": self.ids[name], "partitions": each["partitions"]} for each in given for name in self.topics
+        ]  # fmt: skip
+        return {**answer, "assignment": None if parts is None else {"topicPartitions": parts}}
 
 
 async def main(made: type[Consumer], bootstrap: str, group: str, topic: str) -> int:

@@ -12,11 +12,13 @@ from kipcheck.conformance.wire.schema import spec
 VERSIONS: Final = {
     "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 5, "Heartbeat": 3,
     "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "ListOffsets": 1, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
+    "StreamsGroupHeartbeat": 0, "ShareGroupHeartbeat": 1, "ShareFetch": 1,
 }  # fmt: skip
 WITH_IDS: Final = 12
 """Metadata."""
 COORDINATED: Final = frozenset({
     "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
+    "StreamsGroupHeartbeat", "ShareGroupHeartbeat",
 })  # fmt: skip
 PAUSE_S: Final = 0.06
 """Before a request is repeated."""

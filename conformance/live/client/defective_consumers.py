@@ -21,11 +21,12 @@ from kipcheck.conformance.live.client.defective import (
     pace,
     partitions,
     positions,
+    share_groups,
 )
 
 MODULES = (
     connections, identity, membership, pace, leaving, partitions, positions, commits, leading, consumer_groups,
-    fatal_errors, callbacks,
+    fatal_errors, callbacks, share_groups,
 )  # fmt: skip
 
 

@@ -7,12 +7,13 @@ from typing import Final
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, Event, Opened, RequestRefused, RequestSeen
+from kipcheck.conformance.protocols.client.terms import HEARTBEATS
 from kipcheck.conformance.wire.framing import requests
 
 UNSERVED: Final = "is not served"
 LAST: Final = 8
 """Requests that are named."""
-JOINS: Final = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
+JOINS: Final = frozenset({"JoinGroup", *HEARTBEATS})
 READS: Final = frozenset({"Fetch", "ListOffsets"})
 TRANSPORT: Final = "use the protocol of Kafka without TLS and SASL: security.protocol=PLAINTEXT"
 
@@ -91,6 +92,6 @@ def _about_joining(events: Sequence[Event], apis: set[str]) -> str:
     answers = [event for event in events if isinstance(event, AnswerSeen) and event.api in JOINS]
     if answers and answers[-1].error:
         return f"handle {error_name(answers[-1].error)}, with which the last {answers[-1].api} was answered"
-    if answers and apis.isdisjoint({"SyncGroup", "ConsumerGroupHeartbeat"}):
+    if answers and apis.isdisjoint({"SyncGroup", *HEARTBEATS}):
         return "send SyncGroup: the program was answered JoinGroup, and sent none"
     return "poll until SIGTERM; a program that joins has to stay in the group, with whatever it is assigned"

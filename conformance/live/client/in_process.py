@@ -12,6 +12,7 @@ from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.defective_consumers import defective
 from kipcheck.conformance.live.client.launch import Program, placeholders
 from kipcheck.conformance.live.client.play import Play, in_json
+from kipcheck.conformance.live.client.share_consumer import ShareConsumer
 from kipcheck.conformance.live.client.target import served
 from kipcheck.conformance.targets.protocol import Broken
 
@@ -32,7 +33,7 @@ class Consumers:
         return placeholders(settings)
 
     async def start(self, settings: Settings) -> Program:
-        made = self.made(
+        made = (ShareConsumer if settings.protocol == "share" and self.made is Consumer else self.made)(
             settings.bootstrap, settings.group, ",".join(settings.topics), settings.session_ms, settings.instance,
             settings.assignors, settings.protocol, settings.rebalance_ms,
         )  # fmt: skip

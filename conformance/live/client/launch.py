@@ -150,14 +150,16 @@ class Commands:
         there = {each.strip("{}") for each in named(" ".join(self.words))} | self.reads
         return {name: value for name, value in placeholders(settings).items() if name in there}
 
-    async def start(self, settings: Settings) -> Program:
-        """A program must not outlive this process: its next connection might reach the broker of another run.
+    async def start(self, settings: Settings, more: Mapping[str, str] = {}) -> Program:
+        """``more``: further variables of its environment. Errors: OSError.
+
+        A program must not outlive this process: its next connection might reach the broker of another run.
 
         A guard sees to that, and not a function between fork and exec: with one the whole memory of this process is
         mapped anew, which stops the loop for 0.1 s for each gigabyte.
         """
         process = await asyncio.create_subprocess_exec(
-            *self.argv(settings), env={**os.environ, **settings.environment}, stdin=asyncio.subprocess.DEVNULL,
+            *self.argv(settings), env={**os.environ, **settings.environment, **more}, stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         return _Process(process, process_tree.Guard(process.pid))

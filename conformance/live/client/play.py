@@ -20,14 +20,12 @@ from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.client import events, log_ops, ops
-from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
+from kipcheck.conformance.protocols.client.model import UNSENT, is_possible
 from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
-from kipcheck.conformance.protocols.client.terms import BY_SCRIPT, HEARTBEAT, INTERVALS_OF_ITS_OWN, LATE_MS
+from kipcheck.conformance.protocols.client.terms import BY_SCRIPT, HEARTBEATS, INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
-CONSUMER: Final = "consumer"
-"""The protocol of KIP-848. A client that does not have it may join a classic group, with its default timeouts."""
 CONNECT_S: Final = 30.0
 START_S: Final = 5.0
 """After this time another program may start though this one has not joined."""
@@ -43,7 +41,7 @@ LOST_S: Final = 2.0
 """The same for one that was none in a step before: it may still come back, and is not judged if it does not."""
 CERTAIN: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """The requests that each client sends, if it uses their protocol."""
-JOINS: Final = frozenset({"JoinGroup", HEARTBEAT})
+JOINS: Final = frozenset({"JoinGroup", *HEARTBEATS})
 """The requests by which it takes part in a rebalance."""
 FENCED_S: Final = 0.6
 """Time for a client to notice that another one has its instance id."""
@@ -300,7 +298,7 @@ class Play:
         return Release.parse(self.edition.release)
 
     def _may_be_sent(self, kind: ops.Kind) -> bool:
-        return kind not in (CLASSIC_ONLY if self.broker.is_modern else CONSUMER_ONLY)
+        return kind not in UNSENT[self.broker.protocol]
 
     async def _restart(self) -> None:
         await self._stop()
@@ -339,8 +337,8 @@ class Play:
         if not (joined or (not self._missing and await self._joins(begun + CONNECT_S + held_s))):
             self._over = True
             return self._not_joined(again or bool(due))
-        if self.settings.protocol == CONSUMER and not self.broker.is_modern:
-            raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
+        if self.settings.protocol not in ("", self.broker.protocol):
+            raise Unsuited(f"the client joins a {self.broker.protocol} group with protocol {self.settings.protocol}")
         self._suited = self._wanted()
         self._lost = False
         self.recorder.add(events.FirstJoined(self._now_ms()))

@@ -6,12 +6,14 @@ from typing import Final
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording.fetch_sessions import FULL, epoch_of
 from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.protocols.client.answer_ops import SHARES
 from kipcheck.conformance.protocols.client.model import OF_KIP_848
 from kipcheck.conformance.protocols.client.ops import Error, Kind
+from kipcheck.conformance.protocols.client.terms import HEARTBEATS
 from kipcheck.conformance.wire.framing import requests
 
 OF_MEMBERS: Final = frozenset({"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "GROUP_ID_NOT_FOUND"})
-"""The errors of heartbeats of KIP-848 that none with epoch 0 gets, since it joins."""
+"""The errors of heartbeats with epochs that none with epoch 0 gets, since it joins."""
 
 
 def within(served: range, key: int, offered: Mapping[Kind, range]) -> range:
@@ -31,9 +33,11 @@ def can_get(request: Received, error: Error, is_modern: bool) -> bool:
     """
     if error == "UNKNOWN_MEMBER_ID" and request.api == "JoinGroup":
         return bool(request.body["memberId"])
-    if request.api == "ConsumerGroupHeartbeat" and error in OF_MEMBERS:
+    if request.api in HEARTBEATS and error in OF_MEMBERS:
         epoch: int = request.body["memberEpoch"]
         return epoch > 0 or (epoch < 0 and error != "FENCED_MEMBER_EPOCH")  # which no member that leaves gets
+    if request.api in SHARES[1:]:
+        return bool(request.body["shareSessionEpoch"] > 0)
     if (request.api, error) in OF_KIP_848:
         return is_modern and any(each.get("memberId") for each in request.body.get("groups", (request.body,)))
     if error in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"):

@@ -35,19 +35,24 @@ from kipcheck.conformance.live.server.answered_errors import with_error
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
 from kipcheck.conformance.live.server.connection import Connection
-from kipcheck.conformance.live.server.consumer_api import refused
 from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup, LiveMachine
 from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.live.server.offsets_api import is_in_zookeeper
 from kipcheck.conformance.live.server.settings import HEARTBEAT
+from kipcheck.conformance.live.server.share_api import ShareApi
+from kipcheck.conformance.live.server.streams_api import StreamsApi
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, NODE, Topics
+from kipcheck.conformance.protocols.client.answer_ops import SHARES
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
+from kipcheck.conformance.protocols.client.terms import HEARTBEATS
 from kipcheck.conformance.protocols.consumer_group import model as consumer_group
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember
+from kipcheck.conformance.protocols.share_group import heartbeat as share_group
+from kipcheck.conformance.protocols.streams_group import heartbeat as streams_group
 from kipcheck.conformance.wire.framing import requests
 
 SECOND: Final = "u"
@@ -69,14 +74,21 @@ BUSY_S: Final = 0.01
 GROWTHS: Final = 4
 """Heartbeats with which the topics grow, after each assignment and error: then a client has time to commit it all."""
 COORDINATED: Final = frozenset({
-    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
+    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", *HEARTBEATS,
 })  # fmt: skip
 """The requests that only the coordinator answers."""
 MEMBERS: Final[Mapping[str, type[messages.Request]]] = {
     "JoinGroup": messages.Join, "SyncGroup": messages.Sync, "Heartbeat": messages.Heartbeat,
     "LeaveGroup": messages.Leave, "OffsetCommit": messages.Commit,
 }  # fmt: skip
-SIGNS: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat"})
+BEATS: Final[Mapping[str, type[Heartbeat | streams_group.Heartbeat | share_group.Heartbeat]]] = dict(
+    zip(HEARTBEATS, (Heartbeat, streams_group.Heartbeat, share_group.Heartbeat), strict=True)
+)
+SIGN_OF: Final[Mapping[str, Kind]] = {
+    "classic": "Heartbeat", "consumer": "ConsumerGroupHeartbeat", "streams": "StreamsGroupHeartbeat",
+    "share": "ShareGroupHeartbeat",
+}  # fmt: skip
+SIGNS: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", *HEARTBEATS})
 """The requests whose answers make a stable member."""
 BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 """The requests that a client sends in a rebalance."""
@@ -138,6 +150,9 @@ class ScriptedBroker(Broker):
 
     def _handlers(self) -> dict[str, Handler]:
         handlers = super()._handlers()
+        self.streams = StreamsApi(self.groups, self.bodies)
+        self.shares = ShareApi(self.groups, self.topics, self.bodies, self.log.error)
+        handlers |= {**self.streams.handlers, **self.shares.handlers} if self.has_consumer_groups else {}
         scripted = {f"{api}Request" for api in get_args(Kind)}
         return {
             name: partial(self._handle, handler) if name in scripted else handler for name, handler in handlers.items()
@@ -285,8 +300,7 @@ class ScriptedBroker(Broker):
         if api in BY_ASSIGNMENT:
             self.rebalance()
         if api == "FindCoordinator":
-            beat: Kind = "ConsumerGroupHeartbeat" if self.is_modern else "Heartbeat"
-            self.faults.append((beat, "NOT_COORDINATOR"))
+            self.faults.append((self.sign, "NOT_COORDINATOR"))
         if api == "Metadata":
             self.faults.append(("Fetch", "NOT_LEADER_OR_FOLLOWER"))
         if api == "OffsetForLeaderEpoch":
@@ -307,6 +321,18 @@ class ScriptedBroker(Broker):
     def is_modern(self) -> bool:
         """Whether the client uses the protocol of KIP-848."""
         return self.consumers is not None
+
+    @property
+    def protocol(self) -> str:
+        """That of the group of the client: see ``client.model.UNSENT``."""
+        if not self.is_modern:
+            return "classic"
+        return "share" if self.shares.members else "streams" if self.streams.sources else "consumer"
+
+    @property
+    def sign(self) -> Kind:
+        """The request by which a member of that group shows that it is one."""
+        return SIGN_OF[self.protocol]
 
     @property
     def is_member(self) -> bool:
@@ -424,16 +450,18 @@ class ScriptedBroker(Broker):
                 self.instance, self.session_ms = join.instance, join.session_ms
                 if not join.member:
                     self._remove(instance=join.instance)
-            case "ConsumerGroupHeartbeat":
+            case api if api in HEARTBEATS:
                 return self._beat(handler, request, answer)
         handler(request, partial(self._answered, request, answer))
 
     def _refuse(self, handler: Handler, request: Received, answer: Answer, error: Error | Refusal) -> None:
         """Requests of members are refused before a machine receives them."""
         code = KafkaError[error]
-        if request.api == "ConsumerGroupHeartbeat":
-            _, beat = self.bodies.read(Heartbeat, request)
-            return answer(self.bodies.written(refused(code, beat.member), request.version))
+        if request.api in HEARTBEATS:
+            named = {"memberId": request.body["memberId"]} if request.body["memberId"] else {}
+            return answer({"errorCode": code, **named})
+        if request.api in SHARES:
+            return answer({"errorCode": code})
         if request.api == "Fetch":
             return self.log.refuse(request, answer, code)
         if request.api not in MEMBERS:
@@ -467,7 +495,7 @@ class ScriptedBroker(Broker):
 
     def _beat(self, handler: Handler, request: Received, answer: Answer) -> None:
         """Of a consumer group: what the client is given was read, and committed, by other members."""
-        self.id, beat = self.bodies.read(Heartbeat, request)
+        self.id, beat = self.bodies.read(BEATS[request.api], request)
         before = self._consumer(beat.member)
         if beat.epoch > 0 and not beat.member:  # which a law judges, if the client is not shut out for it
             return self._refuse(handler, request, answer, "UNKNOWN_MEMBER_ID")

@@ -21,6 +21,7 @@ from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.class_archive import archived
 from kipcheck.conformance.live.client.launch import CASE, NEEDED, Commands, Launcher, missing, optional, short, unknown
+from kipcheck.conformance.live.client.other_groups import GROUPS_OF_THEIR_OWN
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
 from kipcheck.conformance.live.coordinator.concurrency import gathered
@@ -57,7 +58,6 @@ FEATURE: Final = "feature"
 """The limit of a client that does not join, and joins where a script needs less."""
 Way: TypeAlias = tuple[str, tuple[str, ...]]
 """The id of a law, and the shape of a breach."""
-CLAIMS: Final = protocol.Claims(machines=(CLIENT,))
 _PLAYED: Final[dict[Launcher, Played]] = {}
 """What was found out about the programs of a launcher, which is asked for several times in a run."""
 
@@ -81,6 +81,9 @@ def _built_in(name: str, rest: str) -> "LiveClient | Application":
         raise LookupError(f"invalid release {version!r} of {client}: use a form like {client}@2.3.0")
     if client == APPLICATION:
         return application(name, version)
+    if client in GROUPS_OF_THEIR_OWN:
+        made = GROUPS_OF_THEIR_OWN[client](version or NEWEST)
+        return LiveClient(name, made, version or NEWEST, made.taken, machine=made.machine)
     try:
         command = built_in.command(rest)
     except LookupError as other:
@@ -113,16 +116,25 @@ def rows() -> Iterator[dict[str, Any]]:
 class LiveClient:
     """A program, started anew for each case."""
 
-    def __init__(self, name: str, launcher: Launcher, version: str, taken: frozenset[str], command: str = "") -> None:
-        """``taken``: the optional placeholders of its command."""
+    def __init__(
+        self,
+        name: str,
+        launcher: Launcher,
+        version: str,
+        taken: frozenset[str],
+        command: str = "",
+        machine: str = CLIENT,
+    ) -> None:
+        """``taken``: the optional placeholders of its command; ``machine``: that of the scripts that it plays."""
         self.name = name
         self.launcher = launcher
         self.taken = taken
+        self.machine = machine
         self.patience_s = 0.0
         """Its longest back-off, as its user states it; 0: it is not stated."""
         limits = {_braced(each): f"the command lacks {_braced(each)}" for each in OPTIONAL if each not in taken}
         limits[FEATURE] = "the client may lack what a script needs, such as the versions of an older broker"
-        claims = replace(CLAIMS, limits=limits)
+        claims = protocol.Claims(machines=(machine,), limits=limits)
         self.info = protocol.TargetInfo(name, version, "", "", claims.roles, claims, command)
 
     @contextmanager
@@ -137,7 +149,7 @@ class LiveClient:
         """The release of the broker: that of an exact edition, else the newest one that the client's versions fit, for
         which its program is started once. Errors: ``Unavailable`` for another edition."""
         exact = served(edition)
-        if edition != APACHE.name:
+        if edition != APACHE.name or self.machine != CLIENT:
             return Played(exact.release)
         if self.launcher not in _PLAYED:
             with asyncio.Runner() as runner:

@@ -26,6 +26,7 @@ class Bodies:
         self.topics = topics
         self._values = {
             "error": Value(int, int), "blob": blob, "topic": SAME, "regex": SAME, "session": SAME, "timeout": SAME,
+            "internal_topic": SAME,
             "topic_id": Value(lambda name: topics.by_name[name].id, self._name), "number": Value(SAME.write, len),
         }  # fmt: skip
         self._unknown = unknown

@@ -20,6 +20,9 @@ from kipcheck.conformance.protocols.assignment.model.assignment import partition
 from kipcheck.conformance.protocols.client.events import AnswerSeen, ListedMember, RequestSeen, Subscribed
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
 from kipcheck.conformance.protocols.group.model import messages as group
+from kipcheck.conformance.protocols.share_group import heartbeat as share
+from kipcheck.conformance.protocols.streams_group import heartbeat as streams
+from kipcheck.conformance.protocols.streams_group.ops import Tasks
 from kipcheck.conformance.wire.bodies import Rows, read_body, values_in
 from kipcheck.conformance.wire.embedded import assigned, read_subscription
 from kipcheck.conformance.wire.errors import Entries, Refused
@@ -54,8 +57,14 @@ class DescribedGroups:
     groups: Annotated[tuple[DescribedGroup, ...], wire("groups[]")]
 
 
-Request: TypeAlias = group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat
-Answer: TypeAlias = group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | DescribedGroups
+Request: TypeAlias = (
+    group.Join | group.Sync | group.Heartbeat | group.Leave | group.Commit | consumer.Heartbeat | streams.Heartbeat
+    | share.Heartbeat
+)  # fmt: skip
+Answer: TypeAlias = (
+    group.Joined | group.Synced | group.Beat | group.Left | consumer.HeartbeatAnswer | streams.HeartbeatAnswer
+    | share.HeartbeatAnswer | DescribedGroups
+)  # fmt: skip
 Sent: TypeAlias = Request | tuple[Any, ...] | None
 Reply: TypeAlias = Answer | tuple[Any, ...] | None
 """Of messages without a class, rows; None: no law reads it."""
@@ -73,6 +82,8 @@ class Contents(Bodies):
     def __init__(self, edition: Edition, topics: Topics) -> None:
         super().__init__(edition, topics, SAME, lambda id: topics.deleted.get(id, str(id)))
         self._context = Context(self._values)
+        self._sources: dict[str, tuple[str, ...]] = {}
+        """Subtopology of the application that runs -> its source topics."""
 
     def sent(self, request: Received) -> Sent:
         return self._read_message(request.message, request.version, request.body) if request.body else None
@@ -125,6 +136,10 @@ class Contents(Bodies):
                 return {"member": ids[0]} if version < BATCHES_SINCE else {"members": ids}
             case consumer.Heartbeat(owned=owned, topics=topics, regex=regex):
                 return {**named, "owned": _names(owned), "topics": topics, "regex": regex}
+            case share.Heartbeat(topics=topics):
+                return {**named, "topics": topics}
+            case streams.Heartbeat(topology=topology, active=active):
+                return {**named, "owned": _names(self._read_by(active)), "topics": self._sources_of(topology)}
         return OF_ROWS[message][0](*sent) if isinstance(sent, tuple) else named
 
     def _answer(self, message: str, reply: Reply) -> dict[str, Any]:
@@ -136,7 +151,29 @@ class Contents(Bodies):
                 return {"partitions": found or (), "empty": not data, "unread": found is None}
             case consumer.HeartbeatAnswer(member=member, epoch=epoch, interval_ms=ms, assignment=given):
                 return {"member": member, "generation": epoch, "interval_ms": ms, "partitions": _names(given)}
+            case streams.HeartbeatAnswer(member=member, epoch=epoch, interval_ms=ms, active=given):
+                partitions = _names(self._read_by(given))
+                return {"member": member, "generation": epoch, "interval_ms": ms, "partitions": partitions}
         return OF_ROWS[message][0](*reply) if isinstance(reply, tuple) else {}
+
+    def _sources_of(self, topology: streams.Topology | None) -> tuple[str, ...] | None:
+        """The source topics of a topology, which is remembered."""
+        if topology is None:
+            return None
+        self._sources = {each.id: each.sources for each in topology.subtopologies}
+        return tuple(sorted({topic for each in topology.subtopologies for topic in each.sources}))
+
+    def _read_by(self, tasks: Tasks | None) -> list[tuple[str, int]] | None:
+        """The partitions that active tasks read, by the last topology: of each source topic that has so many, and of
+        all where none has."""
+        if tasks is None:
+            return None
+        found = list[tuple[str, int]]()
+        for subtopology, number in tasks:
+            sizes = {topic: self.topics.sizes.get(topic, 0) for topic in self._sources.get(subtopology, ())}
+            least = min(number, max(sizes.values(), default=0) - 1)
+            found += [(topic, number) for topic, size in sizes.items() if least < size]
+        return found
 
     def _joined(self, reply: group.Joined) -> dict[str, Any]:
         leads = reply.leader == reply.member
@@ -185,6 +222,29 @@ def _placed(rows: Rows) -> dict[str, Any]:
     }
 
 
+def _shared(epochs: Rows, partitions: Rows, batches: Rows, forgotten: Rows = ()) -> dict[str, Any]:
+    """Of an acknowledgement with a type for each record, one for each record."""
+    found = list[tuple[str, int, int, int]]()
+    for topic, number, first, last, types in batches:
+        name, kinds = partition_name((topic, number)), types or (0,)
+        found += ((name, first, last, kinds[0]),) if len(kinds) == 1 else (
+            (name, first + place, first + place, kind) for place, kind in enumerate(kinds)
+        )  # fmt: skip
+    ((member, epoch),) = epochs
+    return {
+        "member": member, "session_epoch": epoch, "partitions": _names(partitions), "acknowledged": tuple(found),
+        "forgotten": _names(forgotten) or None,
+    }  # fmt: skip
+
+
+def _acquired(errors: Rows, ranges: Rows) -> dict[str, Any]:
+    error = _worst(code for codes in errors for code in codes)
+    return {
+        "error": error,
+        "acquired": tuple((partition_name((topic, number)), first, last) for topic, number, first, last in ranges),
+    }
+
+
 def _fetched(rows: Rows) -> dict[str, Any]:
     ends = ((topic, number, next_offset(data or b"")) for topic, number, _, data in rows)
     return {
@@ -219,6 +279,14 @@ def _described(rows: Rows) -> dict[str, Any]:
 _TOPIC: Final = "topics[].name as topic"
 _NUMBER: Final = "topics[].partitions[].partitionIndex"
 _CODE: Final = "topics[].partitions[].errorCode"
+_SHARED: Final[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = (
+    ("memberId", "shareSessionEpoch"),
+    ("topics[].topicId as topic_id", "topics[].partitions[].partitionIndex"),
+    ("topics[].topicId as topic_id", "topics[].partitions[].partitionIndex",
+     "topics[].partitions[].acknowledgementBatches[].firstOffset",
+     "topics[].partitions[].acknowledgementBatches[].lastOffset",
+     "topics[].partitions[].acknowledgementBatches[].acknowledgeTypes"),
+)  # fmt: skip
 OF_ROWS: Final[Mapping[str, tuple[Callable[..., dict[str, Any]], *tuple[tuple[str, ...], ...]]]] = {
     "FetchRequest": (_placed, ("topics[].topic as topic | topics[].topicId as topic_id",
                                "topics[].partitions[].partition", "topics[].partitions[].fetchOffset")),
@@ -226,6 +294,18 @@ OF_ROWS: Final[Mapping[str, tuple[Callable[..., dict[str, Any]], *tuple[tuple[st
         "responses[].topic as topic | responses[].topicId as topic_id", "responses[].partitions[].partitionIndex",
         "responses[].partitions[].errorCode", "responses[].partitions[].records",
     )),
+    "ShareFetchRequest": (_shared, *_SHARED, ("forgottenTopicsData[].topicId as topic_id",
+                                              "forgottenTopicsData[].partitions[]")),
+    "ShareAcknowledgeRequest": (_shared, *_SHARED),
+    "ShareFetchResponse": (_acquired, (
+        "responses[].partitions[].errorCode", "responses[].partitions[].acknowledgeErrorCode",
+    ), (
+        "responses[].topicId as topic_id", "responses[].partitions[].partitionIndex",
+        "responses[].partitions[].acquiredRecords[].firstOffset",
+        "responses[].partitions[].acquiredRecords[].lastOffset",
+    )),
+    "ShareAcknowledgeResponse": (lambda rows: {"error": _worst(code for (code,) in rows)},
+                                 ("responses[].partitions[].errorCode",)),
     "ListOffsetsRequest": (_placed, (_TOPIC, _NUMBER, "topics[].partitions[].timestamp")),
     "OffsetFetchRequest": (lambda rows: {"partitions": _names(rows)}, (
         "groups[].topics[].name as topic | groups[].topics[].topicId as topic_id | topics[].name as topic",

@@ -73,7 +73,7 @@ class LogApi:
         topic = self.topics.find(asked["name"], None)
         parts = []
         for part in asked["partitions"]:
-            error = self._error(request, topic, part["partitionIndex"], part)
+            error = self.error(request, topic, part["partitionIndex"], part)
             if request.version < TIMESTAMPS_SINCE:
                 parts.append(_offsets(topic, part, error))
                 continue
@@ -89,14 +89,14 @@ class LogApi:
         for asked in request.body["topics"]:
             topic, parts = self.topics.find(asked["topic"], None), []
             for part in asked["partitions"]:
-                error = self._error(request, topic, part["partition"], part)
+                error = self.error(request, topic, part["partition"], part)
                 at = topic.log_of(part["partition"]).end_of(part["leaderEpoch"]) if topic and not error else (-1, -1)
                 parts.append({"errorCode": error, "partition": part["partition"], "leaderEpoch": at[0],
                               "endOffset": at[1]})  # fmt: skip
             topics.append({"topic": asked["topic"], "partitions": parts})
         answer({"topics": topics})
 
-    def _error(
+    def error(
         self, request: Received, topic: Topic | None, index: int, asked: Mapping[str, Any],
         unknown: int = Error.UNKNOWN_TOPIC_OR_PARTITION,
     ) -> int:  # fmt: skip
@@ -165,7 +165,7 @@ class LogApi:
         is_first = True
         for (name, index), asked in wanted.partitions.items():
             topic = self.topics.by_id.get(name) if isinstance(name, uuid.UUID) else self.topics.by_name.get(name)
-            error = self._error(request, topic, index, asked, unknown)
+            error = self.error(request, topic, index, asked, unknown)
             if error or topic is None:
                 made = self._elsewhere(request, topic, index, error)
             else:

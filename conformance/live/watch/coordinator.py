@@ -15,13 +15,20 @@ from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.live.recording.contents import Reply, Sent, as_bytes
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
 from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.share_group import heartbeat as share
 
 CLASSIC: Final = (
     "group/generation-grows", "group/list-only-to-leader", "group/leader-hears-all", "group/common-protocol",
     "group/assignment-from-leader",
 )  # fmt: skip
-KIP_848: Final = ("consumer-group/epochs-rise",)
-LAWS: Final[Mapping[str, tuple[str, ...]]] = {"group/generations": CLASSIC, "consumer-group/epochs": KIP_848}
+EPOCHS: Final[Mapping[type[consumer.Heartbeat | share.Heartbeat], tuple[str, str]]] = {
+    consumer.Heartbeat: ("consumer-group/epochs", "consumer-group/epochs-rise"),
+    share.Heartbeat: ("share-group/membership", "share-group/epochs-rise"),
+}
+"""Heartbeat -> check and law of its epochs."""
+LAWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "group/generations": CLASSIC, **{check: (law,) for check, law in EPOCHS.values()},
+}  # fmt: skip
 """Check -> those of its invariants that speak about traffic."""
 MOST_MEMBERS: Final = 5000
 MOST_GROUPS: Final = 2000
@@ -127,7 +134,7 @@ class Coordinators:
                 yield from self._joined(connection, group, sent, reply)
             case messages.Sync(), messages.Synced():
                 yield from self._synced(connection, group, sent, reply)
-            case consumer.Heartbeat(), consumer.HeartbeatAnswer():
+            case consumer.Heartbeat() | share.Heartbeat(), consumer.HeartbeatAnswer():
                 yield from self._beaten(group, sent, reply)
             case (messages.Heartbeat(member=id), messages.Beat(error=error)) | (
                 messages.Leave(members=((id, _),)),
@@ -180,25 +187,28 @@ class Coordinators:
             observed = f"{len(as_bytes(synced.assignment))} other bytes"
             yield CLASSIC[4], _violation(why, "the assignment that the leader sent", observed, "assignment", shape)
 
-    def _beaten(self, group: str, beat: consumer.Heartbeat, reply: consumer.HeartbeatAnswer) -> Iterator[Breach]:
+    def _beaten(
+        self, group: str, beat: consumer.Heartbeat | share.Heartbeat, reply: consumer.HeartbeatAnswer
+    ) -> Iterator[Breach]:
+        check, law = EPOCHS[type(beat)]
         epoch, answered = beat.epoch, reply.epoch
         if reply.error or epoch < 0:
             return
         key = group, reply.member or beat.member
         self._reads = True
         if key not in self._epochs:
-            self.judged["consumer-group/epochs"] += 1
-            self.laws[KIP_848[0]] += 1
+            self.judged[check] += 1
+            self.laws[law] += 1
         self._epochs[key] = None
         self._epochs.move_to_end(key)
         if len(self._epochs) > MOST_MEMBERS:
             self._epochs.popitem(last=False)
         if answered < 1:
             why = f"{key[1]} got epoch {answered}"
-            yield KIP_848[0], _violation(why, "an epoch above 0", str(answered), "no epoch")
+            yield law, _violation(why, "an epoch above 0", str(answered), "no epoch")
         elif answered < epoch:
             why = f"{key[1]} had epoch {epoch}; now it gets {answered}"
-            yield KIP_848[0], _violation(why, f"epoch {epoch} or above", str(answered), "falls")
+            yield law, _violation(why, f"epoch {epoch} or above", str(answered), "falls")
 
 
 def _wrong_list(join: messages.Join, joined: messages.Joined) -> Iterator[Breach]:

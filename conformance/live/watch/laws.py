@@ -11,7 +11,7 @@ from typing import Final
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, SURVIVES_SHARES
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 
 OTHER_CONNECTIONS: Final = "it is about requests that a member sends over other connections, which do not name it"
@@ -78,6 +78,9 @@ SILENT: Final[Mapping[str, str]] = {
     "client/subscribes-by-its-pattern": TOPICS,
     # A member that is closed leaves without SyncGroup.
     "client/leads-other-clients": PROCESS,
+    "client/ends-its-share-sessions": PROCESS,
+    # A user may pause between polls, and a share consumer fetches when it is polled.
+    "client/shares-what-it-is-assigned": PAUSE,
 }
 """Law -> why it does not speak."""
 CERTAIN_AFTER: Final[Mapping[str, int]] = {"client/stops-when-fenced": 3}
@@ -92,8 +95,9 @@ def reading(history: History) -> frozenset[str]:
 
 @cache
 def speaking() -> tuple[Invariant, ...]:
-    """The laws that speak, in the order of verdicts."""
-    return tuple(INVARIANTS[id] for id in CHECKS[SURVIVES_GROUPS].invariants if id not in SILENT)
+    """The laws that speak, in the order of verdicts: those of consumers and of share consumers."""
+    ids = dict.fromkeys(id for check in (SURVIVES_GROUPS, SURVIVES_SHARES) for id in CHECKS[check].invariants)
+    return tuple(INVARIANTS[id] for id in ids if id not in SILENT)
 
 
 def violations(history: History) -> Iterator[tuple[Invariant, Violation]]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from kipcheck.conformance.live.watch.exchanges import EARLIER, OTHER_TYPE, SHARED, UNSEEN, Pending
 from kipcheck.conformance.protocols.client.events import EVENTS, AnswerSeen, Closed, Event, RequestSeen
-from kipcheck.conformance.protocols.client.terms import HEARTBEAT
+from kipcheck.conformance.protocols.client.terms import HEARTBEATS
 from kipcheck.conformance.protocols.client.trace import generation_of
 
 MOST_EVENTS: Final = 400
@@ -110,7 +110,7 @@ class Track:
         if event.api == "JoinGroup":
             self._join = event
             self.judged_type = event.type in (None, CONSUMER)
-        if event.api == HEARTBEAT and event.generation == 0:
+        if event.api in HEARTBEATS and event.generation == 0:
             self._joining = event
         if self._begins(event):
             self.begun = True
@@ -126,13 +126,13 @@ class Track:
     def _begins(self, event: RequestSeen) -> bool:
         if event.api == "JoinGroup":
             return not self.begun and not event.member
-        return not self.begun and event.api == HEARTBEAT and event.generation == 0
+        return not self.begun and event.api in HEARTBEATS and event.generation == 0
 
     def _is_plain_request(self, event: RequestSeen) -> bool:
         """Whether no law speaks of it: it names the member as the last answer did."""
         if event.pipelined or self.waiting > 1:
             return False
-        if event.api == HEARTBEAT:
+        if event.api in HEARTBEATS:
             last = self._beats[-1] if self._beats else None
             is_short = event.owned is None and event.topics is None and event.regex is None
             return last is not None and event.carried == last.given and is_short
@@ -172,7 +172,7 @@ class Track:
                 self._synced = event
             case "LeaveGroup":
                 self._joined = self._synced = None
-            case "ConsumerGroupHeartbeat" if not event.error:
+            case api if api in HEARTBEATS and not event.error:
                 self._beaten(event)
 
     def _beaten(self, event: AnswerSeen) -> None:
@@ -236,7 +236,11 @@ class Track:
         """Makes a long history short; call it after it was judged."""
         if len(self.events) < MOST_EVENTS and self.size < MOST_SIZE:
             return
-        kept = self._essence() if not self.waiting and self.last_ms > self.errors_ms + CALM_MS else None
+        shared = unanswered(self.events)
+        is_calm = self.waiting <= len(shared) and self.last_ms > self.errors_ms + CALM_MS
+        kept = self._essence() if is_calm else None
+        if kept is not None and self._beats:
+            kept += [AnswerSeen(self.last_ms, -1, "ShareFetch", acquired=outstanding(self.events)), *shared]
         self.shortened += 1
         if kept is None:
             if len(self.events) >= 4 * MOST_EVENTS or self.size >= 4 * MOST_SIZE:
@@ -260,6 +264,42 @@ class Track:
             return None
         joined = replace(self._joined, ms=ms, members=None, sizes=None)
         return [*offered, _nameless(self._join, ms), joined, replace(self._synced, ms=ms)]
+
+
+def unanswered(traffic: list[Event]) -> list[RequestSeen]:
+    """The requests of share sessions whose answer did not come yet: one of a connection, which is still open."""
+    waiting: dict[int, RequestSeen] = {}
+    for event in traffic:
+        match event:
+            case RequestSeen() if event.session_epoch is not None:
+                waiting[event.connection] = event
+            case AnswerSeen() | Closed() if event.connection in waiting:
+                del waiting[event.connection]
+    return [*waiting.values()]
+
+
+def outstanding(traffic: list[Event]) -> tuple[tuple[str, int, int], ...]:
+    """What a share consumer acquired, and did not acknowledge, of these events."""
+    left = list[tuple[str, int, int]]()
+    for event in traffic:
+        match event:
+            case AnswerSeen():
+                left += event.acquired or ()
+            case RequestSeen():
+                for name, first, last, kind in event.acknowledged or () if event.session_epoch is not None else ():
+                    left = (
+                        [part for each in left for part in _without(each, (name, first, last))] if kind != 4 else left
+                    )
+    return tuple(left)
+
+
+def _without(records: tuple[str, int, int], gone: tuple[str, int, int]) -> list[tuple[str, int, int]]:
+    """A range of offsets of a partition without those of another."""
+    (name, first, last), (other, begin, end) = records, gone
+    if name != other or end < first or begin > last:
+        return [records]
+    parts = (name, first, begin - 1), (name, end + 1, last)
+    return [part for part in parts if part[1] <= part[2]]
 
 
 def _nameless(join: RequestSeen, ms: int) -> RequestSeen:

@@ -24,17 +24,22 @@ from kipcheck.conformance.live.watch.exchanges import Exchanges, Pending
 from kipcheck.conformance.live.watch.topic_metadata import Facts
 from kipcheck.conformance.live.watch.track import Member, Track
 from kipcheck.conformance.live.watch.verdicts import COORDINATOR, Judging, Reported
+from kipcheck.conformance.protocols.client.answer_ops import SHARES
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, ListedMember, RecordDamaged, RequestSeen
-from kipcheck.conformance.protocols.client.terms import HEARTBEAT
+from kipcheck.conformance.protocols.client.terms import HEARTBEAT, SHARE_HEARTBEAT
 from kipcheck.conformance.wire.errors import Refused, TooManyEntries
 from kipcheck.conformance.wire.framing import decode_response, requests
 
-OF_A_GROUP: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", HEARTBEAT})
+BEATS: Final = (HEARTBEAT, SHARE_HEARTBEAT)
+OF_A_GROUP: Final = frozenset({
+    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", HEARTBEAT, *SHARES,
+})  # fmt: skip
 DESCRIBE: Final = "DescribeGroups"
 READ: Final = (*OF_A_GROUP, "ApiVersions", "Metadata", DESCRIBE)
 """The requests that are decoded; all others pass without a look."""
-NAMELESS: Final = frozenset({"LeaveGroup", "OffsetCommit"})
-"""Requests that a tool may send for a group without being a member: they begin no history."""
+NAMELESS: Final = frozenset({"LeaveGroup", "OffsetCommit", *SHARES} - {SHARE_HEARTBEAT})
+"""Requests that a tool may send for a group without being a member, and those of share sessions: they begin no
+history."""
 MOST_TRACKS: Final = 2000
 MOST_GROUPS: Final = 20
 """Of one connection."""
@@ -349,7 +354,8 @@ class Watcher:
         track = self._track(connection, asked, request, event)
         if track is None:
             return
-        if request.api == HEARTBEAT and not self._is_known(event.owned or ()):
+        of_its_own = event.partitions if request.api in SHARES else event.owned if request.api == HEARTBEAT else None
+        if not self._is_known(of_its_own or ()):
             track.reset(exchanges.UNNAMED)
         if request.api == "OffsetCommit" and not self._is_known(event.partitions or ()):
             event = replace(event, partitions=())
@@ -453,12 +459,12 @@ class Watcher:
         track = asked.track
         if track is None:
             return event
-        if request.api == HEARTBEAT and not self._is_known(event.partitions or ()):
+        if request.api in BEATS and not self._is_known(event.partitions or ()):
             track.reset(exchanges.UNNAMED)
             return event
         if event.members is not None:
             event = self._with_sizes(track, event, event.members)
-        if request.api in ("JoinGroup", HEARTBEAT) and event.member:
+        if request.api in ("JoinGroup", *BEATS) and event.member:
             self._name(track, track.about.group, event.member)
         asked.is_plain = track.answered(event, asked.event, size)
         self._touch(track)

@@ -1,7 +1,7 @@
 """The steps of a script about answers: which requests are answered with errors, later, or not at all."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from kipcheck.conformance.core.operations.declaration import operation
 from kipcheck.conformance.core.operations.field_annotations import about, optional, typical
@@ -9,9 +9,18 @@ from kipcheck.conformance.core.operations.field_annotations import about, option
 BROKER: Final = "broker"
 Kind: TypeAlias = Literal[
     "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "FindCoordinator", "Metadata", "OffsetFetch", "ListOffsets",
-    "Fetch", "LeaveGroup", "ConsumerGroupHeartbeat", "OffsetForLeaderEpoch",
+    "Fetch", "LeaveGroup", "ConsumerGroupHeartbeat", "OffsetForLeaderEpoch", "StreamsGroupHeartbeat",
+    "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
 ]  # fmt: skip
 """The requests whose answers a script changes."""
+STREAMS: Final[Kind] = "StreamsGroupHeartbeat"
+SHARES: Final[tuple[Kind, ...]] = ("ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge")
+UNDRAWN: Final = frozenset({STREAMS, *SHARES})
+"""The requests of members of streams groups and share groups alone, which no consumer sends."""
+OF_STREAMS: Final = frozenset({
+    "STREAMS_INVALID_TOPOLOGY", "STREAMS_INVALID_TOPOLOGY_EPOCH", "STREAMS_TOPOLOGY_FENCED",
+})  # fmt: skip
+"""The errors of that request alone."""
 Error: TypeAlias = Literal[
     "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION",
     "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE",
@@ -19,14 +28,22 @@ Error: TypeAlias = Literal[
     "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT", "OFFSET_OUT_OF_RANGE", "FENCED_MEMBER_EPOCH",
     "GROUP_ID_NOT_FOUND", "STALE_MEMBER_EPOCH",
     "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID",
+    "SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH",
 ]  # fmt: skip
 Refusal: TypeAlias = Literal[
     "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID",
     "INVALID_SESSION_TIMEOUT", "GROUP_MAX_SIZE_REACHED", "UNSUPPORTED_VERSION", "INVALID_REQUEST",
-    "UNSUPPORTED_ASSIGNOR", "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID",
+    "UNSUPPORTED_ASSIGNOR", "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID", "STREAMS_INVALID_TOPOLOGY",
+    "STREAMS_INVALID_TOPOLOGY_EPOCH", "STREAMS_TOPOLOGY_FENCED",
 ]  # fmt: skip
 """Errors that a client cannot recover from."""
 Phase: TypeAlias = Literal["now", "start", "stop", "next"]
+Sent: TypeAlias = Annotated[
+    Kind, about("the request"), typical(*(kind for kind in get_args(Kind) if kind not in UNDRAWN))
+]  # fmt: skip
+Several: TypeAlias = Annotated[
+    Kind, about("the requests"), typical(*(kind for kind in get_args(Kind) if kind not in UNDRAWN))
+]  # fmt: skip
 Times: TypeAlias = Annotated[int, about("how many requests of that kind in a row"), typical(2, 6), optional]
 At: TypeAlias = Annotated[
     Phase, about("when; now: the broker does what lets the client send such a request, and waits for it; start: at the "
@@ -48,8 +65,10 @@ class Answer:
     The step ends when the client is a stable member again.
     """
 
-    kind: Annotated[Kind, about("the request")]
-    error: Annotated[Error, about("the error")]
+    kind: Sent
+    error: Annotated[
+        Error, about("the error"), typical(*(each for each in get_args(Error) if "SHARE_SESSION" not in each))
+    ]
     times: Times = 1
     at: At = "now"
 
@@ -66,8 +85,10 @@ class Refuse:
     The step ends a second and a half after the first of these answers.
     """
 
-    kind: Annotated[Kind, about("the requests")]
-    error: Annotated[Refusal, about("the error")]
+    kind: Several
+    error: Annotated[
+        Refusal, about("the error"), typical(*(each for each in get_args(Refusal) if each not in OF_STREAMS))
+    ]
     at: At = "now"
 
 
@@ -83,7 +104,7 @@ class Late:
     The step ends when the client is a stable member again.
     """
 
-    kind: Annotated[Kind, about("the request")]
+    kind: Sent
     ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
     times: Times = 1
     at: At = "now"
@@ -101,7 +122,7 @@ class Pieces:
     The step ends when the client is a stable member again.
     """
 
-    kind: Annotated[Kind, about("the request")]
+    kind: Sent
     at: At = "now"
 
 
@@ -117,7 +138,7 @@ class Reset:
     The step ends when the client is a stable member again.
     """
 
-    kind: Annotated[Kind, about("the request")]
+    kind: Sent
     when: Annotated[
         Literal["before", "amid", "after"],
         about("when; before: there is no answer"),
@@ -141,7 +162,7 @@ class Silent:
     member again.
     """
 
-    kind: Annotated[Kind, about("the request")]
+    kind: Sent
     ms: Annotated[int, about("milliseconds until the connection is closed"), typical(400, 1500)]
     times: Times = 1
     at: At = "now"
@@ -160,7 +181,7 @@ class Together:
     again.
     """
 
-    kind: Annotated[Kind, about("the request")]
+    kind: Sent
     at: At = "now"
 
 
@@ -176,7 +197,7 @@ class Tags:
     The step ends when the client is a stable member again.
     """
 
-    kind: Annotated[Kind, about("the request")]
+    kind: Sent
     times: Times = 1
     at: At = "now"
 
@@ -193,7 +214,7 @@ class Throttle:
     A version without that field is answered alike (KIP-219). The step ends when the client is a stable member again.
     """
 
-    kind: Annotated[Kind, about("the request")]
+    kind: Sent
     ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
     times: Times = 1
     at: At = "now"

@@ -150,13 +150,13 @@ class Script:
 
     @property
     def group(self) -> Group:
-        if self.state.consumer:
+        if self.state.by_heartbeats:
             return "KIP-848"
         return "static" if self.state.static else "cooperative" if self.cooperates else "eager"
 
     @property
     def rebalances(self) -> Phase:
-        return "leading" if self.leads and not self.state.consumer else "following"
+        return "leading" if self.leads and not self.state.by_heartbeats else "following"
 
     def take(self, event: ops.Event) -> None:
         self.state = model.Scripts().step(self.state, event).state

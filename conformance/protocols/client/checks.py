@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
+from kipcheck.conformance.core.files.releases_table import since
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.protocols.client import cells, invariants, plan
-from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
-from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.client.answer_ops import SHARES, STREAMS
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, SURVIVES_SHARES, SURVIVES_STREAMS
+from kipcheck.conformance.protocols.client.model import REFUSALS
+from kipcheck.conformance.protocols.client.ops import OPERATIONS, SHARE_CLIENT, STREAMS_CLIENT
 from kipcheck.conformance.protocols.client.playable import finished, unplayable
 from kipcheck.conformance.protocols.client.strategies import SCRIPTS, script
 from kipcheck.conformance.protocols.client.wording import exchanges, exhibits
-from kipcheck.conformance.protocols.declare.check import Cells, Check, Family
+from kipcheck.conformance.protocols.declare.check import Cells, Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, machine_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 
@@ -60,10 +65,69 @@ FIRST: Final = (
 )
 """How the first scripts begin: where the order of several steps matters. The plan goes on with them."""
 
+IN_STREAMS_GROUPS: Final = (
+    "rebalance; pass 1200; restart; pass 600",
+    "assign 0,1; pass 600; assign 1,2; rebalance; pass 1200; assign; rebalance; pass 600",
+    "assign 0,1,2; pass 1500; answer StreamsGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200; rebalance",
+    "assign 0,1; pass 1500; answer StreamsGroupHeartbeat UNKNOWN_MEMBER_ID; pass 600; assign 2; rebalance; pass 600",
+    "answer StreamsGroupHeartbeat NOT_COORDINATOR times 3; pass 600; move; pass 600",
+    "answer StreamsGroupHeartbeat COORDINATOR_NOT_AVAILABLE times 2; pass 600",
+    "answer StreamsGroupHeartbeat COORDINATOR_LOAD_IN_PROGRESS times 3; pass 600",
+    "answer StreamsGroupHeartbeat COORDINATOR_LOAD_IN_PROGRESS times 2 at start; pass 600",
+    "late StreamsGroupHeartbeat 900; pass 600; late StreamsGroupHeartbeat 400 at next; rebalance; pass 600",
+    "silent StreamsGroupHeartbeat 1500; pass 1200",
+    "reset StreamsGroupHeartbeat; pass 600; reset StreamsGroupHeartbeat amid; pass 600",
+    "assign 0; pass 600; reset StreamsGroupHeartbeat after at next; assign 0,1; rebalance; pass 1200",
+    "pieces StreamsGroupHeartbeat; tags StreamsGroupHeartbeat; throttle StreamsGroupHeartbeat 400; pass 600",
+    "down coordinator 800; pass 1200",
+    "down all 800; pass 1200",
+    "freeze 1500; pass 600",
+    "late StreamsGroupHeartbeat 400 at stop; pass 600",
+    "answer OffsetCommit STALE_MEMBER_EPOCH; pass 1200; rebalance; pass 600",
+    "intervals 1000 of 10000; pass 4500",
+    *(f"pass 600; refuse StreamsGroupHeartbeat {error}; pass 600" for error in REFUSALS[STREAMS]),
+)
+"""Scripts of an application of Streams: each error of a heartbeat, each disturbance, revoked tasks, and restarts."""
+
+IN_SHARE_GROUPS: Final = (
+    "pass 1200; restart; pass 600",
+    "assign 0,1; pass 600; assign 1,2; rebalance; pass 1200; assign; rebalance; assign 0; rebalance; pass 3600",
+    "commit sync; assign 0,1; pass 1200; rebalance; pass 600",
+    "commit async; assign 0,1; pass 1200; rebalance; pass 600",
+    "assign 0,1,2; pass 600; answer ShareGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200; rebalance",
+    "assign 0,1; pass 600; answer ShareGroupHeartbeat UNKNOWN_MEMBER_ID; pass 600; assign 2; rebalance; pass 600",
+    "answer ShareGroupHeartbeat NOT_COORDINATOR times 3; pass 600; move; pass 600",
+    "answer ShareGroupHeartbeat COORDINATOR_NOT_AVAILABLE times 2; pass 600",
+    "answer ShareGroupHeartbeat COORDINATOR_LOAD_IN_PROGRESS times 3; pass 600",
+    "assign 0,1; pass 600; answer ShareFetch SHARE_SESSION_NOT_FOUND; pass 1200",
+    "assign 0,1; pass 600; answer ShareFetch INVALID_SHARE_SESSION_EPOCH times 2; pass 1200",
+    "commit sync; pass 600; answer ShareAcknowledge SHARE_SESSION_NOT_FOUND; pass 1200",
+    "commit async; pass 600; answer ShareAcknowledge INVALID_SHARE_SESSION_EPOCH; pass 1200",
+    "late ShareFetch 900; pass 600; silent ShareFetch 1500; pass 1200",
+    "reset ShareFetch; pass 600; reset ShareFetch amid; pass 600; reset ShareFetch after; pass 1200",
+    "commit sync; reset ShareAcknowledge; pass 600; reset ShareAcknowledge after; pass 1200",
+    "commit sync; late ShareAcknowledge 900; pass 600; late ShareAcknowledge 400 at stop; pass 600",
+    "pieces ShareFetch; tags ShareFetch; throttle ShareFetch 400; pass 600",
+    "reset ShareGroupHeartbeat; pass 600; silent ShareGroupHeartbeat 1500; pass 1200",
+    "down coordinator 800; pass 1200",
+    "down all 800; pass 1200",
+    "freeze 1500; pass 600",
+    "elect 0,1; pass 1200; elect 0; pass 1200",
+    "topics 2; assign 0,1 and 0,1; pass 1200; rebalance; pass 600",
+    *(f"commit sync; pass 600; refuse {kind} {error}; pass 600" for kind in SHARES for error in REFUSALS[kind]),
+)
+"""Scripts of a share consumer: acknowledgements with fetches and by themselves, sessions that are lost, and errors."""
+
 
 def editions(name: str) -> Iterable[str]:
     """Live clients are tested against brokers of Apache Kafka."""
     return (name,) if edition(name).name.startswith("apache") else ()
+
+
+def editions_since(behaviour: str, name: str) -> Iterable[str]:
+    """The same, of brokers that have this behaviour of the table of releases."""
+    here = edition(name)
+    return editions(name) if not here.exact or Release.parse(here.release) >= Release.parse(since(behaviour)) else ()
 
 
 def value_of(steps: Iterable[Step]) -> Value:
@@ -84,14 +148,24 @@ def planned(subject: Subject, seed: int, limits: frozenset[str]) -> Iterator[Val
     return map(value_of, plan.planned(seed, first, limits))
 
 
-CLIENT: Final[Family[Subject]] = replace(
-    machine_family(OPERATIONS.role, OPERATIONS.machine, editions, lambda edition: SCRIPTS, exhibits),
-    steps_are_apart=False,
-    finished=finished,
-    unplayable=unplayable,
-    exchanges=exchanges,
-    cells=Cells(cells.played, cells.table),
-)
+def client_family(machine: str, editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
+    """The family of live clients of one machine: ``OPERATIONS`` has them all."""
+    return replace(
+        machine_family(OPERATIONS.role, machine, editions, lambda edition: SCRIPTS, exhibits),
+        steps_are_apart=False,
+        finished=finished,
+        unplayable=unplayable,
+        exchanges=exchanges,
+    )
+
+
+CLIENT: Final = replace(client_family(OPERATIONS.machine, editions), cells=Cells(cells.played, cells.table))
+
+
+def scripts_of(protocol: str, scripts: Iterable[str], subject: Subject) -> Iterator[Conversation]:
+    for text in scripts:
+        yield Conversation(tuple(OPERATIONS.parse_shorthand(f"protocol {protocol}; {text}; stop")), text)
+
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
@@ -103,5 +177,23 @@ CHECKS: tuple[Check[Subject], ...] = (
         invariants=invariants_of(SURVIVES_GROUPS, invariants),
         first=first_values(*FIRST),
         planned=planned,
+    ),
+    Check(
+        SURVIVES_STREAMS,
+        "an application of Streams keeps the rules of its streams group through rebalances and errors",
+        client_family(STREAMS_CLIENT, partial(editions_since, "kip-1071")),
+        script,
+        values=0,
+        invariants=invariants_of(SURVIVES_STREAMS, invariants),
+        given=partial(scripts_of, "streams", IN_STREAMS_GROUPS),
+    ),
+    Check(
+        SURVIVES_SHARES,
+        "a share consumer keeps the rules of its group and its share sessions, and acknowledges what it acquired",
+        client_family(SHARE_CLIENT, partial(editions_since, "kip-932")),
+        script,
+        values=0,
+        invariants=invariants_of(SURVIVES_SHARES, invariants),
+        given=partial(scripts_of, "share", IN_SHARE_GROUPS),
     ),
 )

@@ -59,7 +59,7 @@ class _Reader:
 
 
 def _is_in_touch(traced: TracedEvent[Event]) -> bool:
-    return is_answer(traced, *terms.GROUP_REQUESTS, terms.HEARTBEAT) and not traced.error
+    return is_answer(traced, *terms.GROUP_REQUESTS, *terms.HEARTBEATS) and not traced.error
 
 
 @cached_on_history

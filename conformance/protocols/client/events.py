@@ -122,7 +122,7 @@ class RequestSeen:
     """Of LeaveGroup: member ids."""
     owned: Partitions | None = None
     topics: tuple[str, ...] | None = None
-    """Of ConsumerGroupHeartbeat: the subscribed topics."""
+    """Of a heartbeat of KIP-848: the subscribed topics; of KIP-1071: the source topics of the topology."""
     regex: str | None = None
     """Of ConsumerGroupHeartbeat: the regular expression of the subscribed topics."""
     partitions: Partitions | None = None
@@ -130,6 +130,13 @@ class RequestSeen:
     """One for each of the partitions; of ListOffsets the timestamps: -1 for the end, -2 for the beginning."""
     retention_ms: int | None = None
     """Of OffsetCommit 2 to 4: for how long the broker is to keep the offsets; -1: as long as it is set to."""
+
+    session_epoch: int | None = None
+    """Of ShareFetch and ShareAcknowledge: 0 begins a share session, and -1 ends it."""
+    acknowledged: tuple[tuple[str, int, int, int], ...] | None = None
+    """Of both: partition, first and last offset, and type of acknowledgement; 4 renews an acquisition."""
+    forgotten: Partitions | None = None
+    """Of ShareFetch: partitions that leave the session."""
 
     @property
     def carried(self) -> tuple[str | None, int | None]:
@@ -175,7 +182,7 @@ class AnswerSeen:
     sizes: Numbers | None = None
     """The number of partitions of each topic: of Metadata; of JoinGroup, those that exist then."""
     interval_ms: int | None = None
-    """Of ConsumerGroupHeartbeat: the heartbeat interval."""
+    """Of heartbeats of KIP-848 and KIP-1071: the heartbeat interval."""
     partitions: Partitions | None = None
     """What the client is assigned. None: the answer says nothing of it."""
     empty: bool = False
@@ -190,6 +197,8 @@ class AnswerSeen:
     """Of OffsetFetch: by partition, -1 for none."""
     offsets: Numbers | None = None
     """Of ListOffsets: by partition."""
+    acquired: tuple[tuple[str, int, int], ...] | None = None
+    """Of ShareFetch: partition, first and last offset of the records that the client acquires."""
     throttle_ms: int | None = None
     """So long the broker reads nothing more from the connection (KIP-219). None: it does."""
 

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.machine import Transition
 from kipcheck.conformance.protocols.client import log_ops, ops
+from kipcheck.conformance.protocols.client.answer_ops import SHARES, STREAMS, UNDRAWN
 
 COORDINATOR: Final[tuple[ops.Error, ...]] = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 LEADER: Final[tuple[ops.Error, ...]] = (
@@ -37,6 +38,14 @@ ERRORS: Final[Mapping[ops.Kind, tuple[ops.Error, ...]]] = {
         *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
         "GROUP_ID_NOT_FOUND",
     ),
+    "StreamsGroupHeartbeat": (
+        *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
+    ),
+    "ShareGroupHeartbeat": (
+        *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
+    ),
+    "ShareFetch": ("SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH"),
+    "ShareAcknowledge": ("SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH"),
 }  # fmt: skip
 """The errors that pass with which a broker answers each request of a known group and topic.
 
@@ -45,7 +54,8 @@ Metadata, ``ReplicaManager`` and ``Partition`` for Fetch and ListOffsets. A hear
 accepted, and a SyncGroup of one is answered as if the group rebalanced. An OffsetFetch that cannot be answered now gets
 NOT_COORDINATOR, since consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE. A deleted group is not found by
 heartbeats of KIP-848, nor by commits from version 9 on (``OffsetMetadataManager.validateOffsetCommit``); an epoch is
-stale, and a member that fetches offsets unknown, in groups of KIP-848 (``ConsumerGroup.validateOffsetFetch``).
+stale, and a member that fetches offsets unknown, in groups of KIP-848 (``ConsumerGroup.validateOffsetFetch``). A
+member of a streams group does not expect GROUP_ID_NOT_FOUND (``StreamsGroupHeartbeatRequestManager.onErrorResponse``).
 """
 OF_KIP_848: Final = frozenset({("OffsetCommit", "STALE_MEMBER_EPOCH"), ("OffsetFetch", "STALE_MEMBER_EPOCH"),
                                ("OffsetFetch", "UNKNOWN_MEMBER_ID")})  # fmt: skip
@@ -72,6 +82,13 @@ REFUSALS: Final[Mapping[ops.Kind, tuple[ops.Refusal, ...]]] = {
         *GROUP, *TOPIC, "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID", "UNSUPPORTED_VERSION", "INVALID_REQUEST",
         "UNSUPPORTED_ASSIGNOR", "GROUP_MAX_SIZE_REACHED", "INVALID_GROUP_ID",
     ),
+    "StreamsGroupHeartbeat": (
+        *GROUP, *TOPIC, "UNSUPPORTED_VERSION", "INVALID_REQUEST", "GROUP_MAX_SIZE_REACHED", "STREAMS_INVALID_TOPOLOGY",
+        "STREAMS_INVALID_TOPOLOGY_EPOCH", "STREAMS_TOPOLOGY_FENCED",
+    ),
+    "ShareGroupHeartbeat": (*GROUP, "UNSUPPORTED_VERSION", "INVALID_REQUEST", "GROUP_MAX_SIZE_REACHED"),
+    "ShareFetch": GROUP,
+    "ShareAcknowledge": GROUP,
 }  # fmt: skip
 """The errors with which a broker answers each request, and which a client cannot recover from.
 
@@ -81,7 +98,7 @@ change, while the client is a member of it. Apache Kafka takes every name of a g
 STATIC_ONLY: Final = frozenset(
     (kind, error) for kind, errors in REFUSALS.items() for error in errors
     if error in ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
-    or (error == "UNSUPPORTED_VERSION" and kind != "ConsumerGroupHeartbeat")
+    or (error == "UNSUPPORTED_VERSION" and kind not in ("ConsumerGroupHeartbeat", *UNDRAWN))
 )  # fmt: skip
 """The refusals that are about an instance id. A broker that does not know them all yet does not take static members."""
 SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
@@ -106,7 +123,15 @@ SINCE: Final[Mapping[tuple[ops.Kind, ops.Error | ops.Refusal], int]] = {
 """The version of a request since which a broker gives that answer; others: all versions."""
 CONSUMER_ONLY: Final = frozenset({"ConsumerGroupHeartbeat"})
 CLASSIC_ONLY: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
-AT_THE_END: Final = frozenset({"OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat"})
+OF_POSITIONS: Final = frozenset({"OffsetCommit", "OffsetFetch", "ListOffsets", "Fetch", "OffsetForLeaderEpoch"})
+UNSENT: Final[Mapping[str, frozenset[str]]] = {
+    "classic": CONSUMER_ONLY | UNDRAWN,
+    "consumer": CLASSIC_ONLY | UNDRAWN,
+    "streams": CLASSIC_ONLY | CONSUMER_ONLY | frozenset(SHARES),
+    "share": CLASSIC_ONLY | CONSUMER_ONLY | OF_POSITIONS | {STREAMS},
+}
+"""Protocol of a group -> the requests that its members do not send."""
+AT_THE_END: Final = frozenset({"OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat", *UNDRAWN})
 """The requests that a program sends when it is stopped."""
 MOST_OTHERS: Final = 16
 PARTITIONS: Final = 4
@@ -133,12 +158,17 @@ class State(NamedTuple):
 
     started: bool = False
     static: bool = False
-    consumer: bool = False
-    """It uses the protocol of KIP-848."""
+    protocol: str = "classic"
+    """Of its group; ``consumer``: that of KIP-848, ``streams``: that of KIP-1071, ``share``: that of KIP-932."""
     shut_out: bool = False
     """It may have ended: another program has its instance id, or the broker refuses it."""
     missing: frozenset[log_ops.Subscribable] = frozenset()
     """The topics that do not exist."""
+
+    @property
+    def by_heartbeats(self) -> bool:
+        """Whether its group has epochs, and a coordinator that assigns."""
+        return self.protocol != "classic"
 
 
 class Scripts:
@@ -152,7 +182,7 @@ class Scripts:
             case ops.Static():
                 state = state._replace(static=True)
             case ops.GroupProtocol(name):
-                state = state._replace(consumer=name == "consumer")
+                state = state._replace(protocol=name)
             case ops.Fence():
                 state = state._replace(shut_out=state.static, started=True)
             case ops.Refuse():
@@ -183,9 +213,9 @@ def is_worth(state: State, event: ops.Event) -> bool:
         return False
     match event:
         case ops.Fence():
-            return state.static and not state.consumer
+            return state.static and not state.by_heartbeats
         case ops.Others() | ops.Member():
-            return not state.consumer
+            return not state.by_heartbeats
         case ops.Committed():
             return not state.started
         case log_ops.Create(topic):
@@ -194,7 +224,7 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return topic not in state.missing
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
-        case ops.Answer(kind, error) if (kind, error) in OF_KIP_848 and not state.consumer:
+        case ops.Answer(kind, error) if (kind, error) in OF_KIP_848 and not state.by_heartbeats:
             return False
         case (
             ops.Refuse()
@@ -210,7 +240,7 @@ def is_worth(state: State, event: ops.Event) -> bool:
             phase = getattr(event, "at", "now")
             if (phase == "start" and state.started) or (phase == "stop" and event.kind not in AT_THE_END):
                 return False
-            return event.kind not in (CLASSIC_ONLY if state.consumer else CONSUMER_ONLY)
+            return event.kind not in UNSENT[state.protocol]
     return not (state.started and isinstance(event, ops.SETTINGS))
 
 

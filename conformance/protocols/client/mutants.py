@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.protocols.client.ops import CLIENT
+from kipcheck.conformance.protocols.client.ops import CLIENT, SHARE_CLIENT, STREAMS_CLIENT
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import Claims
 
@@ -21,13 +21,14 @@ class LiveMutant:
     issues = ""
     consumer = ""
     """The class of its consumer among the odd ones; empty: one that keeps all rules."""
+    machine = CLIENT
 
     def __init__(self) -> None:
         self._played: Any = None
         self._case: object = None
 
     def claims(self) -> Claims:
-        return Claims(machines=(CLIENT,))
+        return Claims(machines=(self.machine,))
 
     def configure(self, edition: str, /) -> str | None:
         return None
@@ -267,6 +268,40 @@ CALLBACKS: Final = (
     ("ClosesWithoutACall", "ClosesWithoutACall", "revokes-when-it-closes", "stop",
      "A consumer that is closed calls no callback."),
 )  # fmt: skip
+STREAMS_GROUPS: Final = (
+    ("NamesAnotherEpochForTasks", "NamesAnotherEpoch", "names-its-epoch", "stop",
+     "A heartbeat of a streams group carries an epoch that no answer had."),
+    ("KeepsItsEpochAndTasks", "KeepsItsEpoch", "joins-anew-when-fenced",
+     "answer StreamsGroupHeartbeat FENCED_MEMBER_EPOCH; stop",
+     "FENCED_MEMBER_EPOCH does not change the epoch of a member of a streams group."),
+    ("JoinsInShortForTasks", "JoinsInShort", "joins-in-full", "answer StreamsGroupHeartbeat FENCED_MEMBER_EPOCH; stop",
+     "A fenced member of a streams group joins again without a rebalance timeout."),
+    ("OwnsMoreTasks", "OwnsMore", "owns-what-it-is-assigned", "pass 1200; stop",
+     "A heartbeat says that the member has one task more."),
+    ("SendsNoHeartbeatWithItsTasks", "SilentOnceAssigned", "beats-in-time", "pass 3600; stop",
+     "A member of a streams group sends no heartbeat once it has its tasks."),
+    ("EndsWithItsTasks", "Vanishes", "leaves-with-its-epoch", "stop",
+     "A member of a streams group closes without a last heartbeat."),
+    ("CommitsTasksWithItsOldEpoch", "CommitsWithItsOldEpoch", "commits-with-its-epoch",
+     "pass 200; rebalance; pass 500; stop", "Commits of tasks carry the epoch with which the member joined."),
+    ("BeatsOnForItsTasks", "BeatsOnWhenRefused", "stops-at-an-ending",
+     "refuse StreamsGroupHeartbeat STREAMS_INVALID_TOPOLOGY; stop",
+     "A member whose topology is refused sends its heartbeats on."),
+)  # fmt: skip
+"""Members of streams groups: their least cases begin with ``protocol streams``."""
+SHARE_GROUPS: Final = (
+    ("AcknowledgesAhead", "AcknowledgesAhead", "acknowledges-what-it-acquired", "stop",
+     "Acknowledgements name five records after those that were acquired."),
+    ("AcknowledgesTwice", "AcknowledgesTwice", "acknowledges-once", "pass 3000; stop",
+     "What was acknowledged is acknowledged again if nothing is acquired meanwhile."),
+    ("SkipsAnEpoch", "SkipsAnEpoch", "numbers-its-share-sessions", "pass 1200; stop",
+     "A share session goes from epoch 2 to 4."),
+    ("KeepsItsShareSession", "KeepsItsShareSession", "ends-its-share-sessions", "stop",
+     "A share consumer closes without a last request of its share session."),
+    ("SharesOnePartition", "SharesOnePartition", "shares-what-it-is-assigned", "assign 0,1; pass 4500; stop",
+     "The first of the assigned partitions alone is in the share session."),
+)  # fmt: skip
+"""Share consumers: their least cases begin with ``protocol share``."""
 PLANTED: Final = (
     *CONNECTIONS, *IDENTITY, *MEMBERSHIP, *PACE, *LEAVING, *PARTITIONS, *POSITIONS, *COMMITS, *LEADING,
     *CONSUMER_GROUPS, *FATAL_ERRORS, *CALLBACKS,
@@ -276,3 +311,12 @@ PLANTED: Final = (
 for _name, _consumer, _invariant, _least, _sentence in PLANTED:
     _made = type(_name, (LiveMutant,), {"consumer": _consumer, "__doc__": _sentence, "__module__": __name__})
     mutant("client/groups", f"client/{_invariant}", CLIENT, None, _least)(_made)
+for _planted, _machine, _protocol, _check in (
+    (STREAMS_GROUPS, STREAMS_CLIENT, "streams", "client/streams-groups"),
+    (SHARE_GROUPS, SHARE_CLIENT, "share", "client/share-groups"),
+):
+    for _name, _consumer, _invariant, _least, _sentence in _planted:
+        _more = {"consumer": _consumer, "machine": _machine, "__doc__": _sentence, "__module__": __name__}
+        _made = type(_name, (LiveMutant,), _more)
+        _steps = f"protocol {_protocol}; {_least}"
+        mutant(_check, f"client/{_invariant}", _machine, None, _steps, edition="apache")(_made)

@@ -37,6 +37,10 @@ __all__ = [
 ]  # fmt: skip
 CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""
+STREAMS_CLIENT: Final = "client-streams"
+"""The same for an application of Kafka Streams in a streams group (KIP-1071)."""
+SHARE_CLIENT: Final = "client-share"
+"""The same for a share consumer (KIP-932)."""
 Released: TypeAlias = Literal["4.0.0", "3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
 Renewed: TypeAlias = Literal["4.0.0", "4.4.0"]
 Becomes: TypeAlias = Literal["same", "4.4.0", "4.0.0", "3.9.2", "2.8.2", "2.1.1"]
@@ -273,7 +277,11 @@ class Assignors:
 class GroupProtocol:
     """The program uses this protocol of groups from its next start on."""
 
-    name: Annotated[Literal["consumer", "classic"], about("the protocol; consumer is that of KIP-848")]
+    name: Annotated[
+        Literal["consumer", "classic", "streams", "share"],
+        about("the protocol; consumer is that of KIP-848, streams that of KIP-1071, share that of KIP-932"),
+        typical("consumer", "classic"),
+    ]
 
 
 @operation("client-topics", USER, "topics {number}", examples="topics 2", sentence="names {number} topics")
@@ -427,7 +435,9 @@ EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
     Throttle, Down, Disband, *log_ops.EVENTS, *SETTINGS, Committed, Fence, Restart, Freeze, Refuse, Stop,
 )  # fmt: skip
-OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
+OPERATIONS: Operations[Event, Any] = Operations(
+    CLIENT, Role.CLIENT, EVENTS, sample="stop", alike=(STREAMS_CLIENT, SHARE_CLIENT)
+)
 
 
 def held_ms(event: Event) -> int:

@@ -6,10 +6,13 @@ from typing import Final
 
 from kipcheck.conformance.core.values.case import Case, Step
 from kipcheck.conformance.protocols.client import log_ops, model, ops
+from kipcheck.conformance.protocols.client.answer_ops import SHARES, STREAMS
 from kipcheck.conformance.protocols.declare.check import Impossible
 
 STOP: Final = ops.OPERATIONS.step_of(ops.Stop())
 RULE: Final = "script"
+BEATS: Final = {"consumer": "ConsumerGroupHeartbeat", "streams": STREAMS, "share": SHARES[0]}
+"""Protocol -> the request by which its members join, stay and leave."""
 
 
 def finished(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -41,10 +44,11 @@ def _not_here(state: model.State, event: ops.Event, starts_again: bool) -> str:
         return "offsets are set while the group has no members: write it in front"
     if isinstance(event, ops.Fence) and not state.static:
         return "a member without an instance id cannot be fenced: write static in front"
-    if kind in model.CONSUMER_ONLY and not state.consumer:
-        return f"a member of a classic group sends no {kind}: write protocol consumer in front"
-    if kind in model.CLASSIC_ONLY and state.consumer:
-        return f"a member with protocol consumer sends no {kind}: use ConsumerGroupHeartbeat"
+    if kind in model.UNSENT[state.protocol]:
+        wanted = next(name for name, unsent in model.UNSENT.items() if kind not in unsent)
+        if state.protocol == "classic":
+            return f"a member of a classic group sends no {kind}: write protocol {wanted} in front"
+        return f"a member with protocol {state.protocol} sends no {kind}: use {BEATS[state.protocol]}"
     if phase == "stop" and kind not in model.AT_THE_END:
         return f"a program that is stopped sends no {kind}: use {', '.join(sorted(model.AT_THE_END))}"
     if state.started and not starts_again and (isinstance(event, ops.SETTINGS) or phase == "start"):

@@ -51,30 +51,34 @@ REQUEST: Final = _is_a(events.RequestSeen, events.RequestRefused)
 JOINS: Final = _request("JoinGroup")
 SYNCS: Final = _request("SyncGroup")
 SYNCS_WITH_PROTOCOL: Final = _request("SyncGroup", which=lambda sync: sync.version >= PROTOCOL_SINCE)
-BEATS_ANEW: Final = _request(terms.HEARTBEAT)
-BEATS_EITHER_WAY: Final = _request("Heartbeat", terms.HEARTBEAT)
+BEATS_ANEW: Final = _request(*terms.HEARTBEATS)
+BEATS_EITHER_WAY: Final = _request("Heartbeat", *terms.HEARTBEATS)
 COMMITS: Final = _request("OffsetCommit")
 COMMITS_AS_MEMBER: Final = _request("OffsetCommit", which=lambda commit: commit.member)
 FETCHES: Final = _request("Fetch")
 ASKS_FOR_OFFSETS: Final = _request("OffsetFetch")
 AS_MEMBER: Final = _request(*terms.GROUP_REQUESTS)
 LEAVES: Final = _request("LeaveGroup")
-OWNS: Final = _request(terms.HEARTBEAT, which=lambda beat: beat.owned)
-GIVES_UP: Final = _request(terms.HEARTBEAT, which=lambda beat: beat.owned is not None)
+OWNS: Final = _request(*terms.HEARTBEATS, which=lambda beat: beat.owned)
+GIVES_UP: Final = _request(*terms.HEARTBEATS, which=lambda beat: beat.owned is not None)
 OFFERS_EAGER: Final = _request("JoinGroup", which=lambda join: not EAGER.isdisjoint(join.assignors))
 OFFERS_COOPERATIVE: Final = _request("JoinGroup", which=lambda join: {*join.assignors} == {COOPERATIVE})
+BEATS_TO_SHARE: Final = _request(terms.SHARE_HEARTBEAT)
+SHARES: Final = _request("ShareFetch", "ShareAcknowledge")
+ACKNOWLEDGES: Final = _request("ShareFetch", "ShareAcknowledge", which=lambda request: request.acknowledged)
 # Answers
+ACQUIRED: Final = _answer("ShareFetch", which=lambda answer: answer.acquired)
 JOINED: Final = _answer("JoinGroup")
 SYNCED: Final = _answer("SyncGroup")
-HAS_EPOCH: Final = _answer(terms.HEARTBEAT, which=lambda answer: generation_of(answer) > 0)
-ASSIGNED: Final = _answer("SyncGroup", terms.HEARTBEAT, which=lambda answer: answer.partitions)
+HAS_EPOCH: Final = _answer(*terms.HEARTBEATS, which=lambda answer: generation_of(answer) > 0)
+ASSIGNED: Final = _answer("SyncGroup", *terms.HEARTBEATS, which=lambda answer: answer.partitions)
 COMMITTED: Final = _answer("OffsetFetch", which=lambda answer: max((answer.committed or {}).values(), default=-1) >= 0)
 COMMITTED_OR_NONE: Final = _answer("OffsetFetch", which=lambda answer: answer.committed)
 RECORDS: Final = _answer("Fetch", which=lambda answer: answer.records)
 MEMBERSHIP_OVER: Final = _error(*terms.FENCING)
 OLD_GENERATION: Final = _error(KafkaError.ILLEGAL_GENERATION)
 FENCED_INSTANCE: Final = _error(KafkaError.FENCED_INSTANCE_ID)
-ENDING_BEAT: Final = _error(*terms.ENDING, apis=(terms.HEARTBEAT,))
+ENDING_BEAT: Final = _error(*terms.ENDING, apis=terms.HEARTBEATS)
 MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=terms.COORDINATED)
 # The script
 SIGNALLED: Final = _is_a(events.Signalled)
@@ -102,7 +106,7 @@ EMBEDS: Final = _any(
 """A subscription or an assignment inside a request."""
 SUBSCRIBES: Final = _any(
     _request("JoinGroup", which=lambda join: any(join.subscriptions or ())),
-    _request(terms.HEARTBEAT, which=lambda beat: beat.topics is not None),
+    _request(*terms.HEARTBEATS, which=lambda beat: beat.topics is not None),
 )
 WAITED_FOR: Final = _any(_is_a(events.Unsettled), lambda event: isinstance(event, events.Settled) and not event.unsent)
 """The script waits for a stable member."""
@@ -137,7 +141,7 @@ def _commits(*how: str) -> Kind:
     return lambda event: isinstance(event, events.Launched) and event.commit in how
 
 
-MAY_GIVE_UP: Final = _request("JoinGroup", "LeaveGroup", terms.HEARTBEAT)
+MAY_GIVE_UP: Final = _request("JoinGroup", "LeaveGroup", *terms.HEARTBEATS)
 
 
 def commits_by_itself(history: History) -> bool:

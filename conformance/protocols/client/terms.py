@@ -20,6 +20,7 @@ FATAL: Final = frozenset({
     KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION, KafkaError.INVALID_REQUEST,
     KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID,
     KafkaError.UNSUPPORTED_ASSIGNOR, KafkaError.INVALID_REGULAR_EXPRESSION, KafkaError.GROUP_ID_NOT_FOUND,
+    KafkaError.STREAMS_INVALID_TOPOLOGY, KafkaError.STREAMS_INVALID_TOPOLOGY_EPOCH, KafkaError.STREAMS_TOPOLOGY_FENCED,
 })  # fmt: skip
 """Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, a group that
 is gone, and so on. One that joins again after the last is right, too."""
@@ -37,6 +38,7 @@ OF_COORDINATORS: Final = frozenset({
 """Errors of a coordinator that is not there; how often a client tries again is its own matter."""
 OF_GROUPS: Final = frozenset({
     "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",
+    "StreamsGroupHeartbeat", "ShareGroupHeartbeat",
 })  # fmt: skip
 """Requests without which no client is a member that reads, or leaves."""
 GRACE_MS: Final = 1000
@@ -56,11 +58,14 @@ BY_SCRIPT: Final = "by the script"
 """Why a connection was closed that a script disturbs: the fault is not the client's."""
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"
 """The only request of groups of KIP-848, but for OffsetCommit; what is a generation elsewhere is an epoch there."""
+SHARE_HEARTBEAT: Final = "ShareGroupHeartbeat"
+HEARTBEATS: Final = (HEARTBEAT, "StreamsGroupHeartbeat", SHARE_HEARTBEAT)
+"""The same, and those of streams groups (KIP-1071) and share groups (KIP-932), whose members owe the same."""
 GROUP_REQUESTS: Final = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
 """Those that carry member id and generation."""
-COORDINATED: Final = GROUP_REQUESTS | {"JoinGroup", HEARTBEAT}
+COORDINATED: Final = GROUP_REQUESTS | {"JoinGroup", *HEARTBEATS}
 """Those that only the coordinator of the group accepts from a member."""
-ATTEMPTS: Final = frozenset({"FindCoordinator", "JoinGroup", "SyncGroup", HEARTBEAT})
+ATTEMPTS: Final = frozenset({"FindCoordinator", "JoinGroup", "SyncGroup", *HEARTBEATS})
 """The requests by which a client returns to its group."""
-WITHOUT_GENERATION: Final = frozenset({"JoinGroup", "LeaveGroup", HEARTBEAT})
+WITHOUT_GENERATION: Final = frozenset({"JoinGroup", "LeaveGroup", *HEARTBEATS})
 """Requests without a generation; and that of KIP-848, an error to which ends the membership whatever its epoch."""

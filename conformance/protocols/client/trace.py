@@ -157,7 +157,7 @@ class _Reader:
         error, ms = event.error or 0, event.ms
         if error in terms.FATAL and event.api in terms.OF_GROUPS:
             self.shut_out = True
-        if event.api not in (*terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup", terms.HEARTBEAT):
+        if event.api not in (*terms.GROUP_REQUESTS, "JoinGroup", "LeaveGroup", *terms.HEARTBEATS):
             return
         newest = self.newest
         if error in terms.FENCING or error in terms.OF_THE_ID:
@@ -177,7 +177,7 @@ class _Reader:
             renewed = Membership(newest.member, newest.generation, ms, None, ms, given)
             renewed.adopted, renewed.unread = not event.empty, event.unread
             self._renew(renewed)
-        elif event.api == terms.HEARTBEAT:
+        elif event.api in terms.HEARTBEATS:
             self._beaten(event)
 
     def _sent(self, event: events.RequestSeen) -> None:

@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import events as client_events
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.silences import Silence, silences_of
-from kipcheck.conformance.protocols.client.terms import HEARTBEAT
+from kipcheck.conformance.protocols.client.terms import HEARTBEATS
 from kipcheck.conformance.protocols.client.trace import generation_of, parsed
 from kipcheck.conformance.protocols.codec.checks.family import rows_of
 from kipcheck.conformance.protocols.declare.check import Exhibit
@@ -213,7 +213,7 @@ def said(event: client_events.Event, names: Names) -> str:
 def requested(event: client_events.RequestSeen, names: Names) -> Iterator[str]:
     if event.member is not None:
         yield names.of(event.member)
-    if event.api == HEARTBEAT:
+    if event.api in HEARTBEATS:
         yield f"epoch {event.generation}"
     elif generation_of(event) >= 0:
         yield f"generation {event.generation}"
@@ -227,6 +227,10 @@ def requested(event: client_events.RequestSeen, names: Names) -> Iterator[str]:
         yield f"owns {listed(event.owned)}"
     if event.assignments:
         yield "; ".join(f"{names.of(member)} gets {given_to(given)}" for member, given in event.assignments)
+    if event.session_epoch is not None:
+        yield f"session epoch {event.session_epoch}"
+    if event.acknowledged:
+        yield "acknowledges " + " ".join(f"{name}@{first}-{last}" for name, first, last, _ in event.acknowledged)
     if event.partitions is not None:
         yield positions(event.placed) or listed(event.partitions)
 
@@ -237,11 +241,13 @@ def answered(event: client_events.AnswerSeen, names: Names) -> str:
     if event.api == "JoinGroup":
         role = "leads" if event.leads else "follows"
         return f"{names.of(event.member or '')}, generation {event.generation}, {role}"
+    if event.acquired:
+        return "acquired " + " ".join(f"{name}@{first}-{last}" for name, first, last in event.acquired)
     placed = event.committed or event.offsets or event.ends
     if placed:
         return positions(placed.items())
     given = "ok" if event.partitions is None else listed(event.partitions)
-    return f"epoch {event.generation}, {given}" if event.api == HEARTBEAT else given
+    return f"epoch {event.generation}, {given}" if event.api in HEARTBEATS else given
 
 
 def positions(placed: Iterable[tuple[str, int]]) -> str:

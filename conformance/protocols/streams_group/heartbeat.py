@@ -84,6 +84,7 @@ class HeartbeatAnswer:
             is_sorted=True,
         ),
     ] = None
+    interval_ms: Annotated[int, wire("heartbeatIntervalMs")] = 0
 
 
 @message("StreamsGroupDescribeRequest", "groupIds[0] = group")

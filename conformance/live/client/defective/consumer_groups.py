@@ -76,7 +76,7 @@ class JoinsInShort(Consumer):
     joins = 0
 
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        if api == HEARTBEAT and body["memberEpoch"] == 0:
+        if api == self.heartbeat and body["memberEpoch"] == 0:
             self.joins += 1
             body = {**body, **({"rebalanceTimeoutMs": -1} if self.joins > 1 else {})}
         return await super().ask(api, body)
@@ -90,7 +90,7 @@ class JoinsWithPartitions(Consumer):
 
 class RepeatsInShort(Consumer):
     async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        if api == HEARTBEAT and body["memberEpoch"] > 0:
+        if api == self.heartbeat and body["memberEpoch"] > 0:
             body = {**body, "rebalanceTimeoutMs": -1, "subscribedTopicNames": None, "topicPartitions": None}
         return await super()._ask(channel, api, body)
 

@@ -267,7 +267,7 @@ def _has_unread_offsets(history: History) -> bool:
 
 def _leaves(traced: TracedEvent[Event]) -> bool:
     """Whether it gives all partitions up here: an eager member does so when it joins, too."""
-    if is_request(traced, terms.HEARTBEAT):
+    if is_request(traced, *terms.HEARTBEATS):
         return generation_of(traced.event) < 0
     return is_request(traced, "LeaveGroup") or (
         is_request(traced, "JoinGroup") and not premises.EAGER.isdisjoint(traced.event.assignors)

@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, breach, law, timed
 from kipcheck.conformance.protocols.client.trace import TracedEvent, disturbance, is_answer, is_request, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
@@ -29,7 +29,7 @@ Contents: TypeAlias = tuple[str, int | str]
     "A broker refuses a request of the client, or reads it as another", "refused peer", "layout", "refused-peer",
     accepted="A request is not written as its version says; its broker answered it without an error",
 )  # fmt: skip
-@law("client/encodes-strictly", "grp-05", premise=(premises.REQUEST,))
+@law("client/encodes-strictly", "grp-05", checks=OF_ALL, premise=(premises.REQUEST,))
 def encodes_strictly(history: History) -> Iterator[Violation]:
     """Every request is written as its version says: strict decoding reads it whole."""
     for traced in trace(history):
@@ -68,7 +68,7 @@ def embeds_strictly(history: History) -> Iterator[Violation]:
     "The broker closes the connection, since it does not have the requested version", "refused peer", "versions",
     "refused-peer",
 )  # fmt: skip
-@law("client/asks-what-is-offered", "grp-94", "grp-163", premise=(premises.REQUEST,))
+@law("client/asks-what-is-offered", "grp-94", "grp-163", checks=OF_ALL, premise=(premises.REQUEST,))
 def asks_what_is_offered(history: History) -> Iterator[Violation]:
     """A client sends only requests and versions that its broker serves: those within the ranges that it asked for."""
     offered = False
@@ -82,7 +82,7 @@ def asks_what_is_offered(history: History) -> Iterator[Violation]:
 
 
 @impact("A client takes an answer for that to another request", "wrong data", "answers", "wrong-data")
-@law("client/correlates", "grp-97", grade=Grade.SHOULD, premise=(premises.REQUEST, premises.REQUEST))
+@law("client/correlates", "grp-97", checks=OF_ALL, grade=Grade.SHOULD, premise=(premises.REQUEST, premises.REQUEST))
 def correlates(history: History) -> Iterator[Violation]:
     """While a request waits for its answer, the next one on its connection has another correlation id."""
     last: dict[int, int | str] = {}
@@ -98,7 +98,7 @@ def correlates(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer sends requests without a pause", "crash or hang", "resources", "hang")
-@timed("client/does-not-spin", "grp-96", premise=(premises.REQUEST, premises.REQUEST))
+@timed("client/does-not-spin", "grp-96", checks=OF_ALL, premise=(premises.REQUEST, premises.REQUEST))
 def does_not_spin(history: History) -> Iterator[Violation]:
     """A client sends the same request at most 200 times in a second in which nothing new was sent to it.
 

@@ -18,7 +18,7 @@ from kipcheck.conformance.protocols.client.events import (
     RequestSeen,
     Signalled,
 )
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, OF_STREAMS, breach, law, listed, timed
 from kipcheck.conformance.protocols.client.trace import (
     OVER,
     STARTS,
@@ -48,7 +48,14 @@ OWN_ID_SINCE: Final = 1
     links=("KIP-848",),
     accepted="A heartbeat lacks the id or epoch of its member; its coordinator answered it without an error",
 )  # fmt: skip
-@law("client/names-its-epoch", "grp-99", premise=(premises.HAS_EPOCH, premises.BEATS_ANEW))
+@law(
+    "client/names-its-epoch",
+    "grp-99",
+    "grp-380",
+    "grp-388",
+    checks=OF_ALL,
+    premise=(premises.HAS_EPOCH, premises.BEATS_ANEW),
+)
 def names_its_epoch(history: History) -> Iterator[Violation]:
     """A heartbeat carries one member id, and the epoch of the last answer, 0 to join, or -1 or -2 to leave.
 
@@ -59,10 +66,10 @@ def names_its_epoch(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if isinstance(traced.event, STARTS):
             id, left, epochs = "", False, []
-        if is_answer(traced, terms.HEARTBEAT) and not traced.error:
+        if is_answer(traced, *terms.HEARTBEATS) and not traced.error:
             id = traced.event.member or id
             epochs = [*epochs[-1:], generation_of(traced.event)]
-        if not is_request(traced, terms.HEARTBEAT):
+        if not is_request(traced, *terms.HEARTBEATS):
             continue
         given, epoch = traced.event.member or "", generation_of(traced.event)
         if not given and (traced.event.version >= OWN_ID_SINCE or epoch != JOINS):
@@ -81,16 +88,23 @@ def names_its_epoch(history: History) -> Iterator[Violation]:
     "A fenced member goes on as if it were one", "double processing", "epochs", "stuck-group", "double-processing",
     links=("KIP-848",),
 )  # fmt: skip
-@law("client/joins-anew-when-fenced", "grp-99", premise=(premises.MEMBERSHIP_OVER, premises.BEATS_ANEW))
+@law(
+    "client/joins-anew-when-fenced",
+    "grp-99",
+    "grp-381",
+    "grp-389",
+    checks=OF_ALL,
+    premise=(premises.MEMBERSHIP_OVER, premises.BEATS_ANEW),
+)
 def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
     """After FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID the next heartbeat joins with epoch 0 and owns nothing."""
     fenced: AnswerSeen | None = None
     for traced in trace(history):
-        if is_answer(traced, terms.HEARTBEAT):
+        if is_answer(traced, *terms.HEARTBEATS):
             fenced = traced.event if traced.error in FENCED and not traced.in_doubt else None
         elif isinstance(traced.event, STARTS):
             fenced = None
-        elif is_request(traced, terms.HEARTBEAT) and fenced is not None and not traced.event.pipelined:
+        elif is_request(traced, *terms.HEARTBEATS) and fenced is not None and not traced.event.pipelined:
             other = traced.event.connection != fenced.connection and traced.ms <= fenced.ms + terms.RACE_MS
             epoch, owned = generation_of(traced.event), traced.event.owned
             if epoch > JOINS and not other:
@@ -107,14 +121,14 @@ def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
     "stuck-group", links=("KIP-848",),
     accepted="A heartbeat that joins lacks a field; its coordinator answered it without an error",
 )  # fmt: skip
-@law("client/joins-in-full", "grp-195", premise=(premises.BEATS_ANEW,))
+@law("client/joins-in-full", "grp-195", "grp-382", "grp-390", checks=OF_ALL, premise=(premises.BEATS_ANEW,))
 def joins_in_full(history: History) -> Iterator[Violation]:
     """A heartbeat with epoch 0 has a rebalance timeout, a subscription, and an empty list of owned partitions."""
     fenced = False
     for traced in trace(history):
-        if is_answer(traced, terms.HEARTBEAT):
+        if is_answer(traced, *terms.HEARTBEATS):
             fenced = traced.error in FENCED
-        elif is_request(traced, terms.HEARTBEAT) and generation_of(traced.event) == JOINS:
+        elif is_request(traced, *terms.HEARTBEATS) and generation_of(traced.event) == JOINS:
             if omitted := _omitted(traced.event):
                 missing = " and no ".join(omitted)
                 yield breach(
@@ -132,11 +146,16 @@ def _omitted(beat: RequestSeen) -> list[str]:
         "subscription": beat.topics is None and beat.regex is None,
         "list of owned partitions": beat.owned is None,
     }
+    if beat.api == terms.SHARE_HEARTBEAT:  # which has nothing else
+        omitted = {"subscription": beat.topics is None}
     return [field for field, is_omitted in omitted.items() if is_omitted]
 
 
 def _after_lost_answers(history: History) -> Iterator[TracedEvent[RequestSeen]]:
-    """The heartbeats of members that come after one whose connection was closed before its answer."""
+    """The heartbeats of members that come after one whose connection was closed before its answer.
+
+    Of groups of KIP-848: coordinators of other groups send an assignment whatever fields a heartbeat has.
+    """
     unanswered: RequestSeen | None = None
     is_lost = False
     for traced in trace(history):
@@ -172,7 +191,7 @@ def subscribes_by_its_pattern(history: History) -> Iterator[Violation]:
             described.clear()
         elif is_answer(traced, "Metadata"):
             described = dict.fromkeys(traced.event.sizes or (), traced.ms) | described
-        elif pattern and is_request(traced, terms.HEARTBEAT) and generation_of(traced.event) >= JOINS:
+        elif pattern and is_request(traced, *terms.HEARTBEATS) and generation_of(traced.event) >= JOINS:
             names = names if traced.event.topics is None else frozenset(traced.event.topics)
             regex = regex if traced.event.regex is None else traced.event.regex
             known = {name for name, since_ms in described.items() if traced.ms > since_ms + terms.GRACE_MS}
@@ -207,7 +226,7 @@ def leaves_when_it_does_not_poll(history: History) -> Iterator[Violation]:
     working: tuple[int, tuple[str, int]] | None = None
     is_modern = False
     for traced in trace(history):
-        is_modern = is_modern or is_request(traced, terms.HEARTBEAT)
+        is_modern = is_modern or is_request(traced, *terms.HEARTBEATS)
         if isinstance(traced.event, Launched):
             slow, is_modern = (traced.event if premises.TOO_SLOW(traced.event) else None), False
         elif isinstance(traced.event, (*OVER, Frozen)):
@@ -244,7 +263,7 @@ def repeats_in_full(history: History) -> Iterator[Violation]:
     "A member reports partitions that it was not assigned", "double processing", "claims", "double-processing",
     links=("KIP-848",),
 )  # fmt: skip
-@law("client/owns-what-it-is-assigned", "grp-99", premise=(premises.OWNS,))
+@law("client/owns-what-it-is-assigned", "grp-99", "grp-387", checks=OF_STREAMS, premise=(premises.OWNS,))
 def owns_what_it_is_assigned(history: History) -> Iterator[Violation]:
     """The owned partitions in a heartbeat are some that the member was assigned since it joined, and has not given up.
 
@@ -252,13 +271,13 @@ def owns_what_it_is_assigned(history: History) -> Iterator[Violation]:
     """
     assigned, target, gone = set[str](), set[str](), set[str]()
     for traced in trace(history):
-        if is_answer(traced, terms.HEARTBEAT):
+        if is_answer(traced, *terms.HEARTBEATS):
             fenced = traced.error in FENCED and not traced.in_doubt
             target = set() if fenced else {*traced.event.partitions} if traced.event.partitions is not None else target
             assigned, gone = (set(), set()) if fenced else (assigned | target, gone)
         elif isinstance(traced.event, STARTS):
             assigned, target, gone = set(), set(), set()
-        elif is_request(traced, terms.HEARTBEAT) and not traced.event.pipelined:
+        elif is_request(traced, *terms.HEARTBEATS) and not traced.event.pipelined:
             owned = traced.event.owned
             strange = {*(owned or ())} - assigned
             if strange and generation_of(traced.event) > JOINS:
@@ -285,10 +304,10 @@ def revokes_before_it_acknowledges(history: History) -> Iterator[Violation]:
         if isinstance(traced.event, STARTS):
             owned.clear()
             given_up.clear()
-        elif is_answer(traced, terms.HEARTBEAT):
+        elif is_answer(traced, *terms.HEARTBEATS):
             for partition in traced.event.partitions or ():
                 given_up.pop(partition, None)
-        elif is_request(traced, terms.HEARTBEAT) and traced.event.owned is not None:
+        elif is_request(traced, *terms.HEARTBEATS) and traced.event.owned is not None:
             if generation_of(traced.event) > JOINS:  # one that joins lost them all: client/stops-when-fenced
                 given_up |= dict.fromkeys(owned.difference(traced.event.owned), traced.ms)
             owned = {*traced.event.owned}
@@ -306,7 +325,13 @@ def revokes_before_it_acknowledges(history: History) -> Iterator[Violation]:
     "Commits of a member are refused, and its records are read again", "double processing", "epochs",
     "double-processing", links=("KIP-848",),
 )  # fmt: skip
-@timed("client/commits-with-its-epoch", "grp-199", premise=(premises.HAS_EPOCH, premises.COMMITS_AS_MEMBER))
+@timed(
+    "client/commits-with-its-epoch",
+    "grp-199",
+    "grp-385",
+    checks=OF_STREAMS,
+    premise=(premises.HAS_EPOCH, premises.COMMITS_AS_MEMBER),
+)
 def commits_with_its_epoch(history: History) -> Iterator[Violation]:
     """The OffsetCommit of a member carries the epoch of its last heartbeat.
 
@@ -321,9 +346,9 @@ def commits_with_its_epoch(history: History) -> Iterator[Violation]:
         if isinstance(traced.event, STARTS):
             epoch, since_ms, raised = JOINS, 0, False
             stale.clear()
-        elif is_answer(traced, terms.HEARTBEAT) and not traced.error and traced.in_doubt:
+        elif is_answer(traced, *terms.HEARTBEATS) and not traced.error and traced.in_doubt:
             doubted.add(generation_of(traced.event))
-        elif is_answer(traced, terms.HEARTBEAT) and not traced.error:
+        elif is_answer(traced, *terms.HEARTBEATS) and not traced.error:
             doubted.clear()
             if generation_of(traced.event) != epoch:
                 raised, epoch, since_ms = epoch > JOINS, generation_of(traced.event), traced.ms
@@ -346,15 +371,23 @@ def commits_with_its_epoch(history: History) -> Iterator[Violation]:
     "A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group",
     links=("KIP-848",),
 )  # fmt: skip
-@timed("client/beats-in-time", "grp-99", premise=(premises.HAS_EPOCH,), follows=after_closing)
+@timed(
+    "client/beats-in-time",
+    "grp-99",
+    "grp-383",
+    "grp-391",
+    checks=OF_ALL,
+    premise=(premises.HAS_EPOCH,),
+    follows=after_closing,
+)
 def beats_in_time(history: History) -> Iterator[Violation]:
     """A member sends its next heartbeat within ten of the heartbeat intervals that the last answer had."""
     since: AnswerSeen | None = None
     for traced in trace(history):
-        if is_answer(traced, terms.HEARTBEAT):
+        if is_answer(traced, *terms.HEARTBEATS):
             stays = not traced.error and generation_of(traced.event) > JOINS and not traced.in_doubt
             since = traced.event if stays else None
-        elif is_request(traced, terms.HEARTBEAT) or isinstance(traced.event, OVER):
+        elif is_request(traced, *terms.HEARTBEATS) or isinstance(traced.event, OVER):
             since = None
         elif since is not None and (silent_ms := traced.ms - since.ms) > INTERVALS * (since.interval_ms or 0):
             interval_ms = since.interval_ms or 0
@@ -369,8 +402,8 @@ def beats_in_time(history: History) -> Iterator[Violation]:
     links=("KIP-848",),
 )  # fmt: skip
 @law(
-    "client/leaves-with-its-epoch", "grp-99", premise=(premises.HAS_EPOCH, premises.SIGNALLED, premises.ENDED),
-    follows=after_closing,
+    "client/leaves-with-its-epoch", "grp-99", "grp-384", "grp-392", checks=OF_ALL,
+    premise=(premises.HAS_EPOCH, premises.SIGNALLED, premises.ENDED), follows=after_closing,
 )  # fmt: skip
 def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends a heartbeat with epoch -1, a static one -2.
@@ -384,13 +417,13 @@ def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if is_request(traced, "JoinGroup"):
             return
-        if is_request(traced, terms.HEARTBEAT, "OffsetCommit"):
+        if is_request(traced, *terms.HEARTBEATS, "OffsetCommit"):
             connection, lost_ms = traced.event.connection, -terms.GRACE_MS
         elif isinstance(traced.event, Closed) and traced.event.connection == connection:
             lost_ms, member = traced.ms, member and not traced.event.why
-        elif is_answer(traced, terms.HEARTBEAT) and traced.error in (*terms.OF_COORDINATORS, *terms.FENCING):
+        elif is_answer(traced, *terms.HEARTBEATS) and traced.error in (*terms.OF_COORDINATORS, *terms.FENCING):
             lost_ms, member = traced.ms, False
-        if is_request(traced, terms.HEARTBEAT):
+        if is_request(traced, *terms.HEARTBEATS):
             last = generation_of(traced.event)
             static = traced.event.instance is not None if last == JOINS else static
         elif isinstance(traced.event, Signalled):

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.values.kafka_errors import error_name
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.client import premises, terms
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Launched
-from kipcheck.conformance.protocols.client.invariants.law import breach, law
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, breach, law
 from kipcheck.conformance.protocols.client.trace import OVER, generation_of, is_answer, is_request, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
@@ -22,7 +22,7 @@ REPEATS: Final = 3
     "A consumer goes on with a group that it cannot be in, and its user is sent no error", "stuck group", "waiting",
     "stuck-group", links=("KIP-848",),
 )  # fmt: skip
-@law("client/stops-at-an-ending", "grp-197", premise=(premises.ENDING_BEAT,))
+@law("client/stops-at-an-ending", "grp-197", "grp-386", "grp-393", checks=OF_ALL, premise=(premises.ENDING_BEAT,))
 def stops_at_an_ending(history: History) -> Iterator[Violation]:
     """After GROUP_ID_NOT_FOUND, or an error that no client recovers from, a heartbeat joins or leaves, or none is sent.
 
@@ -30,11 +30,11 @@ def stops_at_an_ending(history: History) -> Iterator[Violation]:
     """
     ended: AnswerSeen | None = None
     for traced in trace(history):
-        if is_answer(traced, terms.HEARTBEAT):
+        if is_answer(traced, *terms.HEARTBEATS):
             ended = traced.event if traced.error in terms.ENDING and not traced.in_doubt else None
         elif isinstance(traced.event, OVER):
             ended = None
-        elif ended is not None and is_request(traced, terms.HEARTBEAT) and not traced.event.pipelined:
+        elif ended is not None and is_request(traced, *terms.HEARTBEATS) and not traced.event.pipelined:
             epoch, error = generation_of(traced.event), error_name(ended.error or 0)
             if epoch > 0:
                 why = f"after {error} a heartbeat has epoch {epoch}"

@@ -303,8 +303,8 @@ def _named(traced: client_trace.TracedEvent[Event]) -> Iterator[tuple[str, froze
         subscriptions = filter(None, traced.event.subscriptions or ())
         yield from (("JoinGroup", frozenset(subscription.topics)) for subscription in subscriptions)
     elif (
-        client_trace.is_request(traced, terms.HEARTBEAT)
+        client_trace.is_request(traced, *terms.HEARTBEATS)
         and client_trace.generation_of(traced.event) >= 0
         and traced.event.topics is not None
     ):
-        yield terms.HEARTBEAT, frozenset(traced.event.topics)
+        yield traced.event.api, frozenset(traced.event.topics)

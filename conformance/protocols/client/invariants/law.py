@@ -13,13 +13,24 @@ from kipcheck.conformance.protocols.client.trace import TracedEvent, is_proven, 
 from kipcheck.conformance.protocols.declare.invariant import Search, invariant
 
 SURVIVES_GROUPS: Final = "client/groups"
+SURVIVES_STREAMS: Final = "client/streams-groups"
+SURVIVES_SHARES: Final = "client/share-groups"
+OF_STREAMS: Final = (SURVIVES_GROUPS, SURVIVES_STREAMS)
+OF_ALL: Final = (*OF_STREAMS, SURVIVES_SHARES)
+"""The checks of laws that members of streams groups owe, too; and of those that share consumers owe as well."""
 
 
-def law(id: str, *requirements: str, premise: tuple[Kind, ...] | Premise, **more: Any) -> Callable[[Search], Search]:
+def law(
+    id: str,
+    *requirements: str,
+    premise: tuple[Kind, ...] | Premise,
+    checks: tuple[str, ...] = (SURVIVES_GROUPS,),
+    **more: Any,
+) -> Callable[[Search], Search]:
     """Declares a law. ``premise``: the kinds of events without which it is not judged, in their order; or whether a
     history has what it is about. ``more``: as ``invariant`` has it."""
     found = occurring(*premise) if isinstance(premise, tuple) else premise
-    return invariant(id, *requirements, role=Role.CLIENT, checks=(SURVIVES_GROUPS,), premise=found, **more)
+    return invariant(id, *requirements, role=Role.CLIENT, checks=checks, premise=found, **more)
 
 
 def timed(id: str, *requirements: str, premise: tuple[Kind, ...] | Premise, **more: Any) -> Callable[[Search], Search]:

@@ -13,7 +13,7 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, OF_STREAMS, breach, law, timed
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.trace import (
     OVER,
@@ -36,7 +36,7 @@ from kipcheck.conformance.protocols.declare.invariant import impact
 PLACE = 50
 
 INTERVALS: Final = 4
-MOST_BEATS: Final = {"Heartbeat": 3, terms.HEARTBEAT: 2}
+MOST_BEATS: Final = {"Heartbeat": 3, **dict.fromkeys(terms.HEARTBEATS, 2)}
 """In a heartbeat interval, on average of ``INTERVALS``. One of KIP-848 comes early only to say what is new."""
 SOON_MS: Final = 10_000
 RAISED: Final = re.compile(r"panic: |Exception in thread |[\w.$]*(Error|Errors|Exception)\b")
@@ -132,7 +132,7 @@ def beats(history: History) -> Iterator[Violation]:
             session_ms, joins_ms, is_asked_to_join = session_of(traced.event), traced.ms, False
         elif is_answer(traced, "Heartbeat"):
             is_asked_to_join = traced.error == KafkaError.REBALANCE_IN_PROGRESS
-        if is_request(traced, terms.HEARTBEAT):
+        if is_request(traced, *terms.HEARTBEATS):
             return  # sessions of KIP-848 are a matter of the broker
         closes = (closes or isinstance(traced.event, events.Signalled)) and not isinstance(traced.event, STARTS)
         is_stable = now is not None and now.synced_ms is not None and now.synced_ms >= joins_ms
@@ -188,7 +188,13 @@ def taken(unanswered: list[events.RequestSeen], answer: events.AnswerSeen) -> ev
 
 
 @impact("A consumer sends its coordinator more heartbeats than are due", "trivia", "resources", "needless-move")
-@timed("client/beats-no-more-than-due", "grp-89", "grp-99", premise=(premises.HAS_INTERVAL, premises.BEATS_EITHER_WAY))
+@timed(
+    "client/beats-no-more-than-due",
+    "grp-89",
+    "grp-99",
+    checks=OF_STREAMS,
+    premise=(premises.HAS_INTERVAL, premises.BEATS_EITHER_WAY),
+)
 def beats_no_more_than_due(history: History) -> Iterator[Violation]:
     """While they are answered without an error, a member sends at most three heartbeats in its heartbeat interval.
 
@@ -200,12 +206,12 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
     for traced in trace(history):
         if isinstance(traced.event, events.Launched):
             interval_ms = traced.event.heartbeat_ms
-        if is_answer(traced, terms.HEARTBEAT) and not traced.error:
+        if is_answer(traced, *terms.HEARTBEATS) and not traced.error:
             interval_ms = traced.event.interval_ms
         is_new = traced.error or traced.gives_other_partitions
         if isinstance(traced.event, (events.Closed, *STARTS)) or is_new or is_request(traced, "JoinGroup", "SyncGroup"):
             times.clear()  # one that failed or was lost is repeated earlier, and one that reports an assignment sent
-        if interval_ms is None or not is_request(traced, "Heartbeat", terms.HEARTBEAT):
+        if interval_ms is None or not is_request(traced, "Heartbeat", *terms.HEARTBEATS):
             continue
         times.append(traced.ms)
         while times[0] < traced.ms - INTERVALS * interval_ms:
@@ -276,7 +282,7 @@ def _lost(absence: _Absence, history: History, why: str, bound: str) -> Violatio
 
 
 @impact("A consumer does not return to its group after an error that passes", "stuck group", "waiting", "stuck-group")
-@timed("client/comes-back", "grp-66", premise=(premises.WAITED_FOR,), follows=after_a_fault)
+@timed("client/comes-back", "grp-66", checks=OF_ALL, premise=(premises.WAITED_FOR,), follows=after_a_fault)
 def comes_back(history: History) -> Iterator[Violation]:
     """A client returns after an error that passes, or a rebalance, in its session timeout and ten of its own intervals.
 
@@ -356,7 +362,13 @@ def syncs(history: History) -> Iterator[Violation]:
 @impact(
     "A consumer asks a broker that is not its coordinator any more", "trivia", "waiting", "needless-move", "stuck-group"
 )
-@timed("client/finds-its-coordinator", "grp-77", grade=Grade.SHOULD, premise=(premises.MOVED, premises.REQUEST))
+@timed(
+    "client/finds-its-coordinator",
+    "grp-77",
+    checks=OF_ALL,
+    grade=Grade.SHOULD,
+    premise=(premises.MOVED, premises.REQUEST),
+)
 def finds_its_coordinator(history: History) -> Iterator[Violation]:
     """After NOT_COORDINATOR a client looks its coordinator up before it sends the next request of its group.
 
@@ -467,7 +479,7 @@ def leaves(history: History) -> Iterator[Violation]:
             is_cut_off = traced.ms < lost_ms + terms.GRACE_MS or traced.ms > in_touch_ms + session_ms
             member = traced.certain is not None and traced.certain.synced_ms is not None and not is_cut_off
             left = False
-        elif is_request(traced, terms.HEARTBEAT):
+        elif is_request(traced, *terms.HEARTBEATS):
             return  # client/leaves-with-its-epoch
         elif isinstance(traced.event, events.Ended) and member and not left and not static and not traced.shut_out:
             if traced.certain is None or (raised and traced.event.code > 0):
@@ -479,7 +491,7 @@ def leaves(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
-@law("client/ends-when-stopped", "grp-95", premise=(premises.ENDS,), follows=after_closing)
+@law("client/ends-when-stopped", "grp-95", checks=OF_ALL, premise=(premises.ENDS,), follows=after_closing)
 def ends_when_stopped(history: History) -> Iterator[Violation]:
     """A program ends within 30 s of SIGTERM, without a crash, and not before it but for an error that it has to raise.
 

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, breach, law, timed
 from kipcheck.conformance.protocols.client.trace import (
     OVER,
     TracedEvent,
@@ -90,7 +90,7 @@ class _Rhythm:
             return True
         if is_request(traced, *terms.GROUP_REQUESTS) and traced.connection in self.fetches:
             return True
-        if is_request(traced, "JoinGroup", "SyncGroup", "LeaveGroup", "FindCoordinator", terms.HEARTBEAT):
+        if is_request(traced, "JoinGroup", "SyncGroup", "LeaveGroup", "FindCoordinator", *terms.HEARTBEATS):
             return True
         is_late = any(traced.ms > sent_ms + terms.RACE_MS for sent_ms in self.waiting.values())
         return is_late or isinstance(traced.event, (events.Closed, *OVER))
@@ -142,7 +142,12 @@ def _due(history: History) -> Iterator[tuple[TracedEvent[events.Event], _Rhythm,
 
 
 @impact("A consumer looks its coordinator up again and again", "trivia", "resources", "needless-move")
-@law("client/keeps-its-coordinator", "grp-77", grade=Grade.SHOULD, premise=(premises.SYNCED, premises.AS_MEMBER))
+@law(
+    "client/keeps-its-coordinator",
+    "grp-77",
+    grade=Grade.SHOULD,
+    premise=(premises.SYNCED, premises.AS_MEMBER),
+)
 def keeps_its_coordinator(history: History) -> Iterator[Violation]:
     """A stable member looks its coordinator up at most twice while its coordinator answers without an error.
 
@@ -193,7 +198,11 @@ def joins_once(history: History) -> Iterator[Violation]:
     "stuck-group",
 )  # fmt: skip
 @timed(
-    "client/gives-up-a-silent-coordinator", "grp-180", grade=Grade.SHOULD, premise=lambda history: any(_held(history))
+    "client/gives-up-a-silent-coordinator",
+    "grp-180",
+    checks=OF_ALL,
+    grade=Grade.SHOULD,
+    premise=lambda history: any(_held(history)),
 )
 def gives_up_a_silent_coordinator(history: History) -> Iterator[Violation]:
     """A second after its session timeout a client waits no longer for a heartbeat: it looks its coordinator up again.
@@ -236,7 +245,13 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 
 
 @impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")
-@timed("client/pauses-before-it-repeats", "grp-96", grade=Grade.SHOULD, premise=lambda history: any(_repeats(history)))
+@timed(
+    "client/pauses-before-it-repeats",
+    "grp-96",
+    checks=OF_ALL,
+    grade=Grade.SHOULD,
+    premise=lambda history: any(_repeats(history)),
+)
 def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
     """Four repeats in a row of a request that the broker cannot answer yet take more than 60 ms; two of a JoinGroup do.
 

@@ -21,7 +21,7 @@ from kipcheck.conformance.protocols.client.events import (
     Subscribed,
     Thawed,
 )
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
+from kipcheck.conformance.protocols.client.invariants.law import OF_STREAMS, breach, law, listed, timed
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 60
@@ -35,7 +35,7 @@ LOOKED_UP: Final = "offset looked up"
 
 
 @impact("A consumer reads partitions of other members", "double processing", "ownership", "double-processing")
-@timed("client/reads-its-own", "grp-61", premise=premises.READS, essential=premises.NEVER_READ)
+@timed("client/reads-its-own", "grp-61", checks=OF_STREAMS, premise=premises.READS, essential=premises.NEVER_READ)
 def reads_its_own(history: History) -> Iterator[Violation]:
     """A client fetches only partitions that it is assigned, or was until a second ago."""
     looked_up: set[str] = set()
@@ -52,7 +52,13 @@ def reads_its_own(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer overwrites the offsets of other members", "wrong data", "ownership", "double-processing")
-@timed("client/commits-its-own", "grp-61", "grp-88", premise=(premises.ASSIGNED, premises.COMMITS_AS_MEMBER))
+@timed(
+    "client/commits-its-own",
+    "grp-61",
+    "grp-88",
+    checks=OF_STREAMS,
+    premise=(premises.ASSIGNED, premises.COMMITS_AS_MEMBER),
+)
 def commits_its_own(history: History) -> Iterator[Violation]:
     """A client commits only partitions that it was assigned in the generation of its OffsetCommit.
 
@@ -156,7 +162,7 @@ class _Reading:
             self.is_judged = False
         if client_trace.is_request(traced, "JoinGroup") or traced.error == KafkaError.REBALANCE_IN_PROGRESS:
             self.rebalances = True
-        elif client_trace.is_answer(traced, "SyncGroup", terms.HEARTBEAT) and not traced.error:
+        elif client_trace.is_answer(traced, "SyncGroup", *terms.HEARTBEATS) and not traced.error:
             self.rebalances = False
         rests = now is not None and now.synced_ms is not None and now.adopted and not self.rebalances
         mine = now.partitions if rests and now is not None else frozenset[str]()

@@ -9,8 +9,9 @@ import pytest
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording import embedded
 from kipcheck.conformance.live.watch import coordinator, watcher as watchers
-from kipcheck.conformance.live.watch.track import MOST_EVENTS
+from kipcheck.conformance.live.watch.track import MOST_EVENTS, outstanding, unanswered
 from kipcheck.conformance.live.watch.watcher import Connection, Watcher
+from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, Event, RequestSeen
 from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED
 from kipcheck.conformance.tests.support.captures import exchange
 from kipcheck.conformance.wire.schema import Layout, MessageSpec
@@ -174,3 +175,12 @@ def test_a_request_with_many_entries_passes_and_is_not_judged(monkeypatch: pytes
     assert watcher.counts["gaps"] == 2
     assert not watcher.counts["our bugs"]
     assert laws(watcher) == []
+
+
+def test_a_history_of_a_share_consumer_that_is_shortened_keeps_what_is_acquired() -> None:
+    acquired = ("t-0", 0, 9)
+    asked = RequestSeen(2, 1, "ShareFetch", 1, "m", session_epoch=1, acknowledged=(("t-0", 2, 3, 1), ("t-0", 8, 8, 4)))
+    traffic: list[Event] = [AnswerSeen(1, 1, "ShareFetch", acquired=(acquired,)), asked]
+    assert outstanding(traffic) == (("t-0", 0, 1), ("t-0", 4, 9))
+    assert unanswered(traffic) == [asked]
+    assert unanswered([*traffic, Closed(3, 1)]) == unanswered([*traffic, AnswerSeen(3, 1, "ShareFetch")]) == []

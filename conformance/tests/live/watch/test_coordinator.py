@@ -109,6 +109,15 @@ def test_an_epoch_falls() -> None:
         assert laws(watcher) == expected, epoch
 
 
+@pytest.mark.parametrize("epoch", [4, 5, 6])
+def test_an_epoch_of_a_share_group_falls(epoch: int) -> None:
+    watcher = Watcher(APACHE, lambda line: None)
+    member = Member(watcher)
+    member.ask("ShareGroupHeartbeat", 1, BEAT, {**BEATEN, "memberEpoch": epoch})
+    assert laws(watcher) == (["share-group/epochs-rise"] if epoch < 5 else [])
+    assert watcher.coordinators.judged["share-group/membership"] == 1
+
+
 def test_what_is_kept_of_groups_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, limit in (("MOST_MEMBERS", 20), ("MOST_GROUPS", 10), ("MOST_ASSIGNED", 30)):
         monkeypatch.setattr(coordinator, name, limit)
@@ -122,7 +131,7 @@ def test_what_is_kept_of_groups_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         member.ask("ConsumerGroupHeartbeat", 0, {**BEAT, "memberId": member.id}, {**BEATEN, "memberId": member.id})
     assert (len(kept._members), len(kept._epochs), kept._sums) == (20, 20, 30)
     assert sum(len(each.sums) for each in kept._assigned.values()) == 30
-    assert kept.judged == {"group/generations": 40, "consumer-group/epochs": 40}
+    assert kept.judged == {"group/generations": 40, "consumer-group/epochs": 40, "share-group/membership": 0}
 
 
 def test_a_breach_is_in_the_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,13 +23,15 @@ UNSEEN: Final = ("keeps-its-epoch", "doubles-its-timeout", "reverses-its-assigno
 millisecond of the answer that it ignores, and so may have been written before that was read: only a machine that is
 busy sends it later. The others are not what their user set, which is not on the wire, and neither are the starts of a
 program."""
-OF_CLIENTS: Final = {name: each for name, each in MUTANTS.items() if each.check == "client/groups"}
+OF_CLIENTS: Final = {
+    name: each for name, each in MUTANTS.items() if each.check in ("client/groups", "client/share-groups")
+}
 TOGETHER: Final = 10
 TRIES: Final = 3
 
 
 def test_each_law_speaks_or_says_why_not() -> None:
-    every = set(CHECKS["client/groups"].invariants)
+    every = {id for check in ("client/groups", "client/share-groups") for id in CHECKS[check].invariants}
     assert {each.id for each in speaking()} | set(SILENT) == every
     assert SILENT.keys() <= every
 

@@ -12,8 +12,9 @@ from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.history import History, Op
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.server.answered_errors import with_error
+from kipcheck.conformance.protocols.client.answer_ops import UNDRAWN
 from kipcheck.conformance.protocols.client.cells import HAD_ENDED, UNSENT, Cell, pairs, placed, played, table
-from kipcheck.conformance.protocols.client.checks import FIRST
+from kipcheck.conformance.protocols.client.checks import FIRST, IN_SHARE_GROUPS, IN_STREAMS_GROUPS
 from kipcheck.conformance.protocols.client.invariants.membership import ends_when_stopped
 from kipcheck.conformance.protocols.client.model import (
     CLASSIC_ONLY,
@@ -29,7 +30,7 @@ from kipcheck.conformance.protocols.client.model import (
     is_worth,
     needs,
 )
-from kipcheck.conformance.protocols.client.ops import OPERATIONS, Refuse
+from kipcheck.conformance.protocols.client.ops import OPERATIONS, Answer, Refuse
 from kipcheck.conformance.protocols.client.plan import planned
 from kipcheck.conformance.protocols.client.strategies import DRAWN, SCRIPTS, STOP, refusal, script
 from kipcheck.conformance.protocols.client.terms import FATAL
@@ -74,10 +75,19 @@ def test_each_refusal_is_drawn_where_a_client_can_notice_it() -> None:
         steps = OPERATIONS.parse_shorthand(text)
         events = (OPERATIONS.event_of(each) for _ in range(700) for each in refusal(steps, random))
         found[text] = {(each.kind, each.error) for each in events if isinstance(each, Refuse)}
-    assert set().union(*found.values()) == {(kind, error) for kind, errors in REFUSALS.items() for error in errors}
+    drawn = {kind: errors for kind, errors in REFUSALS.items() if kind not in UNDRAWN}
+    assert set().union(*found.values()) == {(kind, error) for kind, errors in drawn.items() for error in errors}
     assert found["static"] - found["rebalance"] == {each for each in STATIC_ONLY if each[0] not in CONSUMER_ONLY}
     assert not {kind for kind, _ in found["protocol consumer"]} & CLASSIC_ONLY
     assert not refusal(OPERATIONS.parse_shorthand("static; fence"), random)
+
+
+def test_each_error_of_streams_groups_and_share_groups_is_in_a_script() -> None:
+    taken = [OPERATIONS.event_of(each) for text in (*IN_STREAMS_GROUPS, *IN_SHARE_GROUPS)
+             for each in OPERATIONS.parse_shorthand(text)]  # fmt: skip
+    for made, errors in ((Answer, ERRORS), (Refuse, REFUSALS)):
+        found = {(each.kind, each.error) for each in taken if isinstance(each, made)}
+        assert found >= {(kind, error) for kind in UNDRAWN for error in errors[kind]}
 
 
 def test_a_script_that_says_where_it_ends_has_no_refusal() -> None:
