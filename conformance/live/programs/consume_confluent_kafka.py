@@ -1,6 +1,6 @@
 """A consumer of confluent-kafka (librdkafka): consumes and commits until SIGTERM, then closes.
 
-Releases before 1.6 have wheels for Python 3.8 at most, and call no callback for lost partitions.
+Old releases have wheels for Python 3.8 at most, and no callback for lost partitions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 NAMES = {
     "BOOTSTRAP": "bootstrap.servers",
@@ -32,7 +32,7 @@ CLASSIC = {
 FATAL = ("_FATAL", "_FENCED", "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID")
 """Errors of commits after which the program ends."""
 
-LOSES = libversion()[1] >= 0x01060000
+LOSES = "on_lost" in Consumer.subscribe.__doc__
 """Whether it has the callback for lost partitions."""
 
 
