@@ -1,5 +1,8 @@
 """Defects of share consumers: see ``client.invariants.share_groups``."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from kipcheck.conformance.live.client.consumer import Partition
 from kipcheck.conformance.live.client.share_consumer import ENDS, ShareConsumer
 
@@ -20,6 +23,13 @@ class AcknowledgesTwice(ShareConsumer):
 class SkipsAnEpoch(ShareConsumer):
     async def share(self, epoch: int) -> None:
         await super().share(epoch + 1 if epoch == 3 else epoch)
+
+
+class GoesOnWithALostSession(ShareConsumer):
+    def read(self, epoch: int, answer: Mapping[str, Any]) -> None:
+        super().read(epoch, answer)
+        if answer["errorCode"]:
+            self.epoch = epoch + 1
 
 
 class KeepsItsShareSession(ShareConsumer):

@@ -39,6 +39,10 @@ WAYS: Final = {
     "BeatsAfterItLeft": (f"{MODERN}pass 600; stop", "client/names-its-epoch"),
     "OwnsWhatItGaveUp": (f"{MODERN}pass 200; assign 1; rebalance; pass 1200; stop", "client/owns-what-it-is-assigned"),
     "AddsATopic": (f"{MODERN}stop", "client/names-its-topics"),
+    "GoesOnWithALostSession": (
+        "protocol share; pass 600; answer ShareFetch SHARE_SESSION_NOT_FOUND; pass 600; stop",
+        "client/numbers-its-share-sessions",
+    ),
     "RepeatsItsAssignor": ("stop", "client/keeps-its-settings"),
     "AssignsToAStranger": ("stop", "client/assigns-to-everybody"),
     "AssignsTwice": ("rebalance; stop", "client/assigns-to-everybody"),
