@@ -5,12 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.cli import options as cli_options
+from kipcheck.conformance.cli.configuration import ALL
 
 ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
 """The names in ``campaign.plan`` and ``campaign.executors``; a test compares them."""
 FIXED = ("target", "name", "edition", "check", "cases", "rounds", "seed", "known", "engine", "corpus", "out")
 """Options whose values a resumed campaign takes from its manifest."""
+
+CONFIGURED = ("targets", "names", "edition", "checks", "known", "cases", "budget", "seed", "out")
+"""The keys of ``kipcheck.toml`` that it reads. A resumed campaign reads none."""
 
 
 def add(commands: cli_options.Commands) -> None:
@@ -57,6 +61,7 @@ def add(commands: cli_options.Commands) -> None:
     )
     where = made.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, metavar="DIR", help="default kipcheck-out")
+    made.configured = {key: option for key, option in ALL.items() if key in CONFIGURED}
     where.add_argument("--resume", type=Path, metavar="DIR", help="continue the campaign in DIR")
 
 

@@ -3,10 +3,19 @@
 import argparse
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, duration, positive, print_json
+from kipcheck.conformance.cli.options import (
+    OK,
+    USAGE,
+    Commands,
+    add_json,
+    add_out,
+    complain,
+    duration,
+    positive,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from kipcheck.conformance.core.values.edition import Edition
@@ -37,8 +46,8 @@ def add(commands: Commands) -> None:
         help=f"stop after so many states (default {MOST_STATES:,})",
     )
     made.add_argument("--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: stop after that")
-    made.add_argument("--json", action="store_true")
-    made.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="default kipcheck-out")
+    add_json(made)
+    add_out(made, "folder for the counter-example")
 
 
 def _explore(options: argparse.Namespace) -> int:

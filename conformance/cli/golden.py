@@ -1,9 +1,8 @@
 """The command ``golden``: verifies and regenerates the golden vectors."""
 
 import argparse
-from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, Commands, print_harmless
+from kipcheck.conformance.cli.options import FAILED, OK, Commands, add_out, print_harmless
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
 
@@ -15,8 +14,8 @@ def add(commands: Commands) -> None:
         "--target, check that target too"
     )
     verify = vectors.add_parser("verify", help=about, description=about)
-    verify.add_argument("--target", action="append", metavar="T")
-    verify.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    verify.add_argument("--target", action="append", metavar="T", help="a target to check too; may be repeated")
+    add_out(verify, "folder for the ledger and the reports of --target")
     verify.add_argument("--details", action="store_true", help="print every difference; default one line a message")
     verify.set_defaults(call=_golden_verify)
     about = "regenerate the vectors from released jars; exit 3 if the jars are not available"

@@ -9,6 +9,8 @@ import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:
 from kipcheck.conformance.cli import (
     assign,
     campaign,
+    config,
+    configuration,
     corpus,
     doctor,
     explore,
@@ -36,12 +38,12 @@ from kipcheck.conformance.cli import (
     watch,
     workbench,
 )
-from kipcheck.conformance.cli.options import EXIT_CODES, OK, UNDECIDED, Commands, complain
+from kipcheck.conformance.cli.options import EXIT_CODES, OK, UNDECIDED, USAGE, Commands, Parser, complain
 from kipcheck.conformance.engine.execution.interrupts import handled
 
 GROUPS = (
-    running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
-    lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, storedir, export,
+    running, show, campaign, matrix, triage, known, config, telling, workbench, assign, subscribe, play, explore,
+    golden, lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, storedir, export,
     corpus, recall, mutate,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
@@ -50,10 +52,15 @@ GROUPS = (
 def run(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     try:
+        configuration.complete(options)
         with handled():
             code: int = options.call(options)
             sys.stdout.flush()
             return code
+    except configuration.InvalidConfiguration as wrong:
+        for each in wrong.troubles:
+            complain(each, USAGE)
+        return USAGE
     except BrokenPipeError:  # the reader closed the pipe: ``kipcheck ... | head``
         sys.stderr.close()
         return OK
@@ -64,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="kipcheck",
         description="Protocol fuzzing and conformance tests for Apache Kafka's group membership, "
         "Streams rebalance metadata and feature versions.",

@@ -5,8 +5,10 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TextIO, TypeAlias
+from pathlib import Path
+from typing import Any, Final, NoReturn, TextIO, TypeAlias
 
+from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.core.values.part import Part
 from kipcheck.conformance.core.values.plain import plain
 from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_json, harmless_line
@@ -24,20 +26,67 @@ if several apply: the first of 70, 2, 3, 1, 5, 4, 7, 6"""
 Call: TypeAlias = Callable[[argparse.Namespace], int]
 
 
+OUT: Final = Path("kipcheck-out")
+"""Where runs, campaigns and matrices write, and where other commands find them."""
+
+
+class Absent:
+    """The default of an option that ``kipcheck.toml`` may give: the option is absent from the command line."""
+
+    def __init__(self, default: object) -> None:
+        self.default = default
+
+
+MOST_CHOICES: Final = 12
+"""An error lists as many valid values; more are in the help."""
+
+
 class Parser(argparse.ArgumentParser):
-    """The argument parser of one command."""
+    """The argument parser of kipcheck, or of one command."""
 
     mixed = False
     """True: positional arguments may stand before and after options, as in ``play MODEL --edition E FILE``."""
+    configured: Mapping[str, str] = {}
+    """Key of ``kipcheck.toml`` -> the option, or argument, whose value it gives where that is absent."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if not self.mixed:
-            return super().parse_known_args(args, namespace)
-        self.mixed = False  # parse_known_intermixed_args calls this method
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self.mixed = True
+        if self.mixed:
+            self.mixed = False  # parse_known_intermixed_args calls this method
+            try:
+                return self._all_known(self.parse_known_intermixed_args(args, namespace))
+            finally:
+                self.mixed = True
+        for action in self._actions:
+            if action.dest in self.configured.values() and not isinstance(action.default, Absent | None):
+                action.default = Absent(action.default)
+        self.set_defaults(configured=self.configured)
+        found = super().parse_known_args(args, namespace)
+        return found if "mixed" in vars(self) else self._all_known(found)
+
+    def _all_known(self, found: tuple[argparse.Namespace, list[str]]) -> tuple[argparse.Namespace, list[str]]:
+        """Errors: exit code 2, with the nearest option of this command."""
+        if found[1]:
+            options = [each for action in self._actions for each in action.option_strings if each.startswith("--")]
+            wrong = found[1][0]
+            near = hint(wrong.partition("=")[0], options) if wrong.startswith("-") else ""
+            self.error(f"unknown {'option' if wrong.startswith('-') else 'argument'} {wrong}{near}")
+        return found
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names = list(map(str, action.choices))
+            is_command = isinstance(action, argparse._SubParsersAction)
+            what = "command" if is_command else "value"
+            use = "" if is_command and len(names) > MOST_CHOICES else f": use {', '.join(names)}"
+            raise argparse.ArgumentError(
+                None if is_command else action, f"unknown {what} {value!r}{hint(str(value), names)}{use}"
+            )
+
+    def error(self, message: str) -> NoReturn:
+        """Exit code 2, after two lines: what is wrong, and the command that describes what is right."""
+        print(harmless_line(f"{self.prog}: {message}"), file=sys.stderr)
+        print(f"try: {self.prog} --help", file=sys.stderr)
+        self.exit(USAGE)
 
 
 INTERRUPTED = 130
@@ -81,6 +130,22 @@ def duration(text: str) -> float:
     if not number.isascii() or not number.isdigit() or int(number) < 1:
         raise argparse.ArgumentTypeError(f"invalid duration {text!r}: use 90s, 5m or 8h")
     return float(int(number) * (unit or 1))
+
+
+def add_json(made: argparse.ArgumentParser, about: str = "one JSON value on standard output") -> None:
+    made.add_argument("--json", action="store_true", help=about)
+
+
+def add_out(made: Parser, about: str = "the --out of the run", *names: str) -> None:
+    """The folder of results, which ``out`` of ``kipcheck.toml`` gives for all commands.
+
+    ``names``: others than ``--out``; that of a positional argument makes it optional.
+    """
+    many: dict[str, Any] = {"nargs": "?"} if names and not names[0].startswith("-") else {}
+    made_option = made.add_argument(
+        *(names or ("--out",)), type=Path, default=OUT, metavar="DIR", help=f"{about} (default kipcheck-out)", **many
+    )
+    made.configured = {**made.configured, "out": made_option.dest}
 
 
 def add_timeout(made: argparse.ArgumentParser, about: str = "") -> None:

@@ -22,10 +22,8 @@ def add(commands: common.Commands) -> None:
         "render the results of a run, a campaign or a matrix again; the exit code is that of the original",
         common.EXIT_CODES,
     )
-    report.add_argument(
-        "folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR",
-        help="the --out of one, or its ledger.jsonl or matrix.json; if both are there, the newer one",
-    )  # fmt: skip
+    about = "the --out of one, or its ledger.jsonl or matrix.json; if both are there, the newer one"
+    common.add_out(report, about, "folder")
     report.add_argument(
         "--form", choices=(*FORMS, "all"), default="brief",
         help="print this form; all: write every report file again, beside the data (default brief, at most 40 lines). "

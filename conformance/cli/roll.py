@@ -2,7 +2,16 @@
 
 import argparse
 
-from kipcheck.conformance.cli.options import INCONCLUSIVE, OK, USAGE, Commands, complain, print_harmless, print_json
+from kipcheck.conformance.cli.options import (
+    INCONCLUSIVE,
+    OK,
+    USAGE,
+    Commands,
+    add_json,
+    complain,
+    print_harmless,
+    print_json,
+)
 
 EPILOG = """\
 kipcheck roll --from 2.0.1 --to 2.3.1
@@ -28,7 +37,7 @@ def add(commands: Commands) -> None:
         "--mode", choices=("zookeeper", "kraft"), help="default: kraft where both releases run without ZooKeeper"
     )
     made.add_argument("--edition", choices=("apache", "kip-384"), default="apache", help="default apache")
-    made.add_argument("--json", action="store_true")
+    add_json(made)
 
 
 def _roll(options: argparse.Namespace) -> int:

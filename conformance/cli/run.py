@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kipcheck.conformance.cli import options as cli_options
+from kipcheck.conformance.cli.configuration import ALL
 from kipcheck.conformance.core.values.untrusted_text import one_line
 from kipcheck.conformance.targets.command import BROKER
 
@@ -17,7 +18,8 @@ def add(commands: cli_options.Commands) -> None:
     gate = commands.add("run", _run, "run checks against targets", cli_options.EXIT_CODES)
     gate.set_defaults(interrupted=cli_options.UNDECIDED)
     _add_selection(gate)
-    gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    cli_options.add_out(gate, "folder for the ledger, the reports and the failures")
+    gate.configured = ALL
     gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
     gate.add_argument("--dry-run", action="store_true", help="print what would run, and run nothing")
     gate.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
@@ -33,7 +35,7 @@ def add(commands: cli_options.Commands) -> None:
     _add_replay(commands)
 
 
-def _add_selection(gate: argparse.ArgumentParser) -> None:
+def _add_selection(gate: cli_options.Parser) -> None:
     """The options that decide what is run, and how it is judged."""
     gate.add_argument(
         "--target", action="append", metavar="T", help=f"default kafka-python; may be repeated; {cli_options.CLIENTS}"
@@ -59,7 +61,9 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="of broker: targets: the time for an answer, such as 5s (default 30s)",
     )
-    gate.add_argument("--edition", default="apache", metavar="E")
+    gate.add_argument(
+        "--edition", default="apache", metavar="E", help="the text that applies; default apache, see kipcheck editions"
+    )
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
     gate.add_argument(
@@ -76,7 +80,9 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         "as 'late OffsetFetch 1500; restart; stop' for client: targets, whose steps kipcheck play client --events "
         "lists; or the scripts in a file, one in each line; may be repeated",
     )
-    gate.add_argument("--seed", type=int, default=0, metavar="N")
+    gate.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="the same number gives the same cases; default 0"
+    )
     gate.add_argument(
         "--cases",
         type=cli_options.positive,
@@ -152,7 +158,7 @@ def _add_replay(commands: cli_options.Commands) -> None:
     )
     replay_parser.add_argument("--trace", action="store_true", help="print all that was sent and answered")
     replay_parser.add_argument("--prune", action="store_true", help="delete the files of failures that are gone")
-    replay_parser.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    cli_options.add_out(replay_parser)
     cli_options.add_patience(replay_parser)
 
 

@@ -35,7 +35,7 @@ def add(commands: cli_options.Commands) -> None:
     made = commands.add("storedir", _storedir, "print the formats in the directory of a Streams store", EPILOG)
     made.add_argument("folder", type=Path, metavar="DIR")
     made.add_argument("--release", metavar="R", help="verify the checksums in tables with the RocksDB of this release")
-    made.add_argument("--json", action="store_true")
+    cli_options.add_json(made)
 
 
 def _storedir(options: argparse.Namespace) -> int:

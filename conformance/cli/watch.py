@@ -3,10 +3,18 @@
 import argparse
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, USAGE, Commands, address, complain, print_harmless
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    NOT_STARTED,
+    USAGE,
+    Commands,
+    add_out,
+    address,
+    complain,
+    print_harmless,
+)
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
 if TYPE_CHECKING:
@@ -38,8 +46,7 @@ def add(commands: Commands) -> None:
     made.add_argument("--config", metavar="FILE", help="TLS and SASL to the brokers, as properties of Java's clients")
     made.add_argument("--allow-remote", action="store_true", help="accept a --listen that other machines can reach")
     made.add_argument("--edition", default="apache", metavar="E", help="the text that applies: apache, apache@R")
-    made.add_argument("--out", "--output", type=Path, default=Path("kipcheck-out"), metavar="DIR",
-                      help="where ledger and reports are written at the end (default kipcheck-out)")  # fmt: skip
+    add_out(made, "where ledger and reports are written at the end", "--out", "--output")
 
 
 def _watch(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain
 from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_json
 
@@ -50,7 +50,7 @@ def add(commands: Commands) -> None:
         made = commands.add(name, call, about, _bytes_epilog(name), [codec])
         made.add_argument("input", nargs="?", default="-", metavar=payload, help=wants)
         if name == "explain":
-            made.add_argument("--json", action="store_true")
+            add_json(made)
         else:
             made.add_argument(
                 "--batch", action="store_true", help="read and write JSON Lines, one result for each line"
