@@ -22,10 +22,14 @@ def add(commands: cli_options.Commands) -> None:
     made = commands.add("campaign", _campaign, about, cli_options.EXIT_CODES)
     made.set_defaults(interrupted=cli_options.UNDECIDED)
     made.add_argument(
-        "--target", action="append", metavar="T", help="target to test; default kafka-python; may be repeated"
+        "--target",
+        type=cli_options.target_name,
+        action="append",
+        metavar="T",
+        help="target to test; default kafka-python; may be repeated",
     )
     made.add_argument("--name", action="append", metavar="NAME", help="name of a cmd: or broker: target, as for run")
-    made.add_argument("--edition", metavar="E", help="default apache")
+    made.add_argument("--edition", type=cli_options.edition_name, metavar="E", help="default apache")
     made.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     made.add_argument(
         "--cases",

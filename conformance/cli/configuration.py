@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.cli.options import OK, Absent, complain, duration, positive
+from kipcheck.conformance.cli.options import OK, Absent, complain, duration, edition_name, positive, target_name
 from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.core.values.nearest import hint
 
@@ -39,9 +39,9 @@ class Key:
 
 
 KEYS: Final[Mapping[str, Key]] = {
-    "targets": Key("target", list, "kafka-python"),
+    "targets": Key("target", list, "kafka-python", target_name),
     "names": Key("name", list, "the targets' own"),
-    "edition": Key("edition", str, "apache"),
+    "edition": Key("edition", str, "apache", edition_name),
     "checks": Key("check", list, "all"),
     "messages": Key("message", list, "all"),
     "known": Key("known", list, "no list"),
@@ -188,8 +188,9 @@ def complete(options: argparse.Namespace) -> None:
         given = None if made is None or (key == "names" and alone) else made.values.get(key)
         if given is not None and key == option == "known":
             given = list(_existing(given)) or None
-        if given is not None and KEYS[key].form is not list:
-            given = KEYS[key].convert(str(given))
+        if given is not None:
+            convert = KEYS[key].convert
+            given = [convert(each) for each in given] if isinstance(given, list) else convert(str(given))
         setattr(options, option, default if given is None else given)
 
 

@@ -22,6 +22,7 @@ def add(commands: cli_options.Commands) -> None:
     made = commands.add("doctor", _doctor, ABOUT, EPILOG)
     made.add_argument(
         "--target",
+        type=cli_options.target_name,
         metavar="T",
         help=f'"cmd:node testee.mjs", tcp:127.0.0.1:PORT, {cli_options.CLIENTS}; default the one in kipcheck.toml',
     )

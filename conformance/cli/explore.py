@@ -13,6 +13,7 @@ from kipcheck.conformance.cli.options import (
     add_out,
     complain,
     duration,
+    edition_name,
     positive,
     print_json,
 )
@@ -36,7 +37,7 @@ exit codes: 0 complete, no violation; 1 a counter-example; 2 usage; 6 incomplete
 def add(commands: Commands) -> None:
     made = commands.add("explore", _explore, ABOUT, EPILOG)
     made.add_argument("model", metavar="MODEL", help="features, ...: an unknown name lists the models")
-    made.add_argument("--edition", default="apache", metavar="E", help="default apache")
+    made.add_argument("--edition", type=edition_name, default="apache", metavar="E", help="default apache")
     made.add_argument("--scope", default="", metavar="S", help="bounds: members=3,crashes=1; list prints them")
     made.add_argument(
         "--max-states",

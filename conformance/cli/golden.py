@@ -2,7 +2,7 @@
 
 import argparse
 
-from kipcheck.conformance.cli.options import FAILED, OK, Commands, add_out, print_harmless
+from kipcheck.conformance.cli.options import FAILED, OK, Commands, add_out, print_harmless, target_name
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
 
@@ -14,7 +14,9 @@ def add(commands: Commands) -> None:
         "--target, check that target too"
     )
     verify = vectors.add_parser("verify", help=about, description=about)
-    verify.add_argument("--target", action="append", metavar="T", help="a target to check too; may be repeated")
+    verify.add_argument(
+        "--target", type=target_name, action="append", metavar="T", help="a target to check too; may be repeated"
+    )
     add_out(verify, "folder for the ledger and the reports of --target")
     verify.add_argument("--details", action="store_true", help="print every difference; default one line a message")
     verify.set_defaults(call=_golden_verify)

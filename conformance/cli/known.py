@@ -14,6 +14,7 @@ from kipcheck.conformance.cli.options import (
     complain,
     print_harmless,
     print_json,
+    target_name,
 )
 from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.core.values.untrusted_text import one_line
@@ -39,7 +40,9 @@ def add(commands: Commands) -> None:
         metavar="DIR",
         help="the --out of a run or campaign; may be repeated; default kipcheck-out",
     )
-    update.add_argument("--target", metavar="T", help="one of the run's targets; required if it has several")
+    update.add_argument(
+        "--target", type=target_name, metavar="T", help="one of the run's targets; required if it has several"
+    )
     update.set_defaults(call=_update)
     update.configured = {"known": "file", "out": "out"}
     about = "check that lists are well formed, complete, and refer to things that exist; exit 1 if not"

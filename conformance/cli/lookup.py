@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, print_json
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, edition_name, print_json
 from kipcheck.conformance.core.ledger import missing
 from kipcheck.conformance.core.values.nearest import hint
 
@@ -52,8 +52,8 @@ def add(commands: Commands) -> None:
     add_json(texts)
     about = "show how two editions differ and which can read the other's bytes; exit 1 if one would misread them"
     diff = texts.add_subparsers(metavar="[diff A B]").add_parser("diff", help=about, description=about)
-    diff.add_argument("a", metavar="A")
-    diff.add_argument("b", metavar="B")
+    diff.add_argument("a", type=edition_name, metavar="A", help="an edition")
+    diff.add_argument("b", type=edition_name, metavar="B", help="the edition to compare it with")
     add_json(diff)
     diff.set_defaults(call=_diff)
 

@@ -21,7 +21,7 @@ def add(commands: Commands) -> None:
     planted.add_argument(
         "--check", action="append", metavar="GLOB", help="only these checks and the defects planted for them"
     )
-    planted.add_argument("--seed", type=int, default=0, metavar="N")
+    planted.add_argument("--seed", type=int, default=0, metavar="N", help="decides the cases (default 0)")
     planted.add_argument("--workers", type=positive, metavar="N", help="processes (default 2, or 1 on one core)")
     add_json(planted)
 

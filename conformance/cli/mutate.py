@@ -22,7 +22,11 @@ was interrupted goes on there."""
 def add(commands: common.Commands) -> None:
     made = commands.add("mutate", _mutate, ABOUT, EPILOG)
     made.add_argument(
-        "--target", required=True, metavar="T", help="such as kafka-python, client:aiokafka or client:sarama@1.61.1"
+        "--target",
+        type=common.target_name,
+        required=True,
+        metavar="T",
+        help="such as kafka-python, client:aiokafka or client:sarama@1.61.1",
     )
     made.add_argument("--part", metavar="P", help="wire, assign, member, client or coordinator; default all of it")
     made.add_argument(

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -181,9 +182,42 @@ def part(text: str) -> Part:
         raise argparse.ArgumentTypeError(str(wrong)) from None
 
 
+LINE: Final = r"(?:0\.1[01]\.\d+|[1-9]\d*\.\d+)(?![.\d])"
+"""A line of releases, where a release is expected: 3.9, 0.10.2."""
+OF_KAFKA: Final = re.compile(r"(?:kafka|kafka-streams|java:[\w-]+):|client:(?:java|streams)@")
+"""The beginning of a target that names a release of Kafka."""
+
+
+def release(text: str) -> str:
+    """A release; of a line its newest patch, which is reported."""
+    return _patched(rf"\A{LINE}\Z", text)
+
+
+def edition_name(text: str) -> str:
+    """An edition, with the newest patch where it names a line: ``apache@3.9`` is ``apache@3.9.2``."""
+    return _patched(rf"(?<=\Aapache@){LINE}\Z", text)
+
+
+def target_name(text: str) -> str:
+    """A target, with the newest patch where it names a line: ``kafka:3.9`` is ``kafka:3.9.2``."""
+    return _patched(rf"(?<=[:@=]){LINE}(?=\Z|[?&])", text) if OF_KAFKA.match(text) and " " not in text else text
+
+
+def _patched(pattern: str, text: str) -> str:
+    def newest(line: re.Match[str]) -> str:
+        from kipcheck.conformance.core.files.releases_table import newest_patch
+
+        patch = newest_patch(line[0])
+        if patch != line[0]:
+            complain(f"{line[0]} is {patch}, its newest patch", OK)
+        return patch
+
+    return re.sub(pattern, newest, text)
+
+
 def address(text: str) -> tuple[str, int]:
-    """``HOST:PORT``, ``[HOST]:PORT``. Errors: ArgumentTypeError."""
-    host, _, port = text.rpartition(":")
+    """``HOST:PORT``, ``[HOST]:PORT``, also after ``broker:``. Errors: ArgumentTypeError."""
+    host, _, port = text.removeprefix("broker:").rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
         raise argparse.ArgumentTypeError(f"invalid address {text!r}: use HOST:PORT, such as localhost:9092")

@@ -11,6 +11,7 @@ from kipcheck.conformance.cli.options import (
     complain,
     print_harmless,
     print_json,
+    release,
 )
 
 EPILOG = """\
@@ -31,8 +32,10 @@ run shows whether the first step that cannot be undone can be"""
 
 def add(commands: Commands) -> None:
     made = commands.add("roll", _roll, "print what an upgrade of brokers persists, and when it cannot go back", EPILOG)
-    made.add_argument("--from", dest="old", required=True, metavar="R", help="the release that runs: 3.9.2")
-    made.add_argument("--to", dest="new", required=True, metavar="R", help="the release of the upgrade")
+    made.add_argument(
+        "--from", type=release, dest="old", required=True, metavar="R", help="the release that runs: 3.9.2"
+    )
+    made.add_argument("--to", type=release, dest="new", required=True, metavar="R", help="the release of the upgrade")
     made.add_argument(
         "--mode", choices=("zookeeper", "kraft"), help="default: kraft where both releases run without ZooKeeper"
     )

@@ -38,7 +38,11 @@ def add(commands: cli_options.Commands) -> None:
 def _add_selection(gate: cli_options.Parser) -> None:
     """The options that decide what is run, and how it is judged."""
     gate.add_argument(
-        "--target", action="append", metavar="T", help=f"default kafka-python; may be repeated; {cli_options.CLIENTS}"
+        "--target",
+        type=cli_options.target_name,
+        action="append",
+        metavar="T",
+        help=f"default kafka-python; may be repeated; {cli_options.CLIENTS}",
     )
     gate.add_argument(
         "--name",
@@ -62,7 +66,11 @@ def _add_selection(gate: cli_options.Parser) -> None:
         help="of broker: targets: the time for an answer, such as 5s (default 30s)",
     )
     gate.add_argument(
-        "--edition", default="apache", metavar="E", help="the text that applies; default apache, see kipcheck editions"
+        "--edition",
+        type=cli_options.edition_name,
+        default="apache",
+        metavar="E",
+        help="the text that applies; default apache, see kipcheck editions",
     )
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
@@ -148,6 +156,7 @@ def _add_replay(commands: cli_options.Commands) -> None:
     )
     replay_parser.add_argument(
         "--target",
+        type=cli_options.target_name,
         metavar="T",
         help="a target instead of the one in the failure file, for example tcp:127.0.0.1:9000 in a debugger",
     )

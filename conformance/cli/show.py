@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kipcheck.conformance.cli.options import OK, USAGE, Commands, add_out, complain, print_harmless
+from kipcheck.conformance.cli.options import OK, USAGE, Commands, add_out, complain, edition_name, print_harmless
 from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
 if TYPE_CHECKING:
@@ -25,10 +25,12 @@ exit codes: 0 shown, 2 unknown"""
 
 def add(commands: Commands) -> None:
     shown = commands.add("show", _show, "show a failure of a run, or a value and the bytes of a message", EPILOG)
-    shown.add_argument("what", metavar="ID|MESSAGE")
+    shown.add_argument("what", metavar="ID|MESSAGE", help="a failure, a cause or a message")
     add_out(shown)
     shown.add_argument("--version", type=int, metavar="N", help="of the message; default the newest")
-    shown.add_argument("--edition", default="apache", metavar="E", help="of the message; default apache")
+    shown.add_argument(
+        "--edition", type=edition_name, default="apache", metavar="E", help="of the message; default apache"
+    )
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -33,8 +33,13 @@ none of a store, an unknown release; 3 no JDK, or no jar; 7 the format is unknow
 
 def add(commands: cli_options.Commands) -> None:
     made = commands.add("storedir", _storedir, "print the formats in the directory of a Streams store", EPILOG)
-    made.add_argument("folder", type=Path, metavar="DIR")
-    made.add_argument("--release", metavar="R", help="verify the checksums in tables with the RocksDB of this release")
+    made.add_argument("folder", type=Path, metavar="DIR", help="the state directory of a store")
+    made.add_argument(
+        "--release",
+        type=cli_options.release,
+        metavar="R",
+        help="verify the checksums in tables with the RocksDB of this release",
+    )
     cli_options.add_json(made)
 
 

@@ -13,6 +13,7 @@ from kipcheck.conformance.cli.options import (
     add_out,
     address,
     complain,
+    edition_name,
     print_harmless,
 )
 from kipcheck.conformance.core.values.untrusted_text import one_line
@@ -45,7 +46,9 @@ def add(commands: Commands) -> None:
     made.add_argument("--listen", type=address, metavar="HOST:PORT", help="default 127.0.0.1:0, a free port")
     made.add_argument("--config", metavar="FILE", help="TLS and SASL to the brokers, as properties of Java's clients")
     made.add_argument("--allow-remote", action="store_true", help="accept a --listen that other machines can reach")
-    made.add_argument("--edition", default="apache", metavar="E", help="the text that applies: apache, apache@R")
+    made.add_argument(
+        "--edition", type=edition_name, default="apache", metavar="E", help="the text that applies: apache, apache@R"
+    )
     add_out(made, "where ledger and reports are written at the end", "--out", "--output")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, edition_name
 from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_json
 
@@ -32,10 +32,14 @@ exit codes: 0 complete, 1 damaged (explained up to the damage), 2 unreadable"""
 def add(commands: Commands) -> None:
     codec = argparse.ArgumentParser(add_help=False)
     codec.add_argument(
-        "--edition", default="apache", metavar="E", help="default apache; apache@3.9.2, kip-584, jar:PATH, maven:4.1.0"
+        "--edition",
+        type=edition_name,
+        default="apache",
+        metavar="E",
+        help="default apache; apache@3.9.2, kip-584, jar:PATH, maven:4.1.0",
     )
     codec.add_argument("--message", metavar="M", help="JoinGroupRequest, SubscriptionInfo, ...")
-    codec.add_argument("--version", type=int, metavar="N")
+    codec.add_argument("--version", type=int, metavar="N", help="of the message")
     for name, call, about, payload, wants in (
         ("encode", _encode, "encode a JSON object as hex", "FILE", "file with a JSON object, or - for standard input"),
         ("decode", _decode, "decode hex to a JSON object", "HEX", "the bytes as hex, or - for standard input"),
