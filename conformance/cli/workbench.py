@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 EXPLAIN: Final = """\
 The bytes are a body, or a frame: size, header and body; the size may be absent. A request needs no option, because its
-header has key and version. A response needs --message. Where --version is absent, it is the newest with which the
+header has key and version, nor does a subscription, an assignment, or a key or value of a coordinator's record, which
+has its version in front. A response needs --message. Where --version is absent, it is the newest with which the
 body ends exactly; others are named. Subscriptions, assignments and the user data in them are opened. Several frames
 with their sizes, as they follow each other on a connection, are explained one by one.
 
 examples:
   kipcheck explain 000000170000000000000001000163...            a request
+  kipcheck explain "[0, 3, 0, 0, 0, 1, 0, 1, 116, ...]"         Java's Arrays.toString of a subscription
   kipcheck explain --message SyncGroupResponse 0000000700...    a response
   kipcheck explain --message SyncGroupResponse --version 3 ...  its body, or all of it
 

@@ -306,7 +306,7 @@ def test_a_failure_is_replayed_by_id_and_by_file(capsys: pytest.CaptureFixture[s
     assert code == 1 and "kipcheck replay " in shown
     file = next((tmp_path / "out" / "failures").iterdir())
     assert file.stem in shown
-    assert str(file) in outcome(capsys, "report", out, "--details")[1]
+    assert f"kipcheck replay {file.stem} --out {out}" in outcome(capsys, "report", out, "--details")[1]
     assert outcome(capsys, "replay", str(file))[0] == 1
     assert outcome(capsys, "replay", file.stem, "--out", out)[0] == 1
     assert outcome(capsys, "replay", "nothing", "--out", out)[0] == 2
