@@ -57,6 +57,7 @@ def add(commands: cli_options.Commands) -> None:
         help="hypothesis: only the public strategies; compiled: only the compiled draws; mixed: both (default)",
     )
     _add_executor(made)
+    cli_options.add_json(made)
     made.add_argument(
         "--corpus",
         type=Path,
@@ -119,5 +120,5 @@ def _campaign(options: argparse.Namespace) -> int:
     asked = CampaignRequest(**{name: value for name, value in request.items() if value is not None})
     outcome = campaign(asked)
     if outcome.text:
-        print_written_report(asked.out / LEDGER, outcome.text)
+        print_written_report(asked.out / LEDGER, outcome.text, options.json)
     return cli_options.complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code

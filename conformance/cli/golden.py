@@ -2,7 +2,16 @@
 
 import argparse
 
-from kipcheck.conformance.cli.options import FAILED, OK, Commands, add_out, print_harmless, target_name
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    OK,
+    Commands,
+    add_json,
+    add_out,
+    print_harmless,
+    print_json,
+    target_name,
+)
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
 
@@ -19,6 +28,7 @@ def add(commands: Commands) -> None:
     )
     add_out(verify, "folder for the ledger and the reports of --target")
     verify.add_argument("--details", action="store_true", help="print every difference; default one line a message")
+    add_json(verify)
     verify.set_defaults(call=_golden_verify)
     about = "regenerate the vectors from released jars; exit 3 if the jars are not available"
     make = vectors.add_parser("make", help=about, description=about)
@@ -32,12 +42,12 @@ def _golden_verify(options: argparse.Namespace) -> int:
     from kipcheck.golden.vectors import report
 
     found = report()
-    for line in found.lines(options.details):
-        print_harmless(one_line(line))
     failed = list(regressions.verify())
-    for line in failed:
-        print_harmless(one_line(line))
-    print(regressions.total(len(failed)))
+    if options.json:
+        print_json({"vectors": list(found.troubles), "regressions": failed, "counted": regressions.total(len(failed))})
+    else:
+        for line in (*found.lines(options.details), *failed, regressions.total(len(failed))):
+            print_harmless(one_line(line))
     code = FAILED if found.troubles or failed else OK
     if options.target:
         from kipcheck import reports
@@ -46,7 +56,7 @@ def _golden_verify(options: argparse.Namespace) -> int:
         run = engine_run.run(
             engine_run.Options(targets=tuple(options.target), checks=("wire/vectors",), out=options.out)
         )
-        if run.ledger is not None:
+        if run.ledger is not None and not options.json:
             print(reports.render(run.ledger, "text"), end="")
         code = code or run.exit_code
     return code

@@ -43,6 +43,7 @@ def add(commands: Commands) -> None:
     update.add_argument(
         "--target", type=target_name, metavar="T", help="one of the run's targets; required if it has several"
     )
+    add_json(update)
     update.set_defaults(call=_update)
     update.configured = {"known": "file", "out": "out"}
     about = "check that lists are well formed, complete, and refer to things that exist; exit 1 if not"
@@ -50,6 +51,7 @@ def add(commands: Commands) -> None:
     about = "a file, or default: all lists shipped with kipcheck; default the lists in kipcheck.toml"
     check.add_argument("file", nargs="*", default=None, metavar="FILE", help=about)
     check.configured = {"known": "file"}
+    add_json(check)
     check.set_defaults(call=_check)
     about = "list the known deviations with reason and expiry"
     listed = kinds.add_parser("list", help=about, description=about)
@@ -89,20 +91,18 @@ def _update(options: argparse.Namespace) -> int:
         return complain(error, USAGE)
     except (LookupError, TypeError, AttributeError) as wrong:
         return complain(f"a ledger of {', '.join(map(str, outs))} does not match its schema: {wrong!r}", USAGE)
-    for word, lines in (
-        ("added", [*made.added, *made.explained]),
-        ("removed", made.removed),
-        ("narrowed", made.narrowed),
-        ("widened", made.widened),
-        ("counted", made.counted),
-    ):
-        for line in lines:
-            print_harmless(one_line(f"{word:<9} {line}"))
-    for line in made.left:
-        print_harmless(one_line(f"{'to do':<9} {line}"))
-    if made.added:
-        print(f"{'to do':<9} replace TODO with reason and link in the added entries")
-    return FAILED if made.added or made.left else OK
+    todo = [*made.left, *(["replace TODO with reason and link in the added entries"] if made.added else [])]
+    changes = {
+        "added": [*made.added, *made.explained], "removed": made.removed, "narrowed": made.narrowed,
+        "widened": made.widened, "counted": made.counted, "to do": todo,
+    }  # fmt: skip
+    if options.json:
+        print_json({"file": str(file), **changes})
+    else:
+        for word, lines in changes.items():
+            for line in lines:
+                print_harmless(one_line(f"{word:<9} {line}"))
+    return FAILED if todo else OK
 
 
 def _one_list(named: str | list[str] | None) -> Path | None:
@@ -130,6 +130,9 @@ def _check(options: argparse.Namespace) -> int:
         return _troubles(missing.troubles, USAGE)
     except InvalidKnownFile as wrong:
         troubles += wrong.troubles
+    if options.json:
+        print_json({"troubles": troubles})
+        return FAILED if troubles else OK
     return _troubles(troubles, FAILED) if troubles else OK
 
 

@@ -9,6 +9,7 @@ import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:
 from kipcheck.conformance.cli import (
     assign,
     campaign,
+    completion,
     config,
     configuration,
     corpus,
@@ -44,7 +45,7 @@ from kipcheck.conformance.engine.execution.interrupts import handled
 GROUPS = (
     running, show, campaign, matrix, triage, known, config, telling, workbench, assign, subscribe, play, explore,
     golden, lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, storedir, export,
-    corpus, recall, mutate,
+    corpus, recall, mutate, completion,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

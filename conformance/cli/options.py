@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn, TextIO, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TextIO, TypeAlias
 
 from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.core.values.part import Part
@@ -31,11 +31,10 @@ OUT: Final = Path("kipcheck-out")
 """Where runs, campaigns and matrices write, and where other commands find them."""
 
 
-class Absent:
+class Absent(NamedTuple):
     """The default of an option that ``kipcheck.toml`` may give: the option is absent from the command line."""
 
-    def __init__(self, default: object) -> None:
-        self.default = default
+    default: object
 
 
 MOST_CHOICES: Final = 12
@@ -98,6 +97,7 @@ class Commands:
     """Registers commands with the top-level parser."""
 
     def __init__(self, top: argparse.ArgumentParser) -> None:
+        self.top = top
         self._commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
 
     def add(

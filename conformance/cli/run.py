@@ -22,7 +22,7 @@ def add(commands: cli_options.Commands) -> None:
     gate.configured = ALL
     gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
     gate.add_argument("--dry-run", action="store_true", help="print what would run, and run nothing")
-    gate.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
+    gate.add_argument("--json", action="store_true", help="print the report, or the plan of --dry-run, as JSON")
     gate.add_argument(
         "--trace",
         nargs="?",
@@ -166,6 +166,7 @@ def _add_replay(commands: cli_options.Commands) -> None:
         help="start the command (cmd:...) that a failure file names; otherwise it must be given with --target",
     )
     replay_parser.add_argument("--trace", action="store_true", help="print all that was sent and answered")
+    cli_options.add_json(replay_parser)
     replay_parser.add_argument("--prune", action="store_true", help="delete the files of failures that are gone")
     cli_options.add_out(replay_parser)
     cli_options.add_patience(replay_parser)
@@ -233,6 +234,9 @@ def _print_report(brief: str, ledger: Path | None, options: argparse.Namespace) 
     from kipcheck.conformance.cli.reports import print_written_report
 
     assert ledger is not None
+    if options.json:
+        print_written_report(ledger, brief, as_json=True)
+        return
     if options.details:
         cli_options.print_harmless(reports.render(ledger, "text"))
         return
@@ -265,7 +269,8 @@ def _replay(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.values.exits import first
     from kipcheck.conformance.engine.execution.replay import looked_in, replay, stored
 
-    codes = []
+    codes: list[int] = []
+    rows: list[dict[str, Any]] = []
     try:
         places = [failure_file(each, options.out) for each in options.failure] or [options.out]
     except LookupError as missing:
@@ -273,20 +278,24 @@ def _replay(options: argparse.Namespace) -> int:
     for path in stored(places):
         found = replay(path, options.target, options.trust, options.patience)
         codes.append(found.exit_code)
+        rows.append({"file": str(path), "exit": found.exit_code, "message": found.message})
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
-        if options.trace and found.exchanges:
+        if options.trace and found.exchanges and not options.json:
             from kipcheck.reports.text import exchanges
 
             cli_options.print_harmless("\n".join(exchanges(found.exchanges)))
         is_result = found.exit_code in (cli_options.OK, cli_options.FAILED, cli_options.UNSTABLE)
         stream = sys.stdout if is_result else sys.stderr
-        cli_options.print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
+        if not options.json:
+            cli_options.print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
         if options.prune and found.exit_code == cli_options.OK and options.target is None:
             _prune(path)
     if not codes:
         return cli_options.complain(
             f"no stored failures (ID.json) in {', '.join(map(str, looked_in(places)))}", cli_options.USAGE
         )
+    if options.json:
+        cli_options.print_json({"replays": rows})
     return first(codes)
 
 
