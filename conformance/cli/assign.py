@@ -24,17 +24,15 @@ if TYPE_CHECKING:
     from kipcheck.conformance.targets.protocol import Target
 
 STREAM: Final = "stream"
+ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""The same as those of ``protocols.assignment``; a test compares them."""
 Line: TypeAlias = tuple[str, bool]
 One: TypeAlias = "Callable[[str, Target, str], Line]"
 Many: TypeAlias = "Callable[[Iterable[str], Target, str], Iterator[Line]]"
 
 
 def add(commands: Commands) -> None:
-    from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS
-
-    made = commands.add(
-        "assign", _assign, "print what a target's assignor assigns to the members of a group", _epilog()
-    )
+    made = commands.add("assign", _assign, "print what a target's assignor assigns to the members of a group", _epilog)
     made.add_argument(
         "--target",
         type=target_name,

@@ -91,9 +91,10 @@ def add(commands: Commands) -> None:
 
 def _with_errors(call: Call) -> Call:
     """Wraps a command so that missing, unreadable and unwritable files become one line on stderr."""
-    from kipcheck.conformance.core.files.output_folder import Unusable
 
     def guarded(options: argparse.Namespace) -> int:
+        from kipcheck.conformance.core.files.output_folder import Unusable
+
         try:
             return call(options)
         except LookupError as unknown:

@@ -3,8 +3,17 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json, release
-from kipcheck.conformance.core.values.exits import INCONCLUSIVE
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    INCONCLUSIVE,
+    OK,
+    USAGE,
+    Commands,
+    complain,
+    print_harmless,
+    print_json,
+    release,
+)
 
 EPILOG = """\
 kipcheck logdir /var/lib/kafka/data

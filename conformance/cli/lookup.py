@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, edition_name, print_json
-from kipcheck.conformance.core.ledger import missing
 from kipcheck.conformance.core.values.nearest import hint
 
 if TYPE_CHECKING:
@@ -112,6 +111,8 @@ def _requirements(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as wrong:
         return complain(wrong, USAGE)
     if answered is None and options.out is not None:
+        from kipcheck.conformance.core.ledger import missing
+
         return complain(missing(options.out), USAGE)
     if options.strength:
         return _strength(options)

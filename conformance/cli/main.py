@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import metadata
+from typing import NoReturn
 
 import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:4.1.0 find their jars
 from kipcheck.conformance.cli import (
@@ -71,6 +71,16 @@ def run(arguments: Sequence[str]) -> int:
         return int(options.interrupted)
 
 
+class _Version(argparse.Action):
+    """As argparse's own, but the metadata of packages are read only where they are printed."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib import metadata
+
+        print(f"kipcheck {metadata.version('kipcheck')}")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     top = Parser(
         prog="kipcheck",
@@ -79,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"kipcheck {metadata.version('kipcheck')}")
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = Commands(top)
     for group in GROUPS:
         group.add(commands)

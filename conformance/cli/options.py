@@ -49,6 +49,14 @@ class Parser(argparse.ArgumentParser):
     configured: Mapping[str, str] = {}
     """Key of ``kipcheck.toml`` -> the option, or argument, whose value it gives where that is absent."""
 
+    about_more: str | Callable[[], str] = ""
+    """The epilog; a function where it names what other modules declare, which are imported only for it."""
+
+    def format_help(self) -> str:
+        if self.about_more:
+            self.epilog = self.about_more() if callable(self.about_more) else self.about_more
+        return super().format_help()
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self.mixed:
             self.mixed = False  # parse_known_intermixed_args calls this method
@@ -105,15 +113,16 @@ class Commands:
         name: str,
         call: Call,
         about: str,
-        epilog: str = "",
+        epilog: str | Callable[[], str] = "",
         parents: Sequence[Any] = (),
         aliases: Sequence[str] = (),
     ) -> Parser:
         """``aliases`` are former names of the command, which keep working."""
         made = self._commands.add_parser(
-            name, aliases=aliases, help=about, description=about, epilog=epilog, parents=parents,
+            name, aliases=aliases, help=about, description=about, parents=parents,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
+        made.about_more = epilog
         made.set_defaults(call=call, interrupted=INTERRUPTED)
         return made
 

@@ -11,7 +11,6 @@ from urllib.parse import quote
 from kipcheck.conformance.cli import options as cli_options
 from kipcheck.conformance.cli.configuration import ALL
 from kipcheck.conformance.core.values.untrusted_text import one_line
-from kipcheck.conformance.targets.command import BROKER
 
 
 def add(commands: cli_options.Commands) -> None:
@@ -174,6 +173,8 @@ def _add_replay(commands: cli_options.Commands) -> None:
 
 def _of_broker(target: str, options: argparse.Namespace) -> str:
     """A target ``broker:HOST:PORT`` with the options about it in its name, so that replays have them."""
+    from kipcheck.conformance.targets.command import BROKER
+
     given = [
         *([f"topic={options.topic}"] if options.topic else []),
         *(["allow-remote"] if options.allow_remote else []),

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kipcheck.conformance.cli import options as cli_options
-from kipcheck.conformance.core.values.exits import INCONCLUSIVE
 
 if TYPE_CHECKING:
     from kipcheck.conformance.protocols.stores.families import StoreFormat
@@ -84,7 +83,7 @@ def _storedir(options: argparse.Namespace) -> int:
         for each in found:
             cli_options.print_harmless(f"{each['name']:<{WIDTH}} {each['tables']:>5} tables {each['bytes']:>14,} bytes")
         cli_options.print_harmless("\n".join(_lines(format, kind, left, verified)))
-    return cli_options.OK if format.known else INCONCLUSIVE
+    return cli_options.OK if format.known else cli_options.INCONCLUSIVE
 
 
 def _lines(format: "StoreFormat", kind: str | None, left: dict[str, int], verified: dict[str, Any] | None) -> list[str]:

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,7 +54,7 @@ def add(commands: Commands) -> None:
             "the bytes as hex, or - for standard input",
         ),
     ):
-        made = commands.add(name, call, about, _bytes_epilog(name), [codec])
+        made = commands.add(name, call, about, partial(_bytes_epilog, name), [codec])
         made.add_argument("input", nargs="?", default="-", metavar=payload, help=wants)
         if name == "explain":
             add_json(made)

@@ -130,3 +130,20 @@ def test_a_message_and_a_report_are_json(capsys: pytest.CaptureFixture[str], tmp
     assert [each["id"] for each in shown["failures"]] == [id]
     code, out, _ = outcome(capsys, "replay", id, "--out", str(tmp_path), "--json")
     assert (code, [row["exit"] for row in json.loads(out)["replays"]]) == (1, [1])
+
+
+@pytest.mark.parametrize("words", ["--help", "explain 000c0000000000010001630001670000000000016d"])
+def test_what_prints_at_once_imports_neither_the_ledger_nor_metadata_of_packages(words: str) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "kipcheck", *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "kipcheck.conformance.cli.options" in names
+    heavy = ("kipcheck.conformance.core.ledger", "importlib.metadata", "kipcheck.conformance.targets.session")
+    assert not [name for name in names if name.startswith(heavy)]
+
+
+def test_names_that_are_repeated_so_that_nothing_is_imported_for_them() -> None:
+    from kipcheck.conformance.cli import assign
+    from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS
+
+    assert (*ASSIGNORS,) == assign.ASSIGNORS
