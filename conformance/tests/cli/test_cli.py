@@ -70,7 +70,7 @@ def test_unknown_tags_cross_the_workbench(capsys: pytest.CaptureFixture[str], mo
         (["encode", "--message", "HeartbeatRequest", "--version", "99"], "{}"),
         (["encode", "--message", "HeartbeatRequests", "--version", "4"], "{}"),
         (["encode", "--edition", "apaches", "--message", "HeartbeatRequest", "--version", "4"], "{}"),
-        (["encode", "--edition", "apache@3.9", "--message", "HeartbeatRequest", "--version", "4"], "{}"),
+        (["encode", "--edition", "apache@3.9.99", "--message", "HeartbeatRequest", "--version", "4"], "{}"),
         (["encode", "--message", "HeartbeatRequest"], "{}"),
         (["encode", "--message", "HeartbeatRequest", "--version", "4", "/no/such/file"], ""),
         (["decode", "--message", "HeartbeatRequest", "--version", "4", "0g"], ""),
