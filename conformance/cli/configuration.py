@@ -71,13 +71,16 @@ def found(folder: Path | None = None) -> Configuration | None:
 
     The search ends at the top of a git repository. Errors: ``InvalidConfiguration``.
     """
-    start = (folder or Path.cwd()).resolve()
-    for place in (start, *start.parents):
-        for path in (place / NAME, place / SHARED):
-            if path.is_file() and (made := _read(path, place != start)) is not None:
-                return made
-        if (place / ".git").exists():
-            return None
+    try:
+        start = (folder or Path.cwd()).resolve()
+        for place in (start, *start.parents):
+            for path in (place / NAME, place / SHARED):
+                if path.is_file() and (made := _read(path, place != start)) is not None:
+                    return made
+            if (place / ".git").exists():
+                return None
+    except OSError:  # the working folder was deleted, or one above it cannot be searched
+        pass
     return None
 
 
@@ -88,9 +91,9 @@ def _read(path: Path, above: bool) -> Configuration | None:
     shared = path.name == SHARED
     try:
         text = path.read_text("utf-8")
-        if shared and TABLE not in text:
+        if shared and "kipcheck" not in text:
             return None
-        listed = tomllib.loads(text)
+        listed: Any = tomllib.loads(text)
     except OSError as error:
         raise InvalidConfiguration([unreadable(error, path)]) from None
     except UnicodeDecodeError:
@@ -99,9 +102,12 @@ def _read(path: Path, above: bool) -> Configuration | None:
         line = re.search(r"line (\d+)", str(error))
         raise InvalidConfiguration([f"{path}:{line[1] if line else 1}: not valid TOML: {error}"]) from None
     if shared:
-        listed = listed.get("tool", {}).get("kipcheck")
+        tools = listed.get("tool")
+        listed = tools.get("kipcheck") if isinstance(tools, dict) else None
         if listed is None:
             return None
+        if not isinstance(listed, dict):
+            raise InvalidConfiguration([f"{path}:1: {TABLE} must be a table, got {listed!r}"])
     if above and path.stat().st_uid not in (os.getuid(), 0):
         why = "it belongs to another user, and its targets would be started: copy it, or change to its folder"
         raise InvalidConfiguration([f"{path}: {why}"])

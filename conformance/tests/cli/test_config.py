@@ -107,6 +107,21 @@ def test_pyproject_has_a_table_of_it_and_kipcheck_toml_comes_first(project: Path
     assert made is not None and (made.values["seed"], made.lines["seed"]) == (9, 5)
     (project / "kipcheck.toml").write_text("seed = 8\n")
     assert completed("run")["seed"] == 8
+    (project / "kipcheck.toml").unlink()
+    for text in ('tool = "kipcheck"\n', "kipcheck = 1\n"):
+        (project / "pyproject.toml").write_text(text)
+        assert configuration.found() is None
+    (project / "pyproject.toml").write_text("[tool]\nkipcheck = 1\n")
+    with pytest.raises(configuration.InvalidConfiguration, match="must be a table, got 1"):
+        configuration.found()
+
+
+def test_a_working_folder_that_was_deleted_has_no_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = project / "a" / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert configuration.found() is None
 
 
 def test_a_list_that_does_not_exist_yet_is_no_error_and_is_where_update_writes(

@@ -1,6 +1,7 @@
 """Tags, fixes and effects belong to the failure at hand, and not to its invariant."""
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pytest
@@ -107,7 +108,7 @@ def test_each_law_of_clients_has_a_fix_for_any_failure() -> None:
     assert [each.id for each in CLIENTS if not fix_of(each.id, ("any", "shape"), "client")] == []
 
 
-SHARP: Final = {
+SHARP: Final[Mapping[str, Sequence[tuple[str, ...]]]] = {
     "client/calls-back-once": [("assigned",), ("revoked", "closes"), ("lost",)],
     "client/calls-back-in-time": [("assigned",), ("given up",), ("no call", "eager")],
     "client/claims-what-it-owns": [("owned", "too many"), ("owned", "too few"), ("generation",),
