@@ -116,6 +116,8 @@ def _block(failure: records.Failure, written: set[str]) -> Iterator[str]:
     if phrases.played_again(failure):
         yield f"  {'vary':<9} {phrases.played_again(failure)}"
     yield f"  {'again':<9} {failure.reproduce}"
+    if phrases.leaves_events_out(failure):
+        yield f"  {'all':<9} {failure.reproduce} --trace"
 
 
 def _trouble(line: records.Trouble) -> Iterator[str]:
