@@ -16,7 +16,9 @@ from kipcheck.conformance.core.values.untrusted_text import one_line
 def add(commands: cli_options.Commands) -> None:
     gate = commands.add("run", _run, "run checks against targets", cli_options.EXIT_CODES)
     gate.set_defaults(interrupted=cli_options.UNDECIDED)
-    _add_selection(gate)
+    _add_targets(gate)
+    _add_cases(gate)
+    _add_expectations(gate)
     cli_options.add_out(gate, "folder for the ledger, the reports and the failures")
     gate.configured = ALL
     gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
@@ -34,8 +36,8 @@ def add(commands: cli_options.Commands) -> None:
     _add_replay(commands)
 
 
-def _add_selection(gate: cli_options.Parser) -> None:
-    """The options that decide what is run, and how it is judged."""
+def _add_targets(gate: cli_options.Parser) -> None:
+    """The options about targets, and the edition of their protocol."""
     gate.add_argument(
         "--target",
         type=cli_options.target_name,
@@ -71,6 +73,10 @@ def _add_selection(gate: cli_options.Parser) -> None:
         metavar="E",
         help="the text that applies; default apache, see kipcheck editions",
     )
+
+
+def _add_cases(gate: cli_options.Parser) -> None:
+    """The options that decide which cases are run, and how many."""
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
     gate.add_argument(
@@ -109,6 +115,10 @@ def _add_selection(gate: cli_options.Parser) -> None:
         metavar="TIME",
         help="90s, 5m, 8h: start no work after this time; the rest is undecided",
     )
+
+
+def _add_expectations(gate: cli_options.Parser) -> None:
+    """The options that decide how results are judged."""
     gate.add_argument(
         "--known",
         action="append",
