@@ -7,7 +7,7 @@ from kipcheck.conformance.cli.options import NOT_STARTED, OK, Commands, complain
 
 SHELLS = ("bash", "zsh", "tcsh")
 EPILOG = """\
-It needs the extra completion: pip install "kipcheck[completion]", in a clone pip install ".[completion]".
+It needs the extra completion: in a clone, pip install ".[completion]".
 
   kipcheck completion bash > ~/.local/share/bash-completion/completions/kipcheck
   kipcheck completion zsh > ~/.zfunc/_kipcheck      # with fpath+=~/.zfunc before compinit
@@ -25,6 +25,8 @@ def _completion(options: argparse.Namespace) -> int:
     try:
         import shtab
     except ImportError:
-        return complain('the extra completion is not installed: pip install "kipcheck[completion]"', NOT_STARTED)
+        from kipcheck.conformance.core.files.install import advice
+
+        return complain(f"shtab is not installed: {advice('completion')}", NOT_STARTED)
     sys.stdout.write(shtab.complete(options.top, options.shell))
     return OK
