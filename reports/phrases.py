@@ -32,7 +32,9 @@ def played_again(failure: Failure) -> str:
 
 
 def leaves_events_out(failure: Failure) -> bool:
-    """Whether a row counts events that are not shown."""
+    """Whether a row counts events that are not shown, and a replay can show them."""
+    if not failure.reproduce or failure.opened.startswith(WATCHED):
+        return False
     shown = (each for each in failure.exhibits if isinstance(each, SequenceExhibit))
     return any(step.says.endswith(" not shown") for each in shown for step in each.steps)
 
