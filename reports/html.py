@@ -11,9 +11,10 @@ from kipcheck.reports.html_components import components
 from kipcheck.reports.html_tables import coverage, differences, invariants, played_cells, results
 from kipcheck.reports.markup import Safe, joined, link, tag
 from kipcheck.reports.page import page
-from kipcheck.reports.phrases import reason, to_do
+from kipcheck.reports.phrases import reason, some, to_do
 from kipcheck.reports.scripts import section
 from kipcheck.reports.summary import Summary
+from kipcheck.reports.totals import NO_ROLE, grouped_skips
 
 TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6: "unknown", 7: "unknown", 70: "fail"}
 """How the outcome looks, by exit code."""
@@ -194,11 +195,12 @@ def _skips(found: Summary) -> Safe:
     rows = (
         tag(
             "tr",
-            tag("th", each.target, scope="row"),
-            tag("td", "everything" if each.check == "*" else each.check),
-            tag("td", each.why),
+            tag("th", target, scope="row"),
+            tag("td", "everything" if check == "*" else check),
+            tag("td", why),
         )
-        for each in found.ledger.skips
+        for target, checks, why in grouped_skips(found.ledger.skips)
+        for check in ([some(len(checks), "check")] if why.startswith(NO_ROLE) else checks)
     )
     head = tag("tr", (tag("th", name, scope="col") for name in ("target", "check", "why")))
     return joined(

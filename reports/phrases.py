@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kipcheck.conformance.core.ledger import Cause, Failure, Flaky, Follower, KnownEntry, SequenceStep
+from kipcheck.conformance.core.ledger import Cause, Failure, Flaky, Follower, KnownEntry, SequenceExhibit, SequenceStep
 from kipcheck.conformance.core.values.untrusted_text import WATCHED
 
 SMALLER = "the search for the least case was cut, so a smaller one may fail too"
@@ -29,6 +29,14 @@ def played_again(failure: Failure) -> str:
     edition = f"apache@{failure.played}" if failure.played else failure.edition
     words = ["--target", failure.opened, *(["--edition", edition] if edition != "apache" else [])]
     return shlex.join(["kipcheck", "run", *words, "--message", failure.subject, "--script", failure.script])
+
+
+def leaves_events_out(failure: Failure) -> bool:
+    """Whether a row counts events that are not shown, and a replay can show them."""
+    if not failure.reproduce or failure.opened.startswith(WATCHED):
+        return False
+    shown = (each for each in failure.exhibits if isinstance(each, SequenceExhibit))
+    return any(step.says.endswith(" not shown") for each in shown for step in each.steps)
 
 
 def some(number: int, what: str) -> str:

@@ -1,7 +1,7 @@
 """The report for a terminal: at most 40 lines, with the gravest causes first and a command for everything else."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.untrusted_text import WATCHED, harmless, i
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, ways_to_differ
-from kipcheck.reports.totals import about_exchanges, about_searches, not_begun, played, seldom_judged
+from kipcheck.reports.totals import about_exchanges, about_searches, grouped_skips, not_begun, played, seldom_judged
 
 LINES: Final = 40
 """The most lines of the report."""
@@ -23,8 +23,6 @@ NOT_JUDGED: Final = "not judged: "
 TITLE: Final = 40
 """A title is not cut below this many characters; the page is left out instead."""
 DEFAULT_FOLDER: Final = "kipcheck-out"
-NO_ROLE: Final = "the target does not play the role "
-"""The beginning of the reason why the checks of a role are skipped."""
 LONG: Final = 1000
 """Characters of a line that is not for a terminal."""
 
@@ -175,26 +173,9 @@ def _differences(found: Summary) -> Iterator[str]:
 
 
 def _skips(found: Summary) -> Iterator[str]:
-    alike: dict[tuple[str, str], list[str]] = {}
-    for each in found.ledger.skips:
-        alike.setdefault((each.target, each.why), []).append(each.check)
-    for (target, why), checks in _with_united_roles(alike).items():
+    for target, checks, why in grouped_skips(found.ledger.skips):
         yield f"{target}: {checks[0] if len(checks) == 1 else some(len(checks), 'check')} skipped: {why}"
     yield from not_begun(found.ledger.not_begun)
-
-
-def _with_united_roles(alike: Mapping[tuple[str, str], list[str]]) -> dict[tuple[str, str], list[str]]:
-    """One line for all roles that a target does not play."""
-    roles: dict[str, list[str]] = {}
-    for target, why in alike:
-        if why.startswith(NO_ROLE):
-            roles.setdefault(target, []).append(why.removeprefix(NO_ROLE))
-    found: dict[tuple[str, str], list[str]] = {}
-    for (target, why), checks in alike.items():
-        several = why.startswith(NO_ROLE) and len(roles[target]) > 1
-        shown = f"{NO_ROLE.rstrip()}s {', '.join(roles[target])}" if several else why
-        found.setdefault((target, shown), []).extend(checks)
-    return found
 
 
 def _not_judged(found: Summary) -> Iterator[str]:

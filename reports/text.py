@@ -9,7 +9,7 @@ from kipcheck.reports import cell_table, phrases
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
 from kipcheck.reports.scripts import played
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
-from kipcheck.reports.totals import held_back, not_begun
+from kipcheck.reports.totals import NO_ROLE, grouped_skips, held_back, not_begun
 
 WIDTH = 110
 DIFFERENCES = 40
@@ -116,6 +116,8 @@ def _block(failure: records.Failure, written: set[str]) -> Iterator[str]:
     if phrases.played_again(failure):
         yield f"  {'vary':<9} {phrases.played_again(failure)}"
     yield f"  {'again':<9} {failure.reproduce}"
+    if phrases.leaves_events_out(failure):
+        yield f"  {'all':<9} {failure.reproduce} --trace"
 
 
 def _trouble(line: records.Trouble) -> Iterator[str]:
@@ -157,12 +159,10 @@ def _lists(found: Summary) -> Iterator[str]:
 
 
 def _skips(found: Summary) -> Iterator[str]:
-    """Checks that were skipped for the same reason, together."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for each in found.ledger.skips:
-        alike.setdefault((each.target, each.why), []).append(each.check)
-    for (target, why), checks in alike.items():
-        yield from textwrap.wrap(f"{target}: {', '.join(checks)} skipped: {why}", WIDTH, subsequent_indent="  ")
+    """Checks that were skipped for the same reason, together: a number of those of other roles."""
+    for target, checks, why in grouped_skips(found.ledger.skips):
+        shown = phrases.some(len(checks), "check") if why.startswith(NO_ROLE) else ", ".join(checks)
+        yield from textwrap.wrap(f"{target}: {shown} skipped: {why}", WIDTH, subsequent_indent="  ")
     yield from not_begun(found.ledger.not_begun)
     for line in found.ledger.held_back:
         if line.result == "SKIP":

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from kipcheck.conformance.core.ledger import Exchanges, HeldBack, LeastCases, plain
+from kipcheck.conformance.core.ledger import Exchanges, HeldBack, LeastCases, Skip, plain
 from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.reports.coverage import Judged
 from kipcheck.reports.phrases import named, some
@@ -168,6 +168,24 @@ def seldom_judged(judged: Mapping[str, Mapping[str, Judged]]) -> Iterator[str]:
             shown = ", ".join(f"{id} in {each.judged} of {each.cases}" for _, id, each in sorted(few)[:FEWEST])
             were = "was" if len(few) == 1 else "were"
             yield f"{target}: {len(few)} of {some(len(by), 'invariant')} {were} judged in few cases: {shown}"
+
+
+NO_ROLE: Final = "the target does not play the role"
+"""The beginning of the reason why the checks of a role are skipped."""
+
+
+def grouped_skips(skips: Iterable[Skip]) -> Iterator[tuple[str, list[str], str]]:
+    """Target, checks and reason, together for all roles that a target does not play."""
+    roles: dict[str, list[str]] = {}
+    alike: dict[tuple[str, str], list[str]] = {}
+    for each in skips:
+        is_role = each.why.startswith(f"{NO_ROLE} ")
+        if is_role and (role := each.why.removeprefix(NO_ROLE).strip()) not in roles.setdefault(each.target, []):
+            roles[each.target].append(role)
+        alike.setdefault((each.target, NO_ROLE if is_role else each.why), []).append(each.check)
+    for (target, why), checks in alike.items():
+        names = roles.get(target, [])
+        yield target, checks, f"{why}{'s' * (len(names) > 1)} {', '.join(names)}" if why == NO_ROLE else why
 
 
 def not_begun(cases: Mapping[tuple[str, str, str], int]) -> Iterator[str]:

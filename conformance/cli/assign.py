@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, Commands, Parser, complain
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    NOT_STARTED,
+    OK,
+    USAGE,
+    Commands,
+    Parser,
+    complain,
+    edition_name,
+    target_name,
+)
 from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
@@ -14,20 +24,24 @@ if TYPE_CHECKING:
     from kipcheck.conformance.targets.protocol import Target
 
 STREAM: Final = "stream"
+ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""The same as those of ``protocols.assignment``; a test compares them."""
 Line: TypeAlias = tuple[str, bool]
 One: TypeAlias = "Callable[[str, Target, str], Line]"
 Many: TypeAlias = "Callable[[Iterable[str], Target, str], Iterator[Line]]"
 
 
 def add(commands: Commands) -> None:
-    from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS
-
-    made = commands.add(
-        "assign", _assign, "print what a target's assignor assigns to the members of a group", _epilog()
+    made = commands.add("assign", _assign, "print what a target's assignor assigns to the members of a group", _epilog)
+    made.add_argument(
+        "--target",
+        type=target_name,
+        default="kafka-python",
+        metavar="T",
+        help="target that assigns; default kafka-python",
     )
-    made.add_argument("--target", default="kafka-python", metavar="T", help="target that assigns; default kafka-python")
-    made.add_argument("--assignor", required=True, choices=(*ASSIGNORS, STREAM))
-    made.add_argument("--edition", default="apache", metavar="E", help="default apache")
+    made.add_argument("--assignor", required=True, choices=(*ASSIGNORS, STREAM), help="its name in JoinGroup")
+    made.add_argument("--edition", type=edition_name, default="apache", metavar="E", help="default apache")
     one_file(made)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.cli import options as cli_options
+from kipcheck.conformance.cli.configuration import ALL
 
 ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
@@ -12,16 +13,23 @@ EXECUTORS = ("auto", "inline", "pool", "spark")
 FIXED = ("target", "name", "edition", "check", "cases", "rounds", "seed", "known", "engine", "corpus", "out")
 """Options whose values a resumed campaign takes from its manifest."""
 
+CONFIGURED = ("targets", "names", "edition", "checks", "known", "cases", "budget", "seed", "out")
+"""The keys of ``kipcheck.toml`` that it reads. A resumed campaign reads none."""
+
 
 def add(commands: cli_options.Commands) -> None:
     about = "run checks for minutes or days, on all cores or on Spark, and report which failures are new"
     made = commands.add("campaign", _campaign, about, cli_options.EXIT_CODES)
     made.set_defaults(interrupted=cli_options.UNDECIDED)
     made.add_argument(
-        "--target", action="append", metavar="T", help="target to test; default kafka-python; may be repeated"
+        "--target",
+        type=cli_options.target_name,
+        action="append",
+        metavar="T",
+        help="target to test; default kafka-python; may be repeated",
     )
     made.add_argument("--name", action="append", metavar="NAME", help="name of a cmd: or broker: target, as for run")
-    made.add_argument("--edition", metavar="E", help="default apache")
+    made.add_argument("--edition", type=cli_options.edition_name, metavar="E", help="default apache")
     made.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     made.add_argument(
         "--cases",
@@ -49,6 +57,7 @@ def add(commands: cli_options.Commands) -> None:
         help="hypothesis: only the public strategies; compiled: only the compiled draws; mixed: both (default)",
     )
     _add_executor(made)
+    cli_options.add_json(made)
     made.add_argument(
         "--corpus",
         type=Path,
@@ -57,6 +66,7 @@ def add(commands: cli_options.Commands) -> None:
     )
     where = made.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, metavar="DIR", help="default kipcheck-out")
+    made.configured = {key: option for key, option in ALL.items() if key in CONFIGURED}
     where.add_argument("--resume", type=Path, metavar="DIR", help="continue the campaign in DIR")
 
 
@@ -110,5 +120,5 @@ def _campaign(options: argparse.Namespace) -> int:
     asked = CampaignRequest(**{name: value for name, value in request.items() if value is not None})
     outcome = campaign(asked)
     if outcome.text:
-        print_written_report(asked.out / LEDGER, outcome.text)
+        print_written_report(asked.out / LEDGER, outcome.text, options.json)
     return cli_options.complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code

@@ -5,7 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Call, Commands, complain, positive, print_json
+from kipcheck.conformance.cli.options import (
+    NOT_STARTED,
+    OK,
+    USAGE,
+    Call,
+    Commands,
+    complain,
+    edition_name,
+    positive,
+    print_json,
+    target_name,
+)
 
 if TYPE_CHECKING:
     from kipcheck.conformance.campaign.corpus.entries import Snapshot
@@ -56,11 +67,13 @@ def add(commands: Commands) -> None:
     merge.add_argument("folders", nargs="+", type=Path, metavar="DIR", help=DIR)
     merge.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder for the merged corpus")
     minimise = part("minimise", _minimise, MINIMISE, OF_MINIMISE)
-    minimise.add_argument("--target", metavar="T", help="run every entry again with this target, for example reference")
+    minimise.add_argument(
+        "--target", type=target_name, metavar="T", help="run every entry again with this target, for example reference"
+    )
     about = "another folder for the result; default DIR itself, unless DIR has a ledger that refers to its corpus"
     minimise.add_argument("--out", type=Path, metavar="DIR", help=about)
     export = part("export", _export, EXPORT, OF_EXPORT)
-    export.add_argument("--out", type=Path, required=True, metavar="OUT")
+    export.add_argument("--out", type=Path, required=True, metavar="OUT", help="a new folder")
     for each in (info, minimise, export):
         each.add_argument("folder", type=Path, metavar="DIR", help=DIR)
     export.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
@@ -68,19 +81,20 @@ def add(commands: Commands) -> None:
         each.add_argument("--json", action="store_true", help="print JSON")
 
     seeds = part("seeds", _seeds, SEEDS, OF_SEEDS)
-    seeds.add_argument("--out", type=Path, required=True, metavar="DIR")
-    seeds.add_argument("--edition", default="apache", metavar="E")
+    seeds.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
+    seeds.add_argument("--edition", type=edition_name, default="apache", metavar="E", help="default apache")
     seeds.add_argument("--message", action="append", metavar="GLOB", help="default all; may be repeated")
-    seeds.add_argument("--seed", type=int, default=0, metavar="N")
+    seeds.add_argument("--seed", type=int, default=0, metavar="N", help="decides the values (default 0)")
     about = "values for each version of a message (default 8)"
     seeds.add_argument("--cases", type=positive, default=8, metavar="N", help=about)
 
 
 def _with_errors(call: Call) -> Call:
     """Wraps a command so that missing, unreadable and unwritable files become one line on stderr."""
-    from kipcheck.conformance.core.files.output_folder import Unusable
 
     def guarded(options: argparse.Namespace) -> int:
+        from kipcheck.conformance.core.files.output_folder import Unusable
+
         try:
             return call(options)
         except LookupError as unknown:

@@ -21,12 +21,16 @@ conformance/docs/testee.md and, as JSON schema, in conformance/targets/testee.sc
 def add(commands: cli_options.Commands) -> None:
     made = commands.add("doctor", _doctor, ABOUT, EPILOG)
     made.add_argument(
-        "--target", required=True, metavar="T", help=f'"cmd:node testee.mjs", tcp:127.0.0.1:PORT, {cli_options.CLIENTS}'
+        "--target",
+        type=cli_options.target_name,
+        metavar="T",
+        help=f'"cmd:node testee.mjs", tcp:127.0.0.1:PORT, {cli_options.CLIENTS}; default the one in kipcheck.toml',
     )
+    made.configured = {"targets": "target"}
     made.add_argument(
         "--seconds", type=float, default=20.0, metavar="N", help="seconds to wait for each response (default 20)"
     )
-    made.add_argument("--json", action="store_true")
+    cli_options.add_json(made)
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -36,9 +40,12 @@ def _doctor(options: argparse.Namespace) -> int:
     from kipcheck.conformance.targets.registry import target
     from kipcheck.conformance.targets.transport.pipe import NoProgram
 
+    named: list[str] = [options.target] if isinstance(options.target, str) else options.target or []
+    if len(named) != 1:
+        return cli_options.complain("name the target: --target, or one as targets in kipcheck.toml", cli_options.USAGE)
     lines: list[ProbeResult] = []
     try:
-        opened = target(options.target)
+        opened = target(named[0])
         for line in _of_client(opened) if _is_client(opened) else run_probes(opened, options.seconds, PROBES):
             lines.append(line)
             if not options.json:
@@ -51,7 +58,7 @@ def _doctor(options: argparse.Namespace) -> int:
         return cli_options.complain(f"{missing}: nothing was started, so no testee was probed", cli_options.NOT_STARTED)
     failed = [each for each in lines if each.state == "wrong"]
     if options.json:
-        cli_options.print_json({"target": options.target, "healthy": not failed, "examinations": lines})
+        cli_options.print_json({"target": named[0], "healthy": not failed, "examinations": lines})
     else:
         cli_options.print_harmless(one_line(_conclusion(lines)))
     return cli_options.NOT_STARTED if failed else cli_options.OK

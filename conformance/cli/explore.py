@@ -3,10 +3,20 @@
 import argparse
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, duration, positive, print_json
+from kipcheck.conformance.cli.options import (
+    OK,
+    USAGE,
+    Commands,
+    add_json,
+    add_out,
+    complain,
+    duration,
+    edition_name,
+    positive,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from kipcheck.conformance.core.values.edition import Edition
@@ -27,7 +37,7 @@ exit codes: 0 complete, no violation; 1 a counter-example; 2 usage; 6 incomplete
 def add(commands: Commands) -> None:
     made = commands.add("explore", _explore, ABOUT, EPILOG)
     made.add_argument("model", metavar="MODEL", help="features, ...: an unknown name lists the models")
-    made.add_argument("--edition", default="apache", metavar="E", help="default apache")
+    made.add_argument("--edition", type=edition_name, default="apache", metavar="E", help="default apache")
     made.add_argument("--scope", default="", metavar="S", help="bounds: members=3,crashes=1; list prints them")
     made.add_argument(
         "--max-states",
@@ -37,8 +47,8 @@ def add(commands: Commands) -> None:
         help=f"stop after so many states (default {MOST_STATES:,})",
     )
     made.add_argument("--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: stop after that")
-    made.add_argument("--json", action="store_true")
-    made.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="default kipcheck-out")
+    add_json(made)
+    add_out(made, "folder for the counter-example")
 
 
 def _explore(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_out, complain
 from kipcheck.conformance.core.files.unreadable_file import unreadable
 
 ABOUT = "export a stored failure as a program, a test, a packet capture or bytes"
@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     taken.add_argument(
         "--trust", action="store_true", help="write the command in the failure file (cmd:...) into the program"
     )
-    taken.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    add_out(taken)
 
 
 def _export(options: argparse.Namespace) -> int:

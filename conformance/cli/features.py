@@ -14,6 +14,7 @@ from kipcheck.conformance.cli.options import (
     complain,
     print_harmless,
     print_json,
+    release,
 )
 
 ACTIONS = ("describe", "upgrade-all", "downgrade-all", "update", "plan")
@@ -71,11 +72,14 @@ def add(commands: Commands) -> None:
     made.add_argument("--dry-run", action="store_true", help="print what an update would do, and do not do it")
     made.add_argument(
         "--from-kafka-release",
+        type=release,
         metavar="R",
         help="the release whose tool this is (default: the newest in the file, or that of the broker)",
     )
-    made.add_argument("--from", dest="old", metavar="R", help="plan: the release that runs, from 3.3.0 on")
-    made.add_argument("--to", dest="new", metavar="R", help="plan: the release of the upgrade")
+    made.add_argument(
+        "--from", type=release, dest="old", metavar="R", help="plan: the release that runs, from 3.3.0 on"
+    )
+    made.add_argument("--to", type=release, dest="new", metavar="R", help="plan: the release of the upgrade")
     made.add_argument("--json", action="store_true", help="plan: print JSON")
 
 

@@ -1,9 +1,17 @@
 """The command ``golden``: verifies and regenerates the golden vectors."""
 
 import argparse
-from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, Commands, print_harmless
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    OK,
+    Commands,
+    add_json,
+    add_out,
+    print_harmless,
+    print_json,
+    target_name,
+)
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
 
@@ -15,9 +23,12 @@ def add(commands: Commands) -> None:
         "--target, check that target too"
     )
     verify = vectors.add_parser("verify", help=about, description=about)
-    verify.add_argument("--target", action="append", metavar="T")
-    verify.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    verify.add_argument(
+        "--target", type=target_name, action="append", metavar="T", help="a target to check too; may be repeated"
+    )
+    add_out(verify, "folder for the ledger and the reports of --target")
     verify.add_argument("--details", action="store_true", help="print every difference; default one line a message")
+    add_json(verify)
     verify.set_defaults(call=_golden_verify)
     about = "regenerate the vectors from released jars; exit 3 if the jars are not available"
     make = vectors.add_parser("make", help=about, description=about)
@@ -31,12 +42,12 @@ def _golden_verify(options: argparse.Namespace) -> int:
     from kipcheck.golden.vectors import report
 
     found = report()
-    for line in found.lines(options.details):
-        print_harmless(one_line(line))
     failed = list(regressions.verify())
-    for line in failed:
-        print_harmless(one_line(line))
-    print(regressions.total(len(failed)))
+    if options.json:
+        print_json({"vectors": list(found.troubles), "regressions": failed, "counted": regressions.total(len(failed))})
+    else:
+        for line in (*found.lines(options.details), *failed, regressions.total(len(failed))):
+            print_harmless(one_line(line))
     code = FAILED if found.troubles or failed else OK
     if options.target:
         from kipcheck import reports
@@ -45,7 +56,7 @@ def _golden_verify(options: argparse.Namespace) -> int:
         run = engine_run.run(
             engine_run.Options(targets=tuple(options.target), checks=("wire/vectors",), out=options.out)
         )
-        if run.ledger is not None:
+        if run.ledger is not None and not options.json:
             print(reports.render(run.ledger, "text"), end="")
         code = code or run.exit_code
     return code

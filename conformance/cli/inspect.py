@@ -4,17 +4,16 @@ import argparse
 from typing import TYPE_CHECKING
 
 from kipcheck.conformance.cli import options as cli_options
-from kipcheck.conformance.targets.command import BROKER
 
 if TYPE_CHECKING:
     from kipcheck.conformance.live.inspect.inspection import Inspection
 
 ABOUT = "show the groups of a running cluster, and judge their assignments"
 EPILOG = """\
-kipcheck inspect broker:localhost:9092
-kipcheck inspect broker:localhost:9092 --group orders
-kipcheck inspect broker:localhost:9092 --group orders --json | jq '.groups[].broken'
-kipcheck inspect broker:localhost:9093 --config client.properties
+kipcheck inspect localhost:9092
+kipcheck inspect localhost:9092 --group orders
+kipcheck inspect localhost:9092 --group orders --json | jq '.groups[].broken'
+kipcheck inspect localhost:9093 --config client.properties
 
 It only asks: nothing is created, joined or committed. It reads the record of a group in __consumer_offsets to learn who
 leads. A group that rebalances is asked again for 10 seconds.
@@ -25,19 +24,13 @@ exit codes: 0 no requirement of grade MUST is broken, 1 one is, 2 usage, or no s
 
 def add(commands: cli_options.Commands) -> None:
     made = commands.add("inspect", _inspect, ABOUT, EPILOG)
-    made.add_argument("broker", type=_broker, metavar="broker:HOST:PORT", help="a broker of the cluster")
+    made.add_argument(
+        "broker", type=cli_options.address, metavar="HOST:PORT", help="a broker of the cluster; also broker:HOST:PORT"
+    )
     made.add_argument("--group", action="append", default=[], metavar="G", help="may be repeated; default all groups")
     made.add_argument("--config", metavar="FILE", help="TLS and SASL, as properties of Java's clients")
     cli_options.add_timeout(made)
     made.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _broker(text: str) -> tuple[str, int]:
-    if not text.startswith(BROKER):
-        raise argparse.ArgumentTypeError(
-            f"invalid target {text!r}: use broker:HOST:PORT, such as broker:localhost:9092"
-        )
-    return cli_options.address(text.removeprefix(BROKER))
 
 
 def _inspect(options: argparse.Namespace) -> int:

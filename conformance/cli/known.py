@@ -3,7 +3,19 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json
+from kipcheck.conformance.cli.configuration import DEFAULT
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    OK,
+    OUT,
+    USAGE,
+    Commands,
+    add_json,
+    complain,
+    print_harmless,
+    print_json,
+    target_name,
+)
 from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
@@ -17,7 +29,9 @@ def add(commands: Commands) -> None:
         "another seed or number of cases than the list, and campaigns, only add; exit 1 if entries need manual work"
     )
     update = kinds.add_parser("update", help=about.partition(":")[0], description=about)
-    update.add_argument("file", type=Path, metavar="FILE", help="created if it does not exist")
+    update.add_argument(
+        "file", nargs="?", metavar="FILE", help="created if it does not exist; default the list in kipcheck.toml"
+    )
     update.add_argument(
         "--from",
         dest="out",
@@ -26,11 +40,18 @@ def add(commands: Commands) -> None:
         metavar="DIR",
         help="the --out of a run or campaign; may be repeated; default kipcheck-out",
     )
-    update.add_argument("--target", metavar="T", help="one of the run's targets; required if it has several")
+    update.add_argument(
+        "--target", type=target_name, metavar="T", help="one of the run's targets; required if it has several"
+    )
+    add_json(update)
     update.set_defaults(call=_update)
+    update.configured = {"known": "file", "out": "out"}
     about = "check that lists are well formed, complete, and refer to things that exist; exit 1 if not"
     check = kinds.add_parser("check", help=about, description=about)
-    check.add_argument("file", nargs="+", metavar="FILE", help="a file, or default: all lists shipped with kipcheck")
+    about = "a file, or default: all lists shipped with kipcheck; default the lists in kipcheck.toml"
+    check.add_argument("file", nargs="*", default=None, metavar="FILE", help=about)
+    check.configured = {"known": "file"}
+    add_json(check)
     check.set_defaults(call=_check)
     about = "list the known deviations with reason and expiry"
     listed = kinds.add_parser("list", help=about, description=about)
@@ -41,7 +62,7 @@ def add(commands: Commands) -> None:
         metavar="FILE",
         help="a file, or default: all lists shipped with kipcheck",
     )
-    listed.add_argument("--json", action="store_true")
+    add_json(listed)
     listed.set_defaults(call=_list)
 
 
@@ -52,12 +73,16 @@ def _update(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine.known.edit import updated
     from kipcheck.conformance.engine.known.files import InvalidKnownFile
 
+    file, outs = _one_list(options.file), options.out if isinstance(options.out, list) else [options.out or OUT]
+    if file is None:
+        return complain("name the list to update: FILE, or one list as known in kipcheck.toml", USAGE)
     try:
-        ledgers = [read(each / NAME if each.is_dir() else each) for each in options.out or [Path("kipcheck-out")]]
-        text = options.file.read_text("utf-8") if options.file.exists() else ""
-        made = updated(text, str(options.file), ledgers, options.target, date.today())
+        ledgers = [read(each / NAME if each.is_dir() else each) for each in outs]
+        text = file.read_text("utf-8") if file.exists() else ""
+        made = updated(text, str(file), ledgers, options.target, date.today())
         if made.text != text:
-            options.file.write_text(made.text, "utf-8")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(made.text, "utf-8")
     except InvalidKnownFile as wrong:
         return _troubles(wrong.troubles, USAGE)
     except OSError as error:
@@ -65,22 +90,25 @@ def _update(options: argparse.Namespace) -> int:
     except ValueError as error:
         return complain(error, USAGE)
     except (LookupError, TypeError, AttributeError) as wrong:
-        named = ", ".join(map(str, options.out or ["kipcheck-out"]))
-        return complain(f"a ledger of {named} does not match its schema: {wrong!r}", USAGE)
-    for word, lines in (
-        ("added", [*made.added, *made.explained]),
-        ("removed", made.removed),
-        ("narrowed", made.narrowed),
-        ("widened", made.widened),
-        ("counted", made.counted),
-    ):
-        for line in lines:
-            print_harmless(one_line(f"{word:<9} {line}"))
-    for line in made.left:
-        print_harmless(one_line(f"{'to do':<9} {line}"))
-    if made.added:
-        print(f"{'to do':<9} replace TODO with reason and link in the added entries")
-    return FAILED if made.added or made.left else OK
+        return complain(f"a ledger of {', '.join(map(str, outs))} does not match its schema: {wrong!r}", USAGE)
+    todo = [*made.left, *(["replace TODO with reason and link in the added entries"] if made.added else [])]
+    changes = {
+        "added": [*made.added, *made.explained], "removed": made.removed, "narrowed": made.narrowed,
+        "widened": made.widened, "counted": made.counted, "to do": todo,
+    }  # fmt: skip
+    if options.json:
+        print_json({"file": str(file), **changes})
+    else:
+        for word, lines in changes.items():
+            for line in lines:
+                print_harmless(one_line(f"{word:<9} {line}"))
+    return FAILED if todo else OK
+
+
+def _one_list(named: str | list[str] | None) -> Path | None:
+    """The list that is named, or the one of ``kipcheck.toml`` that does not come with kipcheck."""
+    files = [named] if isinstance(named, str) else [each for each in named or () if each != DEFAULT]
+    return Path(files[0]) if len(files) == 1 else None
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -89,6 +117,8 @@ def _check(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine.known.files import InvalidKnownFile, UnreadableKnownFile
     from kipcheck.conformance.engine.known.lists import everything, unknown_names
 
+    if not options.file:
+        return complain("name the lists to check: FILE, or known in kipcheck.toml", USAGE)
     troubles: list[str] = []
     try:
         for known in everything(options.file):
@@ -100,6 +130,9 @@ def _check(options: argparse.Namespace) -> int:
         return _troubles(missing.troubles, USAGE)
     except InvalidKnownFile as wrong:
         troubles += wrong.troubles
+    if options.json:
+        print_json({"troubles": troubles})
+        return FAILED if troubles else OK
     return _troubles(troubles, FAILED) if troubles else OK
 
 

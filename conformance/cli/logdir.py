@@ -3,8 +3,17 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json
-from kipcheck.conformance.core.values.exits import INCONCLUSIVE
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    INCONCLUSIVE,
+    OK,
+    USAGE,
+    Commands,
+    complain,
+    print_harmless,
+    print_json,
+    release,
+)
 
 EPILOG = """\
 kipcheck logdir /var/lib/kafka/data
@@ -24,8 +33,10 @@ release; 7 no verdict: something in the directory, or of a --release, is unknown
 
 def add(commands: Commands) -> None:
     made = commands.add("logdir", _logdir, "print the formats in a broker's log directory, and who reads them", EPILOG)
-    made.add_argument("folder", type=Path, metavar="DIR")
-    made.add_argument("--release", action="append", default=[], metavar="R", help="judge this release; may be repeated")
+    made.add_argument("folder", type=Path, metavar="DIR", help="one of log.dirs")
+    made.add_argument(
+        "--release", type=release, action="append", default=[], metavar="R", help="judge this release; may be repeated"
+    )
     made.add_argument("--groups", action="store_true", help="print groups, their members and committed offsets")
     made.add_argument("--json", action="store_true", help="print one JSON object")
 

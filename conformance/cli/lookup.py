@@ -6,8 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_json
-from kipcheck.conformance.core.ledger import missing
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, edition_name, print_json
 from kipcheck.conformance.core.values.nearest import hint
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     listed = commands.add("checks", _checks, "list the checks, their invariants and requirements")
-    listed.add_argument("--json", action="store_true")
+    add_json(listed)
     listed.add_argument(
         "--lint",
         action="store_true",
@@ -29,7 +28,7 @@ def add(commands: Commands) -> None:
     )
     wanted = commands.add("requirements", _requirements, "list every normative statement and the checks that cover it")
     wanted.add_argument("id", nargs="?", metavar="ID", help="show one requirement with its clause and text")
-    wanted.add_argument("--json", action="store_true")
+    add_json(wanted)
     wanted.add_argument(
         "--out",
         type=Path,
@@ -44,17 +43,17 @@ def add(commands: Commands) -> None:
         "and the real targets that answered it in the recorded runs, or in the run of --out",
     )
     there = commands.add("targets", _targets, "list the targets, and whether each is available")
-    there.add_argument("--json", action="store_true")
+    add_json(there)
 
     texts = commands.add(
         "editions", _editions, "list the editions, and the message versions that each release supports"
     )
-    texts.add_argument("--json", action="store_true")
+    add_json(texts)
     about = "show how two editions differ and which can read the other's bytes; exit 1 if one would misread them"
     diff = texts.add_subparsers(metavar="[diff A B]").add_parser("diff", help=about, description=about)
-    diff.add_argument("a", metavar="A")
-    diff.add_argument("b", metavar="B")
-    diff.add_argument("--json", action="store_true")
+    diff.add_argument("a", type=edition_name, metavar="A", help="an edition")
+    diff.add_argument("b", type=edition_name, metavar="B", help="the edition to compare it with")
+    add_json(diff)
     diff.set_defaults(call=_diff)
 
 
@@ -112,6 +111,8 @@ def _requirements(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as wrong:
         return complain(wrong, USAGE)
     if answered is None and options.out is not None:
+        from kipcheck.conformance.core.ledger import missing
+
         return complain(missing(options.out), USAGE)
     if options.strength:
         return _strength(options)

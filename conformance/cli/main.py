@@ -3,12 +3,15 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import metadata
+from typing import NoReturn
 
 import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:4.1.0 find their jars
 from kipcheck.conformance.cli import (
     assign,
     campaign,
+    completion,
+    config,
+    configuration,
     corpus,
     doctor,
     explore,
@@ -36,13 +39,13 @@ from kipcheck.conformance.cli import (
     watch,
     workbench,
 )
-from kipcheck.conformance.cli.options import EXIT_CODES, OK, UNDECIDED, Commands, complain
+from kipcheck.conformance.cli.options import EXIT_CODES, OK, UNDECIDED, USAGE, Commands, Parser, complain
 from kipcheck.conformance.engine.execution.interrupts import handled
 
 GROUPS = (
-    running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
-    lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, storedir, export,
-    corpus, recall, mutate,
+    running, show, campaign, matrix, triage, known, config, telling, workbench, assign, subscribe, play, explore,
+    golden, lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, storedir, export,
+    corpus, recall, mutate, completion,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 
@@ -50,10 +53,15 @@ GROUPS = (
 def run(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     try:
+        configuration.complete(options)
         with handled():
             code: int = options.call(options)
             sys.stdout.flush()
             return code
+    except configuration.InvalidConfiguration as wrong:
+        for each in wrong.troubles:
+            complain(each, USAGE)
+        return USAGE
     except BrokenPipeError:  # the reader closed the pipe: ``kipcheck ... | head``
         sys.stderr.close()
         return OK
@@ -63,15 +71,25 @@ def run(arguments: Sequence[str]) -> int:
         return int(options.interrupted)
 
 
+class _Version(argparse.Action):
+    """As argparse's own, but the metadata of packages are read only where they are printed."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib import metadata
+
+        print(f"kipcheck {metadata.version('kipcheck')}")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="kipcheck",
         description="Protocol fuzzing and conformance tests for Apache Kafka's group membership, "
         "Streams rebalance metadata and feature versions.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"kipcheck {metadata.version('kipcheck')}")
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = Commands(top)
     for group in GROUPS:
         group.add(commands)

@@ -62,7 +62,7 @@ def add(commands: common.Commands) -> None:
         "--require", choices=("works",), help="fail unless each upgrade works, also if a member fails meanwhile"
     )
     made.add_argument("--json", action="store_true", help="print JSON to standard output and text to standard error")
-    made.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="default kipcheck-out")
+    common.add_out(made, "folder for the tables and the histories")
     made.add_argument("--budget", type=common.duration, metavar="TIME", help="90s, 5m, 8h: stop after that")
     made.add_argument("--workers", type=common.positive, default=2, metavar="N", help="number of processes (default 2)")
     made.add_argument("--case", type=Path, metavar="FILE", help="replay a history of an earlier run")

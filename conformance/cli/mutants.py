@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, positive, print_json
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, positive, print_json
 
 if TYPE_CHECKING:
     from kipcheck.conformance.engine.strength.mutation_test import MutationResult
@@ -21,9 +21,9 @@ def add(commands: Commands) -> None:
     planted.add_argument(
         "--check", action="append", metavar="GLOB", help="only these checks and the defects planted for them"
     )
-    planted.add_argument("--seed", type=int, default=0, metavar="N")
+    planted.add_argument("--seed", type=int, default=0, metavar="N", help="decides the cases (default 0)")
     planted.add_argument("--workers", type=positive, metavar="N", help="processes (default 2, or 1 on one core)")
-    planted.add_argument("--json", action="store_true")
+    add_json(planted)
 
 
 def _mutants(options: argparse.Namespace) -> int:

@@ -22,7 +22,11 @@ was interrupted goes on there."""
 def add(commands: common.Commands) -> None:
     made = commands.add("mutate", _mutate, ABOUT, EPILOG)
     made.add_argument(
-        "--target", required=True, metavar="T", help="such as kafka-python, client:aiokafka or client:sarama@1.61.1"
+        "--target",
+        type=common.target_name,
+        required=True,
+        metavar="T",
+        help="such as kafka-python, client:aiokafka or client:sarama@1.61.1",
     )
     made.add_argument("--part", metavar="P", help="wire, assign, member, client or coordinator; default all of it")
     made.add_argument(
@@ -31,7 +35,7 @@ def add(commands: common.Commands) -> None:
     made.add_argument("--seed", type=int, default=0, metavar="S", help="of the choice, and of the cases")
     made.add_argument("--only", default="", metavar="N|ID", help="one change: its number from 1, or its id")
     made.add_argument("--out", type=Path, metavar="DIR", help="default: mutate in the cache of kipcheck")
-    made.add_argument("--json", action="store_true")
+    common.add_json(made)
     made.add_argument("--record", action="store_true", help="write totals and rows to conformance/recall/mutation.json")
     made.add_argument("--workers", type=common.positive, default=1, metavar="N", help="changes at once (default 1)")
     made.add_argument(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, print_json
+from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, edition_name, print_json
 from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
     made = commands.add("play", _play, ABOUT, EPILOG)
     made.mixed = True
     made.add_argument("model", metavar="MODEL", help="features, ...: an unknown name lists the models")
-    made.add_argument("--edition", default="apache", metavar="E", help="default apache")
+    made.add_argument("--edition", type=edition_name, default="apache", metavar="E", help="default apache")
     made.add_argument("--scope", metavar="S", help="bounds, as for explore: members=3,crashes=1; may be empty")
     made.add_argument("--events", action="store_true", help="list the events and their fields, and play nothing")
     made.add_argument("--json", action="store_true", help="print the list of --events as JSON")

@@ -48,7 +48,7 @@ def add(commands: common.Commands) -> None:
         "had, that one stays",
     )
     recall.add_argument("--list", action="store_true", help="print the entries, and run nothing")
-    recall.add_argument("--json", action="store_true")
+    common.add_json(recall)
     recall.add_argument("--out", type=Path, metavar="DIR", help="where runs are kept (default: in kipcheck's cache)")
     recall.add_argument(
         "--why", action="store_true", help="count why bugs are missed, by two or three more runs of each"

@@ -22,15 +22,14 @@ def add(commands: common.Commands) -> None:
         "render the results of a run, a campaign or a matrix again; the exit code is that of the original",
         common.EXIT_CODES,
     )
-    report.add_argument(
-        "folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR",
-        help="the --out of one, or its ledger.jsonl or matrix.json; if both are there, the newer one",
-    )  # fmt: skip
+    about = "the --out of one, or its ledger.jsonl or matrix.json; if both are there, the newer one"
+    common.add_out(report, about, "folder")
     report.add_argument(
         "--form", choices=(*FORMS, "all"), default="brief",
         help="print this form; all: write every report file again, beside the data (default brief, at most 40 lines). "
         "A matrix has text, html, markdown and json",
     )  # fmt: skip
+    report.add_argument("--json", action="store_const", const="json", dest="form", help="--form json")
     report.add_argument(
         "--details", action="store_const", const="text", dest="form", help="every failure in full: --form text"
     )
@@ -48,6 +47,7 @@ def add(commands: common.Commands) -> None:
     merged = commands.add("merge", _merge, about, common.EXIT_CODES)
     merged.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="the --out of one of them")
     merged.add_argument("--out", type=Path, required=True, metavar="DIR", help="another folder, for the merged results")
+    common.add_json(merged)
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -94,22 +94,22 @@ def _matrix(folder: Path) -> Path | None:
     return None if later else found
 
 
-def print_report(ledger: Path) -> None:
-    """Prints the brief form: on a terminal within its width, and with colours unless NO_COLOR is set."""
+def print_report(ledger: Path, as_json: bool = False) -> None:
+    """Prints the JSON form, or the brief one: on a terminal in its width, with colours unless NO_COLOR is set."""
     from kipcheck import reports
     from kipcheck.reports import terminal
 
-    if not common.is_terminal(sys.stdout):
-        common.print_harmless(reports.render(ledger, "brief"))
+    if as_json or not common.is_terminal(sys.stdout):
+        common.print_harmless(reports.render(ledger, "json" if as_json else "brief"))
         return
     text = terminal.render(reports.loaded(ledger), shutil.get_terminal_size().columns)
     print(text if os.environ.get("NO_COLOR") else terminal.paint(text), end="", flush=True)
 
 
-def print_written_report(ledger: Path, brief: str) -> None:
-    """Prints the brief form of a run that has just ended. ``brief``: as it is for a stream that is no terminal."""
-    if common.is_terminal(sys.stdout):
-        print_report(ledger)
+def print_written_report(ledger: Path, brief: str, as_json: bool = False) -> None:
+    """Prints the JSON or the brief form of a run that has just ended. ``brief``: that for a stream, not a terminal."""
+    if as_json or common.is_terminal(sys.stdout):
+        print_report(ledger, as_json)
     else:
         common.print_harmless(brief)
 
@@ -158,7 +158,7 @@ def _merge(options: argparse.Namespace) -> int:
     try:
         found = merge(options.folders, options.out)
         reports.write(found.ledger)
-        print_report(found.ledger)
+        print_report(found.ledger, options.json)
     except (Unlike, Unusable, OSError) as wrong:
         return common.complain(wrong, common.USAGE)
     except SCHEMA_ERRORS as wrong:

@@ -2,7 +2,17 @@
 
 import argparse
 
-from kipcheck.conformance.cli.options import INCONCLUSIVE, OK, USAGE, Commands, complain, print_harmless, print_json
+from kipcheck.conformance.cli.options import (
+    INCONCLUSIVE,
+    OK,
+    USAGE,
+    Commands,
+    add_json,
+    complain,
+    print_harmless,
+    print_json,
+    release,
+)
 
 EPILOG = """\
 kipcheck roll --from 2.0.1 --to 2.3.1
@@ -22,13 +32,15 @@ run shows whether the first step that cannot be undone can be"""
 
 def add(commands: Commands) -> None:
     made = commands.add("roll", _roll, "print what an upgrade of brokers persists, and when it cannot go back", EPILOG)
-    made.add_argument("--from", dest="old", required=True, metavar="R", help="the release that runs: 3.9.2")
-    made.add_argument("--to", dest="new", required=True, metavar="R", help="the release of the upgrade")
+    made.add_argument(
+        "--from", type=release, dest="old", required=True, metavar="R", help="the release that runs: 3.9.2"
+    )
+    made.add_argument("--to", type=release, dest="new", required=True, metavar="R", help="the release of the upgrade")
     made.add_argument(
         "--mode", choices=("zookeeper", "kraft"), help="default: kraft where both releases run without ZooKeeper"
     )
     made.add_argument("--edition", choices=("apache", "kip-384"), default="apache", help="default apache")
-    made.add_argument("--json", action="store_true")
+    add_json(made)
 
 
 def _roll(options: argparse.Namespace) -> int:

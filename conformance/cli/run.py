@@ -9,18 +9,21 @@ from typing import Any
 from urllib.parse import quote
 
 from kipcheck.conformance.cli import options as cli_options
+from kipcheck.conformance.cli.configuration import ALL
 from kipcheck.conformance.core.values.untrusted_text import one_line
-from kipcheck.conformance.targets.command import BROKER
 
 
 def add(commands: cli_options.Commands) -> None:
     gate = commands.add("run", _run, "run checks against targets", cli_options.EXIT_CODES)
     gate.set_defaults(interrupted=cli_options.UNDECIDED)
-    _add_selection(gate)
-    gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    _add_targets(gate)
+    _add_cases(gate)
+    _add_expectations(gate)
+    cli_options.add_out(gate, "folder for the ledger, the reports and the failures")
+    gate.configured = ALL
     gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
     gate.add_argument("--dry-run", action="store_true", help="print what would run, and run nothing")
-    gate.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
+    gate.add_argument("--json", action="store_true", help="print the report, or the plan of --dry-run, as JSON")
     gate.add_argument(
         "--trace",
         nargs="?",
@@ -33,10 +36,14 @@ def add(commands: cli_options.Commands) -> None:
     _add_replay(commands)
 
 
-def _add_selection(gate: argparse.ArgumentParser) -> None:
-    """The options that decide what is run, and how it is judged."""
+def _add_targets(gate: cli_options.Parser) -> None:
+    """The options about targets, and the edition of their protocol."""
     gate.add_argument(
-        "--target", action="append", metavar="T", help=f"default kafka-python; may be repeated; {cli_options.CLIENTS}"
+        "--target",
+        type=cli_options.target_name,
+        action="append",
+        metavar="T",
+        help=f"default kafka-python; may be repeated; {cli_options.CLIENTS}",
     )
     gate.add_argument(
         "--name",
@@ -59,7 +66,17 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="of broker: targets: the time for an answer, such as 5s (default 30s)",
     )
-    gate.add_argument("--edition", default="apache", metavar="E")
+    gate.add_argument(
+        "--edition",
+        type=cli_options.edition_name,
+        default="apache",
+        metavar="E",
+        help="the text that applies; default apache, see kipcheck editions",
+    )
+
+
+def _add_cases(gate: cli_options.Parser) -> None:
+    """The options that decide which cases are run, and how many."""
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
     gate.add_argument(
@@ -76,7 +93,9 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         "as 'late OffsetFetch 1500; restart; stop' for client: targets, whose steps kipcheck play client --events "
         "lists; or the scripts in a file, one in each line; may be repeated",
     )
-    gate.add_argument("--seed", type=int, default=0, metavar="N")
+    gate.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="the same number gives the same cases; default 0"
+    )
     gate.add_argument(
         "--cases",
         type=cli_options.positive,
@@ -96,6 +115,10 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="90s, 5m, 8h: start no work after this time; the rest is undecided",
     )
+
+
+def _add_expectations(gate: cli_options.Parser) -> None:
+    """The options that decide how results are judged."""
     gate.add_argument(
         "--known",
         action="append",
@@ -142,6 +165,7 @@ def _add_replay(commands: cli_options.Commands) -> None:
     )
     replay_parser.add_argument(
         "--target",
+        type=cli_options.target_name,
         metavar="T",
         help="a target instead of the one in the failure file, for example tcp:127.0.0.1:9000 in a debugger",
     )
@@ -151,13 +175,16 @@ def _add_replay(commands: cli_options.Commands) -> None:
         help="start the command (cmd:...) that a failure file names; otherwise it must be given with --target",
     )
     replay_parser.add_argument("--trace", action="store_true", help="print all that was sent and answered")
+    cli_options.add_json(replay_parser)
     replay_parser.add_argument("--prune", action="store_true", help="delete the files of failures that are gone")
-    replay_parser.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    cli_options.add_out(replay_parser)
     cli_options.add_patience(replay_parser)
 
 
 def _of_broker(target: str, options: argparse.Namespace) -> str:
     """A target ``broker:HOST:PORT`` with the options about it in its name, so that replays have them."""
+    from kipcheck.conformance.targets.command import BROKER
+
     given = [
         *([f"topic={options.topic}"] if options.topic else []),
         *(["allow-remote"] if options.allow_remote else []),
@@ -218,6 +245,9 @@ def _print_report(brief: str, ledger: Path | None, options: argparse.Namespace) 
     from kipcheck.conformance.cli.reports import print_written_report
 
     assert ledger is not None
+    if options.json:
+        print_written_report(ledger, brief, as_json=True)
+        return
     if options.details:
         cli_options.print_harmless(reports.render(ledger, "text"))
         return
@@ -250,7 +280,8 @@ def _replay(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.values.exits import first
     from kipcheck.conformance.engine.execution.replay import looked_in, replay, stored
 
-    codes = []
+    codes: list[int] = []
+    rows: list[dict[str, Any]] = []
     try:
         places = [failure_file(each, options.out) for each in options.failure] or [options.out]
     except LookupError as missing:
@@ -258,20 +289,24 @@ def _replay(options: argparse.Namespace) -> int:
     for path in stored(places):
         found = replay(path, options.target, options.trust, options.patience)
         codes.append(found.exit_code)
+        rows.append({"file": str(path), "exit": found.exit_code, "message": found.message})
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
-        if options.trace and found.exchanges:
+        if options.trace and found.exchanges and not options.json:
             from kipcheck.reports.text import exchanges
 
             cli_options.print_harmless("\n".join(exchanges(found.exchanges)))
         is_result = found.exit_code in (cli_options.OK, cli_options.FAILED, cli_options.UNSTABLE)
         stream = sys.stdout if is_result else sys.stderr
-        cli_options.print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
+        if not options.json:
+            cli_options.print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
         if options.prune and found.exit_code == cli_options.OK and options.target is None:
             _prune(path)
     if not codes:
         return cli_options.complain(
             f"no stored failures (ID.json) in {', '.join(map(str, looked_in(places)))}", cli_options.USAGE
         )
+    if options.json:
+        cli_options.print_json({"replays": rows})
     return first(codes)
 
 

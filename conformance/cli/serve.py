@@ -3,7 +3,16 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    OK,
+    USAGE,
+    Commands,
+    complain,
+    edition_name,
+    print_harmless,
+    release,
+)
 
 ABOUT = "play a broker on loopback, whose groups or features a model runs, for clients that are not changed"
 EPILOG = """\
@@ -26,8 +35,15 @@ def add(commands: Commands) -> None:
     made = commands.add("serve", _serve, ABOUT, EPILOG)
     made.add_argument("--model", default="group", metavar="M", help="group (the default) or features")
     which = made.add_mutually_exclusive_group()
-    which.add_argument("--release", metavar="R", help="an exact release of Apache Kafka (default: the newest)")
-    which.add_argument("--edition", metavar="E", help="apache@R, apache or a draft; --release R is --edition apache@R")
+    which.add_argument(
+        "--release", type=release, metavar="R", help="an exact release of Apache Kafka (default: the newest)"
+    )
+    which.add_argument(
+        "--edition",
+        type=edition_name,
+        metavar="E",
+        help="apache@R, apache or a draft; --release R is --edition apache@R",
+    )
     made.add_argument("--host", default="127.0.0.1", metavar="H", help="default 127.0.0.1")
     made.add_argument("--port", type=_port, default=0, metavar="N", help="default 0: a free one")
     made.add_argument("--topic", action="append", metavar="T:N", help="topic and partitions; repeatable (default t:3)")

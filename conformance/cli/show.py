@@ -1,12 +1,22 @@
 """The command ``show``: a failure of a run, or an example of a message."""
 
 import argparse
+import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, print_harmless
+from kipcheck.conformance.cli.options import (
+    OK,
+    USAGE,
+    Commands,
+    add_json,
+    add_out,
+    complain,
+    edition_name,
+    print_harmless,
+    print_json,
+)
 from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
 if TYPE_CHECKING:
@@ -26,10 +36,13 @@ exit codes: 0 shown, 2 unknown"""
 
 def add(commands: Commands) -> None:
     shown = commands.add("show", _show, "show a failure of a run, or a value and the bytes of a message", EPILOG)
-    shown.add_argument("what", metavar="ID|MESSAGE")
-    shown.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="the --out of the run")
+    shown.add_argument("what", metavar="ID|MESSAGE", help="a failure, a cause or a message")
+    add_out(shown)
+    add_json(shown)
     shown.add_argument("--version", type=int, metavar="N", help="of the message; default the newest")
-    shown.add_argument("--edition", default="apache", metavar="E", help="of the message; default apache")
+    shown.add_argument(
+        "--edition", type=edition_name, default="apache", metavar="E", help="of the message; default apache"
+    )
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -47,6 +60,11 @@ def _failure(options: argparse.Namespace) -> int:
         return complain(missing(options.out), USAGE)
     except (OSError, ValueError) as wrong:
         return complain(wrong, USAGE)
+    causes = [each for each in ledger.causes if options.what in (each.id, *each.failures)]
+    members = [id for each in causes if each.id == options.what for id in each.failures]
+    failures = [each for each in ledger.failures if each.id in (options.what, *members)]
+    if options.json and failures:
+        return print_json({"causes": [each.plain for each in causes], "failures": [each.plain for each in failures]})
     lines = list(_blocks(ledger, options.what))
     if not lines:
         number = some(len(ledger.failures), "failure")
@@ -92,6 +110,9 @@ def _message(options: argparse.Namespace) -> int:
     except Unreadable as error:
         return complain(error, USAGE)
     value, data = example(layout)
+    if options.json:
+        about = {"message": layout.message, "version": layout.version, "edition": str(layout.edition)}
+        return print_json({**about, "value": json.loads(value), "hex": data.hex()})
     print_harmless(f"{layout.message} v{layout.version}, edition {layout.edition}")
     print(harmless_json(value))
     print(data.hex())
@@ -101,8 +122,6 @@ def _message(options: argparse.Namespace) -> int:
 
 def example(layout: "Layout") -> tuple[str, bytes]:
     """A value with something in every field, as JSON, and its bytes."""
-    import json
-
     from kipcheck.conformance.protocols.codec.checks.example_values import inhabited
 
     value = inhabited(layout)

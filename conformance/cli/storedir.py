@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kipcheck.conformance.cli import options as cli_options
-from kipcheck.conformance.core.values.exits import INCONCLUSIVE
 
 if TYPE_CHECKING:
     from kipcheck.conformance.protocols.stores.families import StoreFormat
@@ -33,9 +32,14 @@ none of a store, an unknown release; 3 no JDK, or no jar; 7 the format is unknow
 
 def add(commands: cli_options.Commands) -> None:
     made = commands.add("storedir", _storedir, "print the formats in the directory of a Streams store", EPILOG)
-    made.add_argument("folder", type=Path, metavar="DIR")
-    made.add_argument("--release", metavar="R", help="verify the checksums in tables with the RocksDB of this release")
-    made.add_argument("--json", action="store_true")
+    made.add_argument("folder", type=Path, metavar="DIR", help="the state directory of a store")
+    made.add_argument(
+        "--release",
+        type=cli_options.release,
+        metavar="R",
+        help="verify the checksums in tables with the RocksDB of this release",
+    )
+    cli_options.add_json(made)
 
 
 def _storedir(options: argparse.Namespace) -> int:
@@ -79,7 +83,7 @@ def _storedir(options: argparse.Namespace) -> int:
         for each in found:
             cli_options.print_harmless(f"{each['name']:<{WIDTH}} {each['tables']:>5} tables {each['bytes']:>14,} bytes")
         cli_options.print_harmless("\n".join(_lines(format, kind, left, verified)))
-    return cli_options.OK if format.known else INCONCLUSIVE
+    return cli_options.OK if format.known else cli_options.INCONCLUSIVE
 
 
 def _lines(format: "StoreFormat", kind: str | None, left: dict[str, int], verified: dict[str, Any] | None) -> list[str]:

@@ -3,7 +3,7 @@
 import argparse
 
 from kipcheck.conformance.cli.assign import answering, one_file
-from kipcheck.conformance.cli.options import Commands
+from kipcheck.conformance.cli.options import Commands, edition_name, target_name
 
 GIVEN = """\
 {"topics": {"t": 3},
@@ -18,10 +18,16 @@ def add(commands: Commands) -> None:
         "subscribe", _subscribe, "print what members of a Kafka Streams group send when they join", EPILOG
     )
     made.add_argument(
-        "--target", default="reference", metavar="T", help="reference (default) or java:kafka-streams:RELEASE"
+        "--target",
+        type=target_name,
+        default="reference",
+        metavar="T",
+        help="reference (default) or java:kafka-streams:RELEASE",
     )
     made.add_argument("--assignor", default="stream", choices=("stream",), help="default stream")
-    made.add_argument("--edition", default="apache", metavar="E", help="default apache; kip-268, apache@2.0.1")
+    made.add_argument(
+        "--edition", type=edition_name, default="apache", metavar="E", help="default apache; kip-268, apache@2.0.1"
+    )
     one_file(made)
 
 

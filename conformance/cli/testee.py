@@ -2,7 +2,7 @@
 
 import argparse
 
-from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Commands, complain
+from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Commands, complain, target_name
 
 ABOUT = "run a testee on stdin and stdout, or on a local port, where kipcheck tests it as tcp:127.0.0.1:PORT"
 
@@ -10,7 +10,7 @@ ABOUT = "run a testee on stdin and stdout, or on a local port, where kipcheck te
 def add(commands: Commands) -> None:
     made = commands.add("testee", _testee, ABOUT)
     made.add_argument(
-        "name", nargs="?", default="reference", metavar="T",
+        "name", type=target_name, nargs="?", default="reference", metavar="T",
         help="kafka-python, java:kafka-clients:4.4.0, miniature/forgets-the-sign, ...; default reference",
     )  # fmt: skip
     made.add_argument("--schema", action="store_true", help="print the JSON schema of the testee protocol and exit")

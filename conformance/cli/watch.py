@@ -1,12 +1,24 @@
 """The command ``watch``: judges what clients and coordinators of a cluster send, through a proxy or from a capture."""
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TextIO
 
-from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, USAGE, Commands, address, complain, print_harmless
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    NOT_STARTED,
+    USAGE,
+    Commands,
+    add_json,
+    add_out,
+    address,
+    complain,
+    edition_name,
+    print_harmless,
+)
 from kipcheck.conformance.core.values.untrusted_text import one_line
 
 if TYPE_CHECKING:
@@ -37,9 +49,11 @@ def add(commands: Commands) -> None:
     made.add_argument("--listen", type=address, metavar="HOST:PORT", help="default 127.0.0.1:0, a free port")
     made.add_argument("--config", metavar="FILE", help="TLS and SASL to the brokers, as properties of Java's clients")
     made.add_argument("--allow-remote", action="store_true", help="accept a --listen that other machines can reach")
-    made.add_argument("--edition", default="apache", metavar="E", help="the text that applies: apache, apache@R")
-    made.add_argument("--out", "--output", type=Path, default=Path("kipcheck-out"), metavar="DIR",
-                      help="where ledger and reports are written at the end (default kipcheck-out)")  # fmt: skip
+    made.add_argument(
+        "--edition", type=edition_name, default="apache", metavar="E", help="the text that applies: apache, apache@R"
+    )
+    add_json(made, "print the report as JSON to standard output, and lines before it to standard error")
+    add_out(made, "where ledger and reports are written at the end", "--out", "--output")
 
 
 def _watch(options: argparse.Namespace) -> int:
@@ -54,16 +68,17 @@ def _watch(options: argparse.Namespace) -> int:
     if why := _wrong(options, listen, is_loopback(listen[0])):
         return complain(why, USAGE)
     begun = time.monotonic()
+    print_line = partial(_print_line, sys.stderr if options.json else sys.stdout)
     try:
         found = edition(options.edition)
         if not found.name.startswith("apache"):
             return complain(f"edition {options.edition}: clients are watched in editions of Apache Kafka", USAGE)
         watch_ledger.usable(options.out)
         if options.pcap is not None:
-            watcher = watch_capture(options.pcap, found, _print_line)
+            watcher = watch_capture(options.pcap, found, print_line)
         else:
             security = read_security(options.config) if options.config else OPEN
-            watcher = watch(Watching(found, options.upstream, listen, security), _print_line)
+            watcher = watch(Watching(found, options.upstream, listen, security), print_line)
         return _report(watcher, options, begun)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
@@ -77,9 +92,9 @@ def _watch(options: argparse.Namespace) -> int:
         return complain(unusable, FAILED)
 
 
-def _print_line(text: str) -> None:
+def _print_line(stream: TextIO, text: str) -> None:
     """Ids that clients choose cannot begin a line."""
-    print_harmless(one_line(text))
+    print_harmless(one_line(text), stream)
 
 
 def _wrong(options: argparse.Namespace, listen: tuple[str, int], is_local: bool) -> str:
@@ -122,7 +137,7 @@ def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> in
         unread=watcher.unread, has_defect=bool(watcher.counts["our bugs"]), unseen_must=watcher.judging.unreported_must,
     )  # fmt: skip
     code, text, ledger = watch_ledger.write(made, options.out)
-    print_written_report(ledger, text)
+    print_written_report(ledger, text, options.json)
     counts = watcher.counts
     told = f"{counts['connections']} connections, {counts['requests']} requests, {counts['members']} members"
     complain("; ".join([told, *_unseen(watcher)]), code)

@@ -3,10 +3,11 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, edition_name
 from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_json
 
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 
 EXPLAIN: Final = """\
 The bytes are a body, or a frame: size, header and body; the size may be absent. A request needs no option, because its
-header has key and version. A response needs --message. Where --version is absent, it is the newest with which the
+header has key and version, nor does a subscription, an assignment, or a key or value of a coordinator's record, which
+has its version in front. A response needs --message. Where --version is absent, it is the newest with which the
 body ends exactly; others are named. Subscriptions, assignments and the user data in them are opened. Several frames
 with their sizes, as they follow each other on a connection, are explained one by one.
 
 examples:
   kipcheck explain 000000170000000000000001000163...            a request
+  kipcheck explain "[0, 3, 0, 0, 0, 1, 0, 1, 116, ...]"         Java's Arrays.toString of a subscription
   kipcheck explain --message SyncGroupResponse 0000000700...    a response
   kipcheck explain --message SyncGroupResponse --version 3 ...  its body, or all of it
 
@@ -32,10 +35,14 @@ exit codes: 0 complete, 1 damaged (explained up to the damage), 2 unreadable"""
 def add(commands: Commands) -> None:
     codec = argparse.ArgumentParser(add_help=False)
     codec.add_argument(
-        "--edition", default="apache", metavar="E", help="default apache; apache@3.9.2, kip-584, jar:PATH, maven:4.1.0"
+        "--edition",
+        type=edition_name,
+        default="apache",
+        metavar="E",
+        help="default apache; apache@3.9.2, kip-584, jar:PATH, maven:4.1.0",
     )
     codec.add_argument("--message", metavar="M", help="JoinGroupRequest, SubscriptionInfo, ...")
-    codec.add_argument("--version", type=int, metavar="N")
+    codec.add_argument("--version", type=int, metavar="N", help="of the message")
     for name, call, about, payload, wants in (
         ("encode", _encode, "encode a JSON object as hex", "FILE", "file with a JSON object, or - for standard input"),
         ("decode", _decode, "decode hex to a JSON object", "HEX", "the bytes as hex, or - for standard input"),
@@ -47,10 +54,10 @@ def add(commands: Commands) -> None:
             "the bytes as hex, or - for standard input",
         ),
     ):
-        made = commands.add(name, call, about, _bytes_epilog(name), [codec])
+        made = commands.add(name, call, about, partial(_bytes_epilog, name), [codec])
         made.add_argument("input", nargs="?", default="-", metavar=payload, help=wants)
         if name == "explain":
-            made.add_argument("--json", action="store_true")
+            add_json(made)
         else:
             made.add_argument(
                 "--batch", action="store_true", help="read and write JSON Lines, one result for each line"

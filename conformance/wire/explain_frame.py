@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from kipcheck.conformance.wire import framing
 from kipcheck.conformance.wire.constructs import read_first
+from kipcheck.conformance.wire.embedded import ASSIGNMENT, OF_STREAMS, SUBSCRIPTION
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.explain import Explained, Row, explain
+from kipcheck.conformance.wire.explain_inside import led
 from kipcheck.conformance.wire.log_files import VERSIONS as LOG_FILES
-from kipcheck.conformance.wire.schema import Layout, MessageSpec
+from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages
 from kipcheck.conformance.wire.workbench import Unreadable, declared, named
 from kipcheck.conformance.wire.znodes import ZNode
 
@@ -18,6 +20,10 @@ HEADER = 8
 """The fewest bytes of the header of a request."""
 PRODUCE = 0
 """Its API key is two zero bytes, with which most responses and sizes of frames begin too."""
+
+
+MOST_VERSIONS = 64
+"""No record of Streams has as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,8 @@ class Sent:
     """The version of the header; None for a body alone."""
     others: tuple[int, ...] = ()
     """Other versions of the message that end with the bytes too."""
+    alike: tuple[str, ...] = ()
+    """Other records that end with the bytes too, each as ``MESSAGE vN``."""
 
     @property
     def whole(self) -> bool:
@@ -41,6 +49,7 @@ class Sent:
         layout = self.explained.layout
         parts = [*(["size"] if self.size else []), *([f"header v{self.header}"] if self.header is not None else [])]
         also = f"; v{', v'.join(map(str, self.others))} would end there too" if self.others else ""
+        also += f"; {', '.join(self.alike)} would end there too" if self.alike else ""
         return f"{layout.message} v{layout.version}, edition {layout.edition}: {', '.join([*parts, 'body'])}{also}"
 
 
@@ -48,9 +57,23 @@ def find(data: bytes, edition: str, message: str | None, version: int | None) ->
     """The interpretation in which the body ends with the bytes; without such, the most likely up to its damage.
 
     A request needs no name: its header has key and version; a damaged Produce request needs one, because a response may
-    begin with its key. Versions of anything else are tried, the newest first.
+    begin with its key. Versions of anything else are tried, the newest first. Bytes without a name that are no request
+    may be a record with its version in front: a subscription, an assignment, or a key or value of a coordinator.
     Errors: ``Unreadable`` for an unknown name, and for bytes without a name that do not begin as a request.
     """
+    try:
+        sent = _framed_or_body(data, edition, message, version)
+    except Unreadable:
+        if message is not None or (record := _record(data, edition)) is None:
+            raise
+        return record
+    if message is None and version is None and not sent.whole:
+        return _record(data, edition) or sent
+    return sent
+
+
+def _framed_or_body(data: bytes, edition: str, message: str | None, version: int | None) -> Sent:
+    """A frame, or the body of a named message. Errors: as of ``find``."""
     if message in LOG_FILES:
         raise Unreadable("unknown-message", f"{message} is the file of a log, not a message: use kipcheck decode")
     if message is not None and version is not None:
@@ -61,13 +84,44 @@ def find(data: bytes, edition: str, message: str | None, version: int | None) ->
     if message is not None:
         for layout in _layouts(edition, message):
             tried += [*_framed(layout, data), Sent(explain(layout, data))]
+    fits = [each for each in tried if each.whole]
     if not tried:
         raise Unreadable("bad-line", _no_request(data, edition, message))
-    fits = [each for each in tried if each.whole]
     if not fits:
         return max(tried, key=_extent)
     best = max(fits, key=lambda each: (each.header is not None, each.size))
     return best if message is None else _with_others(best, fits)
+
+
+def _record(data: bytes, edition: str) -> Sent | None:
+    """A record that has its version in front and ends with the bytes; the most usual of several.
+
+    Names and ids are printable in what members and coordinators write, so such a record comes before others.
+    """
+    if len(data) > SIZE and _size(data) == len(data) - SIZE:  # a frame, whose message has no name
+        return None
+    read = [each for name in _records(edition) if (each := led(edition, name, data)) is not None]
+    whole = [each for each in read if not each.damage and _is_known(each)]
+    if not whole:
+        return None
+    best, *others = sorted(whole, key=lambda each: not _is_printable(each))  # stable: the usual ones are first
+    return Sent(best, alike=tuple(f"{each.layout.message} v{each.layout.version}" for each in others))
+
+
+def _records(edition: str) -> list[str]:
+    usual = [SUBSCRIPTION, ASSIGNMENT, *OF_STREAMS.values()]
+    resolved = framing.resolved(edition)
+    return usual + [each for each in messages(resolved) if each.endswith(("Key", "Value")) and each not in usual]
+
+
+def _is_known(found: Explained) -> bool:
+    """A subscription of Streams of a later version takes whatever follows, but it names the latest version itself."""
+    latest = next((row.value for row in found.rows if row.path == "latestSupportedVersion"), None)
+    return latest is None or (isinstance(latest, int) and 0 < found.layout.version <= latest < MOST_VERSIONS)
+
+
+def _is_printable(found: Explained) -> bool:
+    return all(row.value.isprintable() for row in found.rows if isinstance(row.value, str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +142,7 @@ def frames(data: bytes, edition: str, message: str | None, version: int | None) 
     while at < len(data):
         end = at + SIZE + _size(data[at:])
         try:
-            sent = find(data[at:end], edition, message, version)
+            sent = _framed_or_body(data[at:end], edition, message, version)
         except Unreadable as why:
             here = len(data) - at - SIZE
             cut = here < _size(data[at:]) <= framing.LARGEST

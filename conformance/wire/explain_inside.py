@@ -161,6 +161,12 @@ def _led(named: str, record: str, data: bytes) -> Layout | None:
         return None
 
 
+def led(named: str, record: str, data: bytes) -> Explained | None:
+    """The bytes as a record at the version in front of them; None for a version that the edition lacks."""
+    layout = _led(named, record, data)
+    return None if layout is None else explain(layout, data)
+
+
 def _declared(named: str, record: str) -> MessageSpec | None:
     try:
         return spec(edition(named), record)

@@ -1,6 +1,7 @@
 """Converts bytes to JSON text and back: for the commands ``encode`` and ``decode``, and their ``--batch``."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from string import hexdigits
@@ -85,8 +86,19 @@ def json_of(layout: Layout, text: str) -> str:
     return json.dumps(layout.codec.to_json(layout.decode(unhex(text))), ensure_ascii=False)
 
 
+JAVA_BYTES: Final = re.compile(r"\[\s*((?:-?[0-9]{1,4}\s*(?:,\s*-?[0-9]{1,4}\s*)*)?)\]", re.ASCII)
+
+
 def unhex(text: str) -> bytes:
-    """Errors: ``Unreadable``, with the first character that is not a hex digit, or the odd number of digits."""
+    """Hex, or what ``Arrays.toString`` of Java prints of an array of bytes: ``[0, 3, -1]``.
+
+    Errors: ``Unreadable``, with the first character that is not a hex digit, or the odd number of digits.
+    """
+    if listed := JAVA_BYTES.fullmatch(text.strip()):
+        numbers = [int(each) for each in listed[1].split(",") if each.strip()]
+        if wrong := [each for each in numbers if not -128 <= each <= 255]:
+            raise Unreadable("not-hex", f"not an array of bytes: {wrong[0]} is no byte")
+        return bytes(each & 0xFF for each in numbers)
     try:
         return bytes.fromhex(text)
     except ValueError:

@@ -24,6 +24,11 @@ def patches() -> tuple[str, ...]:
     return tuple(patch for line in table()["line"] for patch in line["patches"])
 
 
+def newest_patch(line: str) -> str:
+    """``3.9`` is ``3.9.2``; what is no line stays as it is."""
+    return next((each["patches"][-1] for each in table()["line"] if each["name"] == line), line)
+
+
 def judges(part: str) -> tuple[str, ...]:
     """The releases whose jars of ``clients`` or ``streams`` judge golden vectors, oldest first."""
     return tuple(patch for line in table()["line"] for patch in line.get(part, ()))

@@ -1,8 +1,10 @@
 """The exit codes of a run."""
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from kipcheck.conformance.core.ledger import Failure
+if TYPE_CHECKING:
+    from kipcheck.conformance.core.ledger import Failure
 
 CONFORMANT, FAILED, USAGE, BROKEN, UNSTABLE, STALE, UNDECIDED, INCONCLUSIVE, OURS = 0, 1, 2, 3, 4, 5, 6, 7, 70
 PRECEDENCE = (OURS, USAGE, BROKEN, FAILED, STALE, UNSTABLE, INCONCLUSIVE, UNDECIDED, CONFORMANT)
@@ -27,7 +29,7 @@ def meaning(code: int, known: int) -> str:
     return AS_EXPECTED if code == CONFORMANT and known else MEANINGS[code]
 
 
-def of_failure(line: Failure) -> set[int]:
+def of_failure(line: "Failure") -> set[int]:
     """The exit code to which a failure leads; none for a known deviation, a note, and a warning without a list."""
     if not line.decides:
         return set()

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from functools import cache
 
-from kipcheck.conformance.core.files.releases_table import jars, judges, patches, table
+from kipcheck.conformance.core.files.releases_table import jars, judges, newest_patch, patches, table
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,11 +42,8 @@ NEWEST = patches()[-1]
 
 def known_release(text: str) -> Release:
     """Errors: LookupError for anything but an exact release of Kafka, with the newest patch where a line is named."""
-    for line in table()["line"]:
-        if text == line["name"]:
-            raise LookupError(
-                f"{text} is a line of releases: name one of its patches; the newest is {line['patches'][-1]}"
-            )
+    if (newest := newest_patch(text)) != text:
+        raise LookupError(f"{text} is a line of releases: name one of its patches; the newest is {newest}")
     try:
         found = Release.parse(text)
     except ValueError as wrong:

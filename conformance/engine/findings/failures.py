@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kipcheck.conformance.core.files.output_folder import OutputFolder
 from kipcheck.conformance.core.ledger import (
@@ -29,6 +29,7 @@ from kipcheck.conformance.core.values.failure_group import FailureGroup, grouped
 from kipcheck.conformance.core.values.untrusted_text import harmless_json, is_data
 
 FOLDER = "failures"
+DEFAULT_OUT: Final = "kipcheck-out"
 FLAKY = "flaky"
 """The folder in it for failures that do not occur every time."""
 Member = TypeVar("Member")
@@ -196,7 +197,20 @@ def file(stored: DistinctFailure, out: Path, below: str = "") -> DistinctFailure
 def again(path: Path, target: str) -> str:
     """The command that replays a failure. It names the target if that starts a command: a file must not start one."""
     named = () if is_data(target) else ("--target", target)
-    return shlex.join(("kipcheck", "replay", str(path), *named))
+    return shlex.join(("kipcheck", "replay", *_place(path), *named))
+
+
+def _place(path: Path) -> tuple[str, ...]:
+    """The words for the file of a failure: its id where it is in ``--out``; paths below here are relative."""
+    if path.parent.name != FOLDER:
+        return (_below_here(path),)
+    out = _below_here(path.parent.parent)
+    return (path.stem, *(() if out == DEFAULT_OUT else ("--out", out)))
+
+
+def _below_here(path: Path) -> str:
+    whole, here = path.absolute(), Path.cwd()
+    return str(whole.relative_to(here) if whole.is_relative_to(here) else whole)
 
 
 def load(path: Path) -> tuple[FiledFailure, Case]:

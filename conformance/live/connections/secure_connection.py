@@ -69,6 +69,8 @@ async def open_secured(host: str, port: int, security: Security, limit: int = 1 
     except TimeoutError:
         tls = f", in TLS: {_NO_TLS}" if security.tls is not None else ""
         raise NotOpened(f"{where} accepts no connection: no answer in time{tls}") from None
+    except ConnectionRefusedError:
+        raise NotOpened(f"{where} accepts no connection: nothing listens there") from None
     except OSError as wrong:
         raise NotOpened(f"{where} accepts no connection: {wrong}") from None
 

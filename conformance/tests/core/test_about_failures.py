@@ -1,15 +1,18 @@
 """Tags, fixes and effects belong to the failure at hand, and not to its invariant."""
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import pytest
 
 from kipcheck.conformance.core.files.remedies import fix_of, remedies
 from kipcheck.conformance.core.files.tags import DEFECT
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.failure_pattern import FailurePattern
 from kipcheck.conformance.core.values.impacts import Severity, severity_rank
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.invariants import all_effects, effect_of, tags_of, tags_vocabulary
+from kipcheck.conformance.protocols.invariants import all_effects, all_invariants, effect_of, tags_of, tags_vocabulary
 
 HANG = ("died", "decode", "timeout", "")
 
@@ -95,3 +98,41 @@ def test_an_effect_that_predicts_an_answer_says_something_else_where_the_answer_
 def test_an_impact_below_its_invariant_is_an_error() -> None:
     with pytest.raises(LookupError, match="is not declared as an invariant yet"):
         impact("A title", "trivia", "epochs", "stale-view")(lambda history: iter(()))
+
+
+CLIENTS: Final = [each for each in all_invariants(Role.CLIENT) if each.id.startswith("client/")]
+
+
+def test_each_law_of_clients_has_a_fix_for_any_failure() -> None:
+    assert len(CLIENTS) > 60
+    assert [each.id for each in CLIENTS if not fix_of(each.id, ("any", "shape"), "client")] == []
+
+
+SHARP: Final[Mapping[str, Sequence[tuple[str, ...]]]] = {
+    "client/calls-back-once": [("assigned",), ("revoked", "closes"), ("lost",)],
+    "client/calls-back-in-time": [("assigned",), ("given up",), ("no call", "eager")],
+    "client/claims-what-it-owns": [("owned", "too many"), ("owned", "too few"), ("generation",),
+                                   ("owned", "after its membership ended")],
+    "client/commits-as-a-member": [("member id", "member"), ("generation", "membership over")],
+    "client/commits-before-it-leaves": [("left out", "to join"), ("left out", "to leave")],
+    "client/joins-with-its-id": [("no id", "x"), ("an id", "x"), ("another id", "x")],
+    "client/names-its-instance": [("JoinGroup", "another instance id"), ("Heartbeat", "no instance id"),
+                                  ("SyncGroup", "an instance id"), ("OffsetCommit", "version without it")],
+    "client/names-its-topics": [("topics", "omits"), ("topics", "adds")],
+    "client/assigns-to-everybody": [("member missing", "no topics"), ("stranger",), ("member twice",), ("follower",)],
+    "client/assigns-each-partition-once": [("two owners", "claimed by 0"), ("named twice", "x"), ("idle",),
+                                           ("no such topic",), ("no such partition",), ("not subscribed",)],
+    "client/ends-when-stopped": [("hangs",), ("crashed", "exit code 1"), ("ended", "exit code 0")],
+    "client/starts-at-the-committed-offset": [("elsewhere",), ("not asked",)],
+    "client/waits-for-offsets": [("refused", "x"), ("not answered yet",)],
+}  # fmt: skip
+"""Law with a title that names several defects -> the shapes of its failures."""
+
+
+def test_the_title_of_a_clients_failure_names_what_was_observed() -> None:
+    for id, shapes in SHARP.items():
+        titles = [effect_of(id, shape, "client") for shape in shapes]
+        assert all(each is not None and each.pattern.shape and ", or " not in each.title for each in titles), id
+        assert len({each.title for each in titles if each}) >= len(shapes) - 1, id
+    several = {each.pattern.invariant for each in all_effects() if ", or " in each.title and not each.pattern.shape}
+    assert {each.id for each in CLIENTS} & several <= SHARP.keys()

@@ -138,6 +138,7 @@ EXEMPT = {
     "conformance/engine/doctor/probes.py": "reads messages of the testee protocol",
 }
 OTHERS = {
+    ("conformance/cli/configuration.py", "tools"): "of pyproject.toml",
     ("conformance/cli/feature_matrix.py", "found"): "feature-matrix.json",
     ("conformance/cli/storedir.py", "each"): "a file of a store",
     ("conformance/cli/mutate.py", "near"): "of a result of mutate",

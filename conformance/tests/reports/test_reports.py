@@ -295,3 +295,12 @@ def test_a_page_of_many_failures_can_be_sent_by_mail(tmp_path: Path) -> None:
     shown = [{"kind": "sequence", "steps": [step] * 30}]
     failures = [{**SEEN, "id": f"{number:012x}", "exhibits": shown} for number in range(100)]
     assert len(reports.render(ledger(tmp_path, *failures), "html").encode()) < 2_000_000
+
+
+@pytest.mark.parametrize("says", ["8 earlier events are not shown", "1 event is not shown"])
+def test_events_that_are_not_shown_have_a_command_that_shows_them(tmp_path: Path, says: str) -> None:
+    step = {"from": "client", "to": "client", "says": says, "answer": None, "guilty": False}
+    cut = {**SEEN, "exhibits": [{"kind": "sequence", "steps": [step]}]}
+    whole = {**SEEN, "exhibits": [{"kind": "sequence", "steps": [{**step, "says": "polls"}]}]}
+    assert f"  all       {SEEN['reproduce']} --trace\n" in reports.render(ledger(tmp_path, cut), "text")
+    assert "  all  " not in reports.render(ledger(tmp_path, whole), "text")

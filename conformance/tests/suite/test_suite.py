@@ -85,7 +85,8 @@ def test_a_failure_tells_what_a_run_tells(inside: pytest.Pytester) -> None:
         line.partition("kipcheck replay ")[2] for line in printed.splitlines() if line.lstrip().startswith("again ")
     ]
     assert again, printed
-    assert all(Path(each).is_file() for each in again)
+    for id, option, out in map(str.split, again):
+        assert option == "--out" and (Path(out) / "failures" / f"{id}.json").is_file()
     assert "def hold" not in printed, "a traceback of ours is of no use"
 
 

@@ -15,7 +15,7 @@ from kipcheck.conformance.wire.explain_frame import Sent, find
 from kipcheck.conformance.wire.explain_inside import insides
 from kipcheck.conformance.wire.framing import encode_request, encode_response, frame
 from kipcheck.conformance.wire.schema import messages, spec
-from kipcheck.conformance.wire.workbench import Unreadable
+from kipcheck.conformance.wire.workbench import Unreadable, unhex
 
 STREAMS = layout("apache", "SubscriptionInfo", 8)
 INFO = STREAMS.encode(value(STREAMS, random.Random(1)))
@@ -224,3 +224,39 @@ def test_a_response_without_name_is_exit_2(capsys: pytest.CaptureFixture[str]) -
     assert run(["explain", answer]) == 2
     assert run(["explain", "--message", "SyncGroupResponse", answer]) == 0
     assert "header v1, body" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "body"),
+    [
+        ("ConsumerProtocolSubscription", 0, {"topics": ["orders"]}),
+        ("ConsumerProtocolSubscription", 3, {"topics": ["orders"], "rackId": "r"}),
+        ("ConsumerProtocolAssignment", 1, {"assignedPartitions": [{"topic": "orders", "partitions": [0, 1]}]}),
+        ("AssignmentInfo", 2, {}),
+        ("OffsetCommitKey", 1, {"group": "g", "topic": "orders", "partition": 1}),
+        ("OffsetCommitValue", 3, {"offset": 7, "leaderEpoch": 2, "metadata": "", "commitTimestamp": 9}),
+        ("GroupMetadataKey", 2, {"group": "g"}),
+        ("ConsumerGroupMemberMetadataKey", 5, {"groupId": "g", "memberId": "m"}),
+    ],
+)
+def test_a_record_needs_no_name(message: str, version: int, body: dict[str, Any]) -> None:
+    data = layout("apache", message, version).encode(body)
+    found = find(data, "apache", None, None)
+    named = [f"{found.explained.layout.message} v{found.explained.layout.version}", *found.alike]
+    assert f"{message} v{version}" in named and found.whole, named
+    assert named[0] == f"{message} v{version}", named
+    assert all(each in found.title() for each in found.alike)
+
+
+def test_bytes_that_only_a_later_version_would_take_are_no_record() -> None:
+    with pytest.raises(Unreadable, match="too few for a request"):
+        find(bytes.fromhex("0001000167"), "apache", None, None)
+
+
+def test_an_array_of_bytes_as_java_prints_it() -> None:
+    assert unhex("[0, 3, -1]") == unhex("[0,3,255]") == unhex("0003ff") == b"\x00\x03\xff"
+    assert unhex("[]") == b""
+    with pytest.raises(Unreadable, match="300 is no byte"):
+        unhex("[0, 300]")
+    with pytest.raises(Unreadable, match="character 1 is '\\['"):
+        unhex("[0x1]")

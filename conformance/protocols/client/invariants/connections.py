@@ -26,7 +26,7 @@ Contents: TypeAlias = tuple[str, int | str]
 
 
 @impact(
-    "A broker refuses a request of the client, or reads it as another", "refused peer", "layout", "refused-peer",
+    "A broker refuses a request that is not written as its version says", "refused peer", "layout", "refused-peer",
     accepted="A request is not written as its version says; its broker answered it without an error",
 )  # fmt: skip
 @law("client/encodes-strictly", "grp-05", checks=OF_ALL, premise=(premises.REQUEST,))

@@ -117,7 +117,7 @@ def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "The coordinator refuses a member that joins, or never sends it its assignment again", "stuck group", "epochs",
+    "The coordinator refuses a member whose joining heartbeat lacks a field", "stuck group", "epochs",
     "stuck-group", links=("KIP-848",),
     accepted="A heartbeat that joins lacks a field; its coordinator answered it without an error",
 )  # fmt: skip
@@ -174,7 +174,7 @@ def _lost_an_answer(history: History) -> bool:
 
 
 @impact(
-    "Topics that the pattern of the user matches have no reader, or others are read", "stuck group", "gating",
+    "Topics that the pattern of the user matches have no reader", "stuck group", "gating",
     "stuck-group", links=("KIP-848",),
 )  # fmt: skip
 @law("client/subscribes-by-its-pattern", "grp-200", premise=(premises.HAS_PATTERN, premises.BEATS_ANEW))

@@ -133,7 +133,7 @@ def test_the_least_case_replays_in_the_plain_loop_and_is_a_regression(tmp_path: 
     reported(tmp_path, rows)
     (failure,) = ledger_of(tmp_path).failures
     path = tmp_path / "failures" / f"{failure.id}.json"
-    assert failure.reproduce == f"kipcheck replay {path}"
+    assert failure.reproduce == f"kipcheck replay {failure.id} --out {tmp_path}"
     again = replay(path)
     assert again.exit_code == 1, again
     one = regression_in(tmp_path / "failures" / "regressions" / path.name)

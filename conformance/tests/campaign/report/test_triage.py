@@ -165,7 +165,7 @@ def test_people_are_told_how_to_see_each_again(tmp_path: Path, capsys: pytest.Ca
     assert outcome(capsys, folder)[1].splitlines() == [
         f"new   {FAILURE['id']}  somebody  wire/two-readings  (MUST grp-05)",
         "      two lines \\x1b[31m",
-        f"      12 cases; kipcheck replay '{folder}/failures/{FAILURE['id']}.json'",
+        f"      12 cases; kipcheck replay {FAILURE['id']} --out '{folder}'",
         "1 new, 0 flaky, 0 known, 0 fixed; complete",
     ]
 

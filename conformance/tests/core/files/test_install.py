@@ -22,7 +22,7 @@ def parsed(texts: list[str]) -> set[tuple[str, frozenset[str], str]]:
 
 
 def test_advice_is_what_the_project_declares() -> None:
-    for extra in ("spark", "pytest", "go", "node", "targets"):
+    for extra in ("spark", "pytest", "go", "node", "targets", "completion"):
         pip, install, *words = shlex.split(advice(extra))
         assert (pip, install) == ("pip", "install")
         assert parsed(words) == parsed(EXTRAS[extra])
@@ -57,7 +57,9 @@ def test_no_text_advises_to_install_kipcheck_from_an_index() -> None:
             for line in path.read_text("utf-8", "replace").splitlines():
                 # By a URL, or within the project's own declaration of its extras, it needs no index.
                 named = re.sub(
-                    r'kipcheck(\[[\w,]+\])? @ (git\+)?https://|^ +"kipcheck\[docs,targets,spark\]",$', "", line
+                    r'kipcheck(\[[\w,]+\])? @ (git\+)?https://|^ +"kipcheck\[completion,docs,targets,spark\]",$',
+                    "",
+                    line,
                 )
                 if re.search(r"kipcheck\[[\w,]+\]|pip install( -\S+)* [\"']?kipcheck\b|INSTALL: \"?kipcheck\b", named):
                     wrong.append(f"{path.relative_to(ROOT)}: {line.strip()}")

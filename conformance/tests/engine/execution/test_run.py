@@ -171,7 +171,7 @@ def test_a_failure_says_all_that_a_report_shows(small: Options, monkeypatch: pyt
     assert [(row.bytes, row.path) for row in exhibit.rows if row.guilty] == [("ffff", "errorCode")]
     filed = json.loads((small.out / "failures" / f"{failure.id}.json").read_text())
     assert Case.of(filed["case"]).id == failure.case_id
-    assert failure.reproduce == f"kipcheck replay {(small.out / 'failures').absolute() / failure.id}.json"
+    assert failure.reproduce == f"kipcheck replay {failure.id} --out {small.out.absolute()}"
 
 
 def lines(options: Options) -> list[dict[str, Any]]:

@@ -70,7 +70,8 @@ def test_the_file_keeps_the_command_for_replay_and_is_not_trusted(
     path = tmp_path / "out" / "failures" / f"{line.id}.json"
     filed = json.loads(path.read_text())
     assert (filed["target"], filed["command"]) == ("broken", command)
-    assert shlex.split(line.reproduce) == ["kipcheck", "replay", str(path), "--target", command]
+    words = ["kipcheck", "replay", line.id, "--out", str(tmp_path / "out"), "--target", command]
+    assert shlex.split(line.reproduce) == words
     assert kipcheck(["replay", str(path)]) == 2
     assert "does not start commands from files" in capsys.readouterr().err
     assert kipcheck(["replay", str(path), "--trust"]) == 1

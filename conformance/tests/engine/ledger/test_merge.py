@@ -53,7 +53,7 @@ def test_a_defect_in_two_parts_is_one_with_the_least_case_of_both(tmp_path: Path
     (found,) = ledger.failures
     assert (found.cases, found.why, found.case_id) == (42, "the least", "bb")
     assert found.where == {"HeartbeatResponse": "0-4, 6", "SyncGroupResponse": "0"}
-    assert found.reproduce == f"kipcheck replay {tmp_path}/together/failures/{FAILURE['id']}.json"
+    assert found.reproduce == f"kipcheck replay {FAILURE['id']} --out {tmp_path}/together"
     kept = json.loads((tmp_path / "together" / "failures" / f"{FAILURE['id']}.json").read_text())
     assert len(kept["case"]["steps"]) == 2
     assert (merged.exit_code, merged.missing) == (1, ())
