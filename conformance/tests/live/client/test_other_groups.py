@@ -56,6 +56,6 @@ def test_a_released_client_keeps_the_laws_of_its_group(check: str) -> None:
         pytest.skip(str(missing))
     assert all(isinstance(each, Replied) for each in found), found
     laws = [each for each in all_invariants(Role.CLIENT) if check in each.checks]
-    history = target._history(name, case, found)
+    history = target._Shown(name, case, found).history
     assert {each.invariant for each in judge(history, laws) if each.violations} == set()
     assert judged <= {law.id for law in laws if law.premise is not None and law.premise(history)}
