@@ -50,7 +50,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         "group/one-id-per-instance", "group/fenced-*", "group/fresh-ids", "group/ids-before-members",
         "group/replaced-at-once", "group/static-stay",
     ),
-    "offsets": ("group/answers-offsets", "group/commits-kept"),
+    "offsets": ("group/answers-offsets", "group/commits-*"),
     "describe, list, delete": ("group/answers-groups",),
     "reload": ("group/outlives-moves", "group/goes-on-after-moves", "group/failed-writes-count-nothing"),
     "damaged requests": ("damage/*",),

@@ -99,7 +99,7 @@ def acknowledges_once(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "The broker refuses the requests of a share session, and releases what the client has", "double processing",
+    "A consumer sends the epochs of a share session out of order", "double processing",
     "epochs", "double-processing", links=("KIP-932",),
 )  # fmt: skip
 @law(
