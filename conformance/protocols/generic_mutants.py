@@ -227,6 +227,11 @@ class GenericMutant(Reference):
         self._case: object = None
         self._memory = Memory(Snapshot(None))
 
+    def prepare(self, op: Mapping[str, Any], /) -> None:
+        """Learns the forms of the answers of the machine of an operation, which takes longer than one operation may."""
+        if self.machine(op["op"]) is not None:
+            self.forms(op)
+
     def answer(self, op: Mapping[str, Any], /) -> Answer:
         found, altered = self.machine(op["op"]), self._verb in ("", op["op"])
         if op.get("case") != self._case:

@@ -131,7 +131,7 @@ def _result(player: Adapter, op: Mapping[str, Any], budget: float) -> dict[str, 
 
 def supervised(player: Adapter) -> Supervised:
     """Runs the adapter in a process of its own, and writes that process's stack to stderr on the dump signal."""
-    executor = Supervised(lambda op, budget: _result(player, op, budget))
+    executor = Supervised(lambda op, budget: _result(player, op, budget), getattr(player, "prepare", None))
     here = os.getpid()
 
     def write_dump(number: int, frame: FrameType | None) -> None:

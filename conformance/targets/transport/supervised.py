@@ -32,8 +32,11 @@ DUMP_SECONDS: Final = 1.0
 
 
 class Supervised:
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, prepare: Callable[[Mapping[str, Any]], None] | None = None) -> None:
+        """``prepare``: called with the first operation of each process before it is forked, so that what all processes
+        need is made once, and is part of no operation's time."""
         self._answer = answer
+        self._prepare = prepare
         self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this process
         self._process: int | None = None
         self._read = b""
@@ -48,6 +51,8 @@ class Supervised:
         results: list[dict[str, Any]] = []
         while len(results) < len(operations):
             if self._process is None:
+                if self._prepare is not None:
+                    self._prepare(operations[len(results)])
                 self._begin()
             hung = self._execute(operations[len(results) :], budget, seconds, results)
             if len(results) < len(operations):

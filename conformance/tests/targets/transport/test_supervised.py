@@ -209,3 +209,24 @@ def test_a_length_of_256_gib_is_answered_or_seen_as_a_death_and_costs_its_neighb
     assert isinstance(before, Replied)
     assert isinstance(between, Died | Refused)
     assert isinstance(after, Replied)
+
+
+def test_what_all_processes_need_is_made_once_and_is_part_of_no_time() -> None:
+    """A mutant that learned its answers in each process died of the time of one operation on a slow machine."""
+    made: dict[str, int] = {}
+
+    def prepare(op: Mapping[str, Any]) -> None:
+        if not made:
+            until = time.process_time() + 0.4
+            while time.process_time() < until:
+                pass
+            made["by"] = os.getpid()
+
+    def answer(op: Mapping[str, Any], budget: float) -> dict[str, Any]:
+        signal.setitimer(signal.ITIMER_PROF, budget)
+        return {"status": "ok", "by": made["by"]}
+
+    executor = Supervised(answer, prepare)
+    first = executor.results([{"do": "live"}], 0.2)
+    executor.renew()
+    assert first == executor.results([{"do": "live"}], 0.2) == [{"status": "ok", "by": os.getpid()}]
