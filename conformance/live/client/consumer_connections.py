@@ -38,11 +38,14 @@ class Channel:
         self.host, self.port = host, port
         self.sent = 0
         self.writer: asyncio.StreamWriter | None = None
+        self.in_turn = asyncio.Lock()
 
     async def ask(self, message: bytes) -> bytes:
-        """The answer to a request, each without its size. Errors: OSError, EOFError."""
-        await self.write(message)
-        return await self.read()
+        """The answer to a request, each without its size; requests of several tasks go out one after the other. Errors:
+        OSError, EOFError."""
+        async with self.in_turn:
+            await self.write(message)
+            return await self.read()
 
     async def write(self, message: bytes) -> None:
         if self.writer is None:
