@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.files.releases_table import plain_rocksdb, rocksdb, since
 from kipcheck.conformance.core.values.case import Case, Role, Step
-from kipcheck.conformance.core.values.history import History, Op, Refused
+from kipcheck.conformance.core.values.history import History, Refused
 from kipcheck.conformance.core.values.release import Release, lines
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import Invariant
@@ -212,8 +212,7 @@ Answers: TypeAlias = Sequence[tuple[Step, Mapping[str, Any]]]
 def history_of(answers: Answers, release: str) -> History:
     steps = tuple(step for step, _ in answers)
     case = Case("stores/upgrades", f"apache@{release}", Role.STORE, steps)
-    ops = tuple(Op(at, step, observed(result), at + 1) for at, (step, result) in enumerate(answers))
-    return History(case, f"java:kafka-streams:{release}", ops)
+    return History.of(case, f"java:kafka-streams:{release}", [observed(result) for _, result in answers])
 
 
 def laws() -> Iterator[Invariant]:

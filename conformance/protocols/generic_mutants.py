@@ -227,11 +227,6 @@ class GenericMutant(Reference):
         self._case: object = None
         self._memory = Memory(Snapshot(None))
 
-    def prepare(self, op: Mapping[str, Any], /) -> None:
-        """Learns the forms of the answers of the machine of an operation, which takes longer than one operation may."""
-        if self.machine(op["op"]) is not None:
-            self.forms(op)
-
     def answer(self, op: Mapping[str, Any], /) -> Answer:
         found, altered = self.machine(op["op"]), self._verb in ("", op["op"])
         if op.get("case") != self._case:
@@ -261,6 +256,15 @@ class GenericMutant(Reference):
         """What is answered instead of the right answer."""
         return right
 
+
+class LearningMutant(GenericMutant):
+    """Answers in the forms of right answers."""
+
+    def prepare(self, op: Mapping[str, Any], /) -> None:
+        """Learns the forms of the answers of the machine of an operation, which takes longer than one operation may."""
+        if self.machine(op["op"]) is not None:
+            self.forms(op)
+
     def forms(self, op: Mapping[str, Any]) -> Learned:
         """The forms of the answers to an operation."""
         found, edition = self.machine(op["op"]), str(self._edition)
@@ -271,7 +275,7 @@ class GenericMutant(Reference):
         return learned(op["message"], op["version"], edition)
 
 
-class RefusesEverything(GenericMutant):
+class RefusesEverything(LearningMutant):
     """Every operation that may be refused is refused, and changes nothing."""
 
     def step(self, machine: AnyMachine, op: Mapping[str, Any], event: Any, number: int) -> Answer:
@@ -291,7 +295,7 @@ class RefusesEverything(GenericMutant):
         return right if refusal == right else with_number(refusal, number)
 
 
-class AcceptsEverything(GenericMutant):
+class AcceptsEverything(LearningMutant):
     """An operation that has to be refused is answered as an accepted one, and changes nothing."""
 
     def changed(self, op: Mapping[str, Any], right: Answer, number: int) -> Answer:
@@ -299,7 +303,7 @@ class AcceptsEverything(GenericMutant):
         return with_number(forms.acceptance(op["op"], right), number) if is_refusal(right, forms.keys) else right
 
 
-class AnswersTheSameAlways(GenericMutant):
+class AnswersTheSameAlways(LearningMutant):
     """Each operation is answered the same, whatever its fields and the state are."""
 
     def changed(self, op: Mapping[str, Any], right: Answer, number: int) -> Answer:

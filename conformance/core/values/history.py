@@ -1,6 +1,6 @@
 """What a target answered to the steps of a case."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
@@ -92,6 +92,12 @@ class History:
     case: Case
     target: str
     ops: tuple[Op, ...]
+
+    @classmethod
+    def of(cls, case: Case, target: str, observations: Sequence[Observation]) -> "History":
+        """Of a case whose steps were taken one after the other."""
+        steps = zip(case.steps, observations, strict=True)
+        return cls(case, target, tuple(Op(at, step, each, at + 1) for at, (step, each) in enumerate(steps)))
 
     def replies(self, verb: str) -> Iterator[tuple[int, Replied]]:
         for op in self.ops:

@@ -6,11 +6,10 @@ A search asks for rounds of cases. Where a target plays many cases at once, sear
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.values.case import Case
-from kipcheck.conformance.core.values.history import History, Observation, Op
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.execution.worker import Finding, Worker
@@ -266,7 +265,9 @@ class SideBySide:
             claimed = [each for each in bounded.cases if self.session.info.claims.supports(each)]
             self.runs += len(claimed)
             observations = yield claimed
-            bounded.take(map(partial(history_of, self.session.info.name), claimed, observations), is_late)
+            played, name = zip(claimed, observations, strict=True), self.session.info.name
+            histories = [History.of(case, name, each) for case, each in played]
+            bounded.take(histories, is_late)
         self.cut_short += bounded.cut
         return bounded.least
 
@@ -279,8 +280,3 @@ class SideBySide:
             why = f"no run begins that would end after {self.limit_s:g} s"
             text += f"; ended {self.cut_short} of them early, since {why}"
         return text
-
-
-def history_of(target: str, case: Case, observations: Sequence[Observation]) -> History:
-    steps = zip(case.steps, observations, strict=True)
-    return History(case, target, tuple(Op(at, step, each, at + 1) for at, (step, each) in enumerate(steps)))

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.edition import APACHE, Edition, edition as edition_of
-from kipcheck.conformance.core.values.history import History, Observation, Op, Unsupported
+from kipcheck.conformance.core.values.history import History, Observation, Unsupported
 from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.client.built_in import OPTIONAL
@@ -389,8 +389,7 @@ class _Shown:
 
     @property
     def history(self) -> History:
-        steps = zip(self.case.steps, self.found, strict=True)
-        return History(self.case, self.target, tuple(Op(at, *each, at + 1) for at, each in enumerate(steps)))
+        return History.of(self.case, self.target, self.found)
 
     @cached_property
     def ways(self) -> list[tuple[Way, int, bool]]:

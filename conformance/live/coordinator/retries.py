@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kipcheck.conformance.core.values.case import Case, Role
-from kipcheck.conformance.core.values.history import Died, History, Observation, Op
+from kipcheck.conformance.core.values.history import Died, History, Observation
 from kipcheck.conformance.core.values.verdict import Grade
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import Invariant
@@ -21,8 +21,7 @@ def proves_nothing(target: str, case: Case, found: Sequence[Observation], repeat
     request twice. Kafka closes the connection then, on which the request of another conversation may wait."""
     if repeats and lost_its_answer(found):
         return True
-    ops = tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))
-    history = History(case, target, ops)
+    history = History.of(case, target, found)
     if not is_in_doubt(history):
         return False
     laws = [

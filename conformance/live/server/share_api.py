@@ -6,6 +6,7 @@ A share group assigns without revocation: a member is taken to own what it is st
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeAlias, get_args
 
 from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
@@ -38,6 +39,10 @@ class Session:
     partitions: dict[Key, None] = field(default_factory=dict)
 
 
+InSession: TypeAlias = Callable[[Received, Session | None, Mapping[Key, int], Answer], None]
+"""Answers a request, whose acknowledgements have these errors."""
+
+
 class ShareApi:
     def __init__(self, groups: Groups, topics: Topics, bodies: Bodies, error: Find) -> None:
         """``error``: why a node does not read a partition, 0 if it does."""
@@ -55,8 +60,8 @@ class ShareApi:
     def handlers(self) -> Mapping[str, Handler]:
         return {
             "ShareGroupHeartbeatRequest": self.heartbeat,
-            "ShareFetchRequest": self.fetch,
-            "ShareAcknowledgeRequest": self.acknowledge,
+            "ShareFetchRequest": partial(self._in_session, self._fetch),
+            "ShareAcknowledgeRequest": partial(self._in_session, self._acknowledged),
         }
 
     # Heartbeats
@@ -83,31 +88,33 @@ class ShareApi:
 
     # Records
 
-    def fetch(self, request: Received, answer: Answer) -> None:
-        """Answers at once if there is anything to say, else a little later."""
+    def _in_session(self, then: InSession, request: Received, answer: Answer) -> None:
+        """Acknowledges, and answers as ``then`` does, which is given no session if the request ends it."""
         session = self._session(request)
         if isinstance(session, Error):
             return answer({"errorCode": session})
-        acknowledged = self._acknowledge(request)
-        if request.body["shareSessionEpoch"] == LEAVING:
+        errors = self._acknowledge(request)
+        ends = request.body["shareSessionEpoch"] == LEAVING
+        if ends:
             self._close(request)
-            return answer(self._fetched(acknowledged, {}))
+        then(request, None if ends else session, errors, answer)
+
+    def _fetch(self, request: Received, session: Session | None, errors: Mapping[Key, int], answer: Answer) -> None:
+        """Answers at once if there is anything to report, else a little later."""
+        if session is None:
+            return answer(self._fetched(errors, {}))
         found = self._acquire(request, session)
         wait_s = min(request.body["maxWaitMs"] / 1000, WAIT_S)
-        if found or acknowledged or not request.body["maxRecords"]:
-            return answer(self._fetched(acknowledged, found))
+        if found or errors or not request.body["maxRecords"]:
+            return answer(self._fetched(errors, found))
         asyncio.get_running_loop().call_later(
-            wait_s, lambda: answer(self._fetched(acknowledged, self._acquire(request, session)))
+            wait_s, lambda: answer(self._fetched(errors, self._acquire(request, session)))
         )
 
-    def acknowledge(self, request: Received, answer: Answer) -> None:
-        session = self._session(request)
-        if isinstance(session, Error):
-            return answer({"errorCode": session})
-        acknowledged = self._acknowledge(request)
-        if request.body["shareSessionEpoch"] == LEAVING:
-            self._close(request)
-        parts = {key: {"partitionIndex": key[1], "errorCode": code} for key, code in acknowledged.items()}
+    def _acknowledged(
+        self, request: Received, session: Session | None, errors: Mapping[Key, int], answer: Answer
+    ) -> None:
+        parts = {key: {"partitionIndex": key[1], "errorCode": code} for key, code in errors.items()}
         answer({"errorCode": 0, "responses": self._listed(parts)})
 
     def _session(self, request: Received) -> Session | Error:
@@ -126,8 +133,8 @@ class ShareApi:
             return Error.INVALID_SHARE_SESSION_EPOCH
         session.epoch += epoch > 0
         if request.api == "ShareFetch":
-            session.partitions |= dict.fromkeys(self._named(body["topics"], "partitions"))
-            for gone in self._named(body["forgottenTopicsData"], "partitions"):
+            session.partitions |= dict.fromkeys(key for key, _ in self._named(body["topics"]))
+            for gone, _ in self._named(body["forgottenTopicsData"]):
                 session.partitions.pop(gone, None)
         return session
 
@@ -139,29 +146,25 @@ class ShareApi:
             if key in self.states:
                 self.states[key] = self.machine.closed(self.states[key], member)
 
-    def _named(self, topics: Iterable[Mapping[str, Any]], field: str) -> Iterator[Key]:
+    def _named(self, topics: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Key, Any]]:
+        """The partitions of topics that there are, each with its entry."""
         for each in topics:
             topic = self.topics.by_id.get(each["topicId"])
             if topic is None:
                 continue
-            for part in each[field]:
-                yield topic.name, part["partitionIndex"] if isinstance(part, Mapping) else part
+            for part in each["partitions"]:
+                yield (topic.name, part["partitionIndex"] if isinstance(part, Mapping) else part), part
 
     def _acknowledge(self, request: Received) -> dict[Key, int]:
         """The error of each partition with acknowledgements."""
         found: dict[Key, int] = {}
-        for each in request.body["topics"]:
-            topic = self.topics.by_id.get(each["topicId"])
-            if topic is None:
-                continue
-            for part in each["partitions"]:
-                key = topic.name, part["partitionIndex"]
-                for batch in part["acknowledgementBatches"]:
-                    error = self._acknowledged(key, request.body["memberId"], batch)
-                    found[key] = found.get(key) or error
+        for key, part in self._named(request.body["topics"]):
+            for batch in part["acknowledgementBatches"]:
+                error = self._acknowledge_batch(key, request.body["memberId"], batch)
+                found[key] = found.get(key) or error
         return found
 
-    def _acknowledged(self, key: Key, member: str, batch: Mapping[str, Any]) -> int:
+    def _acknowledge_batch(self, key: Key, member: str, batch: Mapping[str, Any]) -> int:
         first, last, types = batch["firstOffset"], batch["lastOffset"], batch["acknowledgeTypes"]
         ranges = [(first, last, types[0])] if len(types) == 1 else [
             (first + place, first + place, kind) for place, kind in enumerate(types)

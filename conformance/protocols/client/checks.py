@@ -167,6 +167,19 @@ def scripts_of(protocol: str, scripts: Iterable[str], subject: Subject) -> Itera
         yield Conversation(tuple(OPERATIONS.parse_shorthand(f"protocol {protocol}; {text}; stop")), text)
 
 
+def of_scripts(id: str, sentence: str, machine: str, kip: str, protocol: str, scripts: Iterable[str]) -> Check[Subject]:
+    """A check of clients of a protocol of its own: of these scripts alone."""
+    return Check(
+        id,
+        sentence,
+        client_family(machine, partial(editions_since, kip)),
+        script,
+        values=0,
+        invariants=invariants_of(id, invariants),
+        given=partial(scripts_of, protocol, scripts),
+    )
+
+
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
         SURVIVES_GROUPS,
@@ -178,22 +191,20 @@ CHECKS: tuple[Check[Subject], ...] = (
         first=first_values(*FIRST),
         planned=planned,
     ),
-    Check(
+    of_scripts(
         SURVIVES_STREAMS,
         "an application of Streams keeps the rules of its streams group through rebalances and errors",
-        client_family(STREAMS_CLIENT, partial(editions_since, "kip-1071")),
-        script,
-        values=0,
-        invariants=invariants_of(SURVIVES_STREAMS, invariants),
-        given=partial(scripts_of, "streams", IN_STREAMS_GROUPS),
+        STREAMS_CLIENT,
+        "kip-1071",
+        "streams",
+        IN_STREAMS_GROUPS,
     ),
-    Check(
+    of_scripts(
         SURVIVES_SHARES,
         "a share consumer keeps the rules of its group and its share sessions, and acknowledges what it acquired",
-        client_family(SHARE_CLIENT, partial(editions_since, "kip-932")),
-        script,
-        values=0,
-        invariants=invariants_of(SURVIVES_SHARES, invariants),
-        given=partial(scripts_of, "share", IN_SHARE_GROUPS),
+        SHARE_CLIENT,
+        "kip-932",
+        "share",
+        IN_SHARE_GROUPS,
     ),
 )
