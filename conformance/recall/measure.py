@@ -83,7 +83,7 @@ class Measured(Record):
     also: tuple[str, ...] = ()
     """Its other failures that count and that the fixed release has not."""
     alarms: tuple[str, ...] = ()
-    """Failures of the fixed release that count, whatever the result is."""
+    """Failures of the fixed release that count, whatever the result is; it runs if the affected release has some."""
     remarks: tuple[str, ...] = ()
     """What a reader of the result has to know."""
 
@@ -133,10 +133,8 @@ def measure(
 
 def _compared(bug: Bug, seeds: int, budget: Budget, run: Runner) -> Measured:
     comparison = _Comparison(bug, run)
-    for seed in range(seeds):
-        comparison.run(seed)
-        if reason := comparison.unavailable:
-            return Measured(id=bug.id, result="skipped", of_seeds=seeds, reason=reason)
+    if reason := comparison.run(seeds):
+        return Measured(id=bug.id, result="skipped", of_seeds=seeds, reason=reason)
     found = comparison.measured(seeds)
     if found.result in ("missed", "undecided") and not comparison.is_broken:
         return _with_budget(comparison, seeds, budget)
@@ -188,9 +186,20 @@ class _Comparison:
     fixed: dict[int, list[Run]] = field(default_factory=dict)
     """By seed; a run for each family of checks."""
 
-    def run(self, seed: int) -> None:
-        self.affected[seed] = self._runs(self.bug.affected, seed)
-        self.fixed[seed] = self._runs(self.bug.fixed, seed)
+    def run(self, seeds: int) -> str:
+        """Runs the seeds from 0 on; with the fixed release only if the affected one fails in a way that counts, since
+        nothing else is compared. Returns why a release cannot be run here; empty if both can.
+        """
+        for seed in range(seeds):
+            self.affected[seed] = self._runs(self.bug.affected, seed)
+            if reason := self.unavailable:
+                return reason
+        if any(self._counting(run) for run in _all(self.affected)):
+            for seed in range(seeds):
+                self.fixed[seed] = self._runs(self.bug.fixed, seed)
+                if reason := self.unavailable:
+                    return reason
+        return ""
 
     def _runs(self, target: str, seed: int) -> list[Run]:
         edition = edition_of(self.bug, target)
@@ -238,10 +247,12 @@ class _Comparison:
         """The failures of the fixed release that count."""
         return tuple({each.key: each for run in _all(self.fixed) for each in self._counting(run)}.values())
 
-    def _counting(self, run: Run) -> Iterator[Failing]:
-        for each in run.failures:
-            if any(pattern.fits(each.invariant, each.shape, each.subject) for pattern in self.bug.counts):
-                yield each
+    def _counting(self, run: Run) -> list[Failing]:
+        return [
+            each
+            for each in run.failures
+            if any(pattern.fits(each.invariant, each.shape, each.subject) for pattern in self.bug.counts)
+        ]
 
     def measured(self, seeds: int, with_budget: Mapping[int, _Hit] | None = None) -> Measured:
         """The result as far as it has been run. ``with_budget``: what was found beyond the default cases, by seed."""
