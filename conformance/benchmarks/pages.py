@@ -3,14 +3,14 @@
 ``docs/mutants.md`` has the mutants of every family, from ``generic_mutants.json``; ``docs/metadata.md`` the strength of
 the documents, from ``strength.json`` and the declarations; ``docs/power.md`` the released bugs and the mutants of
 clients, from the files of ``recall``; ``docs/compatible-coordinators.md`` the
-coordinators by groups of laws, from recorded runs and known lists.
+coordinators by groups of laws, from recorded runs and known lists; ``docs/scoreboard.md`` known causes and found bugs.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.benchmarks import coordinator_laws, generic
+from kipcheck.conformance.benchmarks import coordinator_laws, generic, scoreboard
 from kipcheck.conformance.engine.strength.requirement_strength import BEGIN, END, strengths, table
 from kipcheck.conformance.recall import power, record
 from kipcheck.conformance.recall.bugs import bugs
@@ -38,3 +38,5 @@ if __name__ == "__main__":
         "compatible-coordinators.md", coordinator_laws.BEGIN, coordinator_laws.END,
         coordinator_laws.table(coordinator_laws.read()),
     )  # fmt: skip
+    for (begin, end), lines in scoreboard.sections(bugs().values()).items():
+        write("scoreboard.md", begin, end, lines)
