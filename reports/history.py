@@ -89,12 +89,17 @@ def _tracks(runs: Sequence[Summary]) -> dict[tuple[str, ...], Track]:
             page = cause.page or "" if cause is not None else ""
             target = _base(run, first.target)
             key = (target, page) if page else (target, first.invariant, *map(str, first.shape))
-            title = first.statement if cause is None else cause.title
+            title = _statement(run, first.invariant) if cause is None else cause.title
             severity = "no cause" if cause is None else cause.severity
             track = found.setdefault(key, Track(target, title, severity, page))
             track.checks |= {check for failure in each.failures for check in failure.checks}
             track.cases[at] = track.cases.get(at, 0) + _cases(each)
     return found
+
+
+def _statement(run: Summary, invariant: str) -> str:
+    about = run.header.invariants.get(invariant)
+    return invariant if about is None else about.sentence
 
 
 def _cases(each: CauseOf) -> int:
