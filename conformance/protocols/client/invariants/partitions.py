@@ -129,10 +129,6 @@ def hindered_ms(traced: client_trace.TracedEvent[Event], before_ms: int) -> int:
     return traced.ms if hinders and (before_ms != terms.NEVER or isinstance(traced.event, Thawed)) else before_ms
 
 
-UNREAD_MS: Final = 3000
-"""So long after its assignment, or after what last hindered the client, a partition is read."""
-
-
 @dataclass(slots=True)
 class _Reading:
     """Which partitions of a member are read."""
@@ -210,7 +206,7 @@ class _Reading:
             since_ms = max(seen_ms, self.hindered_ms)
             if _topic(name) in self.missing:
                 continue
-            if ms > since_ms + UNREAD_MS and not any(_is_asked_for(name, each) for each in waiting):
+            if ms > since_ms + terms.UNREAD_MS and not any(_is_asked_for(name, each) for each in waiting):
                 yield name, since_ms
 
 
@@ -232,7 +228,7 @@ def reads_what_it_is_assigned(history: History) -> Iterator[Violation]:
         found &= reading.seen_ms.keys()
         if unread:
             found |= unread.keys()
-            why = f"the member has {listed(unread)}, and does not read it for {UNREAD_MS / 1000:.0f} s"
+            why = f"the member has {listed(unread)}, and does not read it for {terms.UNREAD_MS / 1000:.0f} s"
             yield breach(traced, why, "Fetch", "none", "not read", since_ms=min(unread.values()))
 
 
