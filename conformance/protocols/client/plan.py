@@ -45,6 +45,9 @@ SHORT_MS, LONG_MS = 200, 1200
 ACTS: Final = ("request", "rebalance", "request", "other", "request", "request", "other", "rebalance")
 """What the parts of a script are about, in turns: a request, several in one rebalance, something else."""
 TIMES: Final = (6, 2, 3)
+SLOW_MS, ALL_THE_WHILE = 600, 8
+"""How long a rebalance lasts in which a client reads on, and how often that fails: the last attempt, after a pause,
+meets the new assignment."""
 SETTINGS: Final = tuple(
     made
     for made in ops.SETTINGS
@@ -236,7 +239,7 @@ class _Draft:
                 requests.add(found.request)
                 self._add(self._changes(found, at))
         if at == "next" and "Fetch" in requests and "JoinGroup" not in requests and self.group != "KIP-848":
-            self._add(ops.Late("JoinGroup", 1500, at=at))  # a rebalance of 20 ms meets no Fetch
+            self._add(ops.Late("JoinGroup", SLOW_MS, at=at))  # a rebalance of 20 ms meets no Fetch
         return requests
 
     def _event(self, choices: Sequence[type[ops.Event]]) -> None:
@@ -357,8 +360,8 @@ class _Draft:
             is_long = cell.often == "once" and self.random.random() < (0.7 if cell.request in IN_A_REBALANCE else 0.3)
             fields["ms"] = 1500 if is_long else 400
         if cell.often == "several times":
-            # What reads goes on trying while its group rebalances, and its last attempt meets the new assignment.
-            fields["times"] = model.MOST_TIMES if (cell.request, at) == ("Fetch", "next") else self.random.choice(TIMES)
+            is_in_one = (cell.request, at) == ("Fetch", "next")
+            fields["times"] = ALL_THE_WHILE if is_in_one else self.random.choice(TIMES)
         if at != "now":
             fields["at"] = at
         event: ops.Event = made(**fields)

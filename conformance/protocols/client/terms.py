@@ -71,3 +71,8 @@ ATTEMPTS: Final = frozenset({"FindCoordinator", "JoinGroup", "SyncGroup", *HEART
 """The requests by which a client returns to its group."""
 WITHOUT_GENERATION: Final = frozenset({"JoinGroup", "LeaveGroup", *HEARTBEATS})
 """Requests without a generation; and that of KIP-848, an error to which ends the membership whatever its epoch."""
+
+
+def topic_of(partition: str) -> str:
+    """Of a partition's name, ``t-0``."""
+    return partition.rpartition("-")[0]
