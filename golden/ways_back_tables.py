@@ -2,6 +2,7 @@
 --tables`` writes them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -23,7 +24,7 @@ BEGIN, END = "<!-- runs of ways back, generated -->\n\n", "\n\n<!-- end -->"
 
 
 def text(found: Mapping[Way, Played]) -> str:
-    """Markdown. A run without a row is named in a line below the table."""
+    """Markdown. Runs without a row are counted in a line below the table."""
     features = [each for each in ways() if each.feature not in (BINARIES, INTER_BROKER, PINNED)]
     blocks = [
         _table("from | to | level | lowered again | the old release at once | after a snapshot | nodes",
@@ -49,13 +50,15 @@ def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
 
 
 def _not_run(found: Mapping[Way, Played], those: Iterable[Way]) -> str:
-    missing: dict[str, list[str]] = {}
-    for each in those:
-        if each not in found:
-            nodes = f" on {each.nodes} nodes" if each.nodes > 1 else ""
-            missing.setdefault(f"{each.feature}{nodes}", []).append(f"{each.old} to {each.new}")
-    listed = "; ".join(f"{what}: {', '.join(pairs)}" for what, pairs in missing.items())
-    return f"Not run, so unknown: {listed}." if missing else ""
+    """How many pairs of releases were not run, by what is raised."""
+    missing = Counter(
+        f"{each.feature} on {each.nodes} nodes" if each.nodes > 1 else each.feature
+        for each in those
+        if each not in found
+    )
+    counted = ", ".join(f"{what} ({number})" for what, number in missing.items())
+    listed = "`python -m kipcheck.golden.ways_back --list` names them"
+    return f"Not run, so unknown ({listed}): {counted}." if missing else ""
 
 
 def _levels(found: Mapping[Way, Played], those: Iterable[Way]) -> Iterator[tuple[str, ...]]:

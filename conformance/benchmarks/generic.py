@@ -1,8 +1,8 @@
 """Runs the mutants that fit every family: ``python -m kipcheck.conformance.benchmarks.generic``.
 
-Prints the table of ``docs/mutants.md`` from ``generic_mutants.json``. ``--record`` runs them first and writes the file,
-``--family GLOB`` those of some families alone. ``--by-verb`` prints the operations whose refusal, or whose acceptance
-in place of a refusal, passes every default case, which no table has.
+Prints the table of ``docs/internals/mutants.md`` from ``generic_mutants.json``. ``--record`` runs them first and
+writes the file, ``--family GLOB`` those of some families alone. ``--by-verb`` prints the operations whose refusal, or
+whose acceptance in place of a refusal, passes every default case, which no table has.
 """
 
 import argparse
@@ -48,18 +48,19 @@ def record(glob: str) -> None:
 
 
 def table() -> Iterator[str]:
-    yield f"| family | {' | '.join(GENERIC)} |"
-    yield "|---" * (len(GENERIC) + 1) + "|"
+    yield f"| family | cases | {' | '.join(GENERIC)} |"
+    yield "|---" * (len(GENERIC) + 2) + "|"
     for family, cells in recorded().items():
-        yield f"| `{family}` | {' | '.join(_text(cells[mutant]) for mutant in GENERIC)} |"
+        cases = max(each.get("of", 0) for each in cells.values())
+        yield f"| `{family}` | {cases} | {' | '.join(_text(cells[mutant]) for mutant in GENERIC)} |"
 
 
 def _text(found: Mapping[str, Any]) -> str:
     if "equivalent" in found:
         return "the reference"
     if "survives" in found:
-        return f"{SURVIVES} {found['survives']} cases"
-    return f"`{found['invariant']}` {found['cases']} of {found['of']}"
+        return SURVIVES
+    return f"`{found['invariant'].partition('/')[2]}`"
 
 
 def survivors_by_verb(glob: str) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """Writes the generated tables of the docs again: ``python -m kipcheck.conformance.benchmarks.pages``.
 
-``docs/mutants.md`` has the mutants of every family, from ``generic_mutants.json``; ``docs/metadata.md`` the strength of
-the documents, from ``strength.json`` and the declarations; ``docs/power.md`` the released bugs and the mutants of
-clients, from the files of ``recall``; ``docs/compatible-coordinators.md`` the
-coordinators by groups of laws, from recorded runs and known lists.
+Below ``docs/internals``, ``mutants.md`` has the mutants of every family, from ``generic_mutants.json``; ``metadata.md``
+the strength of the documents, from ``strength.json`` and the declarations; ``power.md`` the released bugs and the
+mutants of clients, from the files of ``recall``. ``docs/compatible-coordinators.md`` has the coordinators by groups of
+laws, from recorded runs and known lists.
 """
 
 from collections.abc import Iterable
@@ -30,10 +30,10 @@ def with_section(page: str, begin: str, end: str, lines: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    write("mutants.md", generic.BEGIN, generic.END, generic.table())
-    write("metadata.md", BEGIN, END, table(strengths()))
+    write("internals/mutants.md", generic.BEGIN, generic.END, generic.table())
+    write("internals/metadata.md", BEGIN, END, table(strengths()))
     for (begin, end), lines in power.sections(bugs().values(), record.results()):
-        write("power.md", begin, end, lines)
+        write("internals/power.md", begin, end, lines)
     write(
         "compatible-coordinators.md", coordinator_laws.BEGIN, coordinator_laws.END,
         coordinator_laws.table(coordinator_laws.read()),

@@ -50,7 +50,9 @@ def test_the_site_builds_and_has_a_search_and_needs_no_other_host(tmp_path: Path
         addresses = ["".join(each) for each in LOADED.findall(page.read_text("utf-8"))]
         assert [each for each in addresses if re.match(r"(?:https?:)?//", each)] == [], page
     found = json.loads((tmp_path / "search" / "search_index.json").read_text("utf-8"))["docs"]
-    assert {each["location"] for each in found} >= {"errands/glossary.html", "project/contributing.html"}
+    assert {each["location"] for each in found} >= {"glossary.html", "project/contributing.html"}
+    for old, new in (("errands/five-minutes", "../guides/five-minutes"), ("power", "internals/power")):
+        assert f'url={new}.html"' in (tmp_path / f"{old}.html").read_text("utf-8"), "a page that moved is redirected"
     findings = (tmp_path / "findings" / "index.html").read_text("utf-8")
     for client in ("kafka-python", "aiokafka", "franz-go", "platformatic-kafka"):
         assert re.search(rf">\s*{client}\s*<", findings), f"the navigation has no findings of {client}"

@@ -1,4 +1,4 @@
-"""The pages by errand: each fits on a screen, begins with a command, and each of its commands is run.
+"""The guides: each fits on a screen, begins with a command, and each of its commands is run.
 
 ``TRIALS`` has an entry for each command of each page, in the order of the page: how it is run, and its exit code. A
 command that takes minutes, needs a cluster or does not end by itself is only read by the parser; its entry has the
@@ -22,7 +22,7 @@ from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.tests.support.loops import for_each
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
-ERRANDS: Final = DOCS / "errands"
+GUIDES: Final = DOCS / "guides"
 LINES, COLUMNS = 48, 110
 """A screen. A long row of a table wraps, so a line counts as often as its text, without targets of links, is wide."""
 
@@ -164,11 +164,6 @@ TRIALS: Final[dict[str, dict[str, Trial]]] = {
             stdin='{"type": "hello", "protocol": 1, "run": "kipcheck"}\n{"type": "bye"}\n', out="capabilities"
         ),
     },
-    "glossary": {
-        "kipcheck targets": Trial(),
-        "kipcheck checks": Trial(),
-        "kipcheck requirements": Trial(out="grp-05"),
-    },
 }
 TOOLS: Final = {"plan-an-upgrade-of-streams": ("java", "mvn"), "report-a-false-alarm": ("java", "mvn"),
                 "write-a-testee": ("node",)}  # fmt: skip
@@ -176,7 +171,7 @@ MARKS: Final = {"java": pytest.mark.jars, "node": pytest.mark.node}
 
 
 def text(page: str) -> str:
-    return (ERRANDS / f"{page}.md").read_text("utf-8")
+    return (GUIDES / f"{page}.md").read_text("utf-8")
 
 
 def commands(page: str) -> list[str]:
@@ -188,7 +183,7 @@ def commands(page: str) -> list[str]:
 
 
 def test_each_page_has_trials_and_each_trial_a_page() -> None:
-    assert {path.stem for path in ERRANDS.glob("*.md")} == TRIALS.keys()
+    assert {path.stem for path in GUIDES.glob("*.md")} == TRIALS.keys()
 
 
 @for_each([*TRIALS])
