@@ -30,7 +30,7 @@ def text(found: Mapping[Way, Played]) -> str:
         _table("from | to | level | lowered again | the old release at once | after a snapshot | nodes",
                _levels(found, features)),
         _not_run(found, features),
-        _table("from | comes back from | does not come back from", _releases(found)),
+        _releases(found),
         _not_run(found, [each for each in ways() if each.feature == BINARIES]),
         _table("from | to | not raised | raised and lowered again", _zookeeper(found)),
         _not_run(found, [each for each in ways() if each.feature in (INTER_BROKER, PINNED)]),
@@ -77,13 +77,14 @@ def _outcomes(found: Played) -> tuple[str, ...]:
     return level, "yes" if found.lowered == NONE else "refused", _outcome(found.at_once), later
 
 
-def _releases(found: Mapping[Way, Played]) -> Iterator[tuple[str, ...]]:
-    back: dict[str, tuple[list[str], list[str]]] = {}
+def _releases(found: Mapping[Way, Played]) -> str:
+    back: dict[tuple[str, bool], list[str]] = {}
     for way, each in found.items():
         if way.feature == BINARIES:
-            runs, lost = back.setdefault(way.old, ([], []))
-            (runs if each.at_once.runs else lost).append(way.new)
-    yield from ((old, ", ".join(runs), ", ".join(lost)) for old, (runs, lost) in back.items())
+            back.setdefault((way.old, each.at_once.runs), []).append(way.new)
+    ends = {True: "runs again after", False: "**does not run** after"}
+    pairs = (f"{old} {ends[runs]} {', '.join(new)}" for (old, runs), new in back.items())
+    return f"No level raised: {'; '.join(pairs)}."
 
 
 def _zookeeper(found: Mapping[Way, Played]) -> Iterator[tuple[str, ...]]:
