@@ -27,7 +27,7 @@ def text(found: Mapping[Way, Played]) -> str:
     """Markdown. Runs without a row are counted in a line below the table."""
     features = [each for each in ways() if each.feature not in (BINARIES, INTER_BROKER, PINNED)]
     blocks = [
-        _table("from | to | level | lowered again | the old release at once | after a snapshot | nodes",
+        _table("feature | lowered again | the old release at once | after a snapshot | raised, on nodes",
                _levels(found, features)),
         _not_run(found, features),
         _releases(found),
@@ -62,19 +62,25 @@ def _not_run(found: Mapping[Way, Played], those: Iterable[Way]) -> str:
 
 
 def _levels(found: Mapping[Way, Played], those: Iterable[Way]) -> Iterator[tuple[str, ...]]:
-    nodes: dict[tuple[str, ...], list[str]] = {}
+    """A row for each outcome of a feature, with the pairs of releases that have it."""
+    pairs: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for way in those:
         if way in found:
-            nodes.setdefault((way.old, way.new, *_outcomes(found[way])), []).append(str(way.nodes))
-    yield from ((*row, " and ".join(each)) for row, each in nodes.items())
+            feature, levels, *outcome = _outcomes(found[way])
+            raised = f"{way.old} to {way.new} ({levels})"
+            pairs.setdefault((feature, *outcome), {}).setdefault(raised, []).append(str(way.nodes))
+    for row, raised in pairs.items():
+        yield *row, ", ".join(f"{pair} on {' and '.join(nodes)}" for pair, nodes in raised.items())
 
 
 def _outcomes(found: Played) -> tuple[str, ...]:
+    """Feature, levels, and what came of lowering it and of the old release."""
     later = "" if found.after_snapshot is None else _outcome(found.after_snapshot)
-    level = f"{found.way.feature} {found.before} to {found.after}"
-    if found.way.feature == TOGETHER:
-        level = f"{TOGETHER}: {found.after}"
-    return level, "yes" if found.lowered == NONE else "refused", _outcome(found.at_once), later
+    together = found.way.feature == TOGETHER
+    feature, levels = (
+        (TOGETHER, str(found.after)) if together else (found.way.feature, f"{found.before} to {found.after}")
+    )
+    return feature, levels, "yes" if found.lowered == NONE else "refused", _outcome(found.at_once), later
 
 
 def _releases(found: Mapping[Way, Played]) -> str:
