@@ -50,6 +50,7 @@ from kipcheck.conformance.protocols.consumer_group import model as consumer_grou
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember
 from kipcheck.conformance.protocols.share_group import heartbeat as share_group
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams_group
@@ -95,12 +96,21 @@ BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 
 
 class ScriptedBroker(Broker):
-    def __init__(self, edition: Edition, heartbeat_ms: int = HEARTBEAT_MS) -> None:
+    def __init__(
+        self,
+        edition: Edition,
+        heartbeat_ms: int = HEARTBEAT_MS,
+        topics: Sequence[tuple[str, int]] = TOPICS,
+        config: Iterable[str] = (),
+    ) -> None:
+        """``topics``: those that steps call t and u, and others. ``config``: settings besides those of scripts."""
         known = settings(edition.release)
-        config = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
-        super().__init__(edition, Topics.of(TOPICS), config)
-        self.logs = ScriptedLog(TOPICS, self.topics, self.log, self.groups)
-        self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target)
+        own = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
+        super().__init__(edition, Topics.of(topics), (*own, *config))
+        self.names: Mapping[str, str] = dict(zip((TOPIC, SECOND), (name for name, _ in topics), strict=False))
+        """The topics by the names that they have in steps, where these are others."""
+        self.logs = ScriptedLog((*TOPICS, *topics), self.topics, self.log, self.groups)
+        self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target, self.name_of)
         self.nodes: Sequence[tuple[str, int]] = ()
         """The addresses of the nodes; none: one, that which a client connected to."""
         self.down: frozenset[int] = frozenset()
@@ -110,7 +120,7 @@ class ScriptedBroker(Broker):
         self.home = 0
         """The node that coordinates the group. The first one leads all partitions."""
         self.leads = True
-        self.given: Mapping[str, tuple[int, ...]] = {TOPIC: (0,)}
+        self.given: Mapping[str, tuple[int, ...]] = {self.name_of(TOPIC): (0,)}
         """The partitions that a client that follows is assigned, if it subscribes to them and they exist."""
         self.id = GROUP
         """Of the group."""
@@ -134,16 +144,19 @@ class ScriptedBroker(Broker):
 
     def _run_groups(self) -> None:
         """By the machines of the edition, with what the script decides of them."""
-        self.groups.machine = ScriptedCoordinator(self.groups.machine, self._is_to_lead)
+        self.groups.machine = self.directed(self.groups.machine)
         self.groups.observer = self._changed
-        self.groups.consumer_machine = self._targeted
+        self.groups.consumer_machine = self.targeted
         for _, group in self.groups.classics():
             group.machine = self.groups.machine
 
-    def _is_to_lead(self, id: str) -> bool:
+    def directed(self, machine: Coordinator) -> Coordinator:
+        return ScriptedCoordinator(machine, self.is_to_lead)
+
+    def is_to_lead(self, id: str) -> bool:
         return is_other(id) is not (self.leads or not self.others.members)
 
-    def _targeted(self, topics: Mapping[str, int], config: Config) -> LiveMachine:
+    def targeted(self, topics: Mapping[str, int], config: Config) -> LiveMachine:
         machine = ScriptedConsumerGroup(topics, config)
         machine.target = self.target
         return machine
@@ -185,9 +198,16 @@ class ScriptedBroker(Broker):
         members = self.others.members
         self.others.members = (*members, Other(f"other-{len(members)}", wants))
 
+    def name_of(self, topic: str) -> str:
+        """The name of a topic of a step."""
+        return self.names.get(topic, topic)
+
+    def assign(self, partitions: tuple[int, ...], more: tuple[int, ...]) -> None:
+        self.given = {self.name_of(TOPIC): partitions, self.name_of(SECOND): more}
+
     def grow(self, partitions: int) -> None:
         """The topic has at least so many partitions."""
-        topic = self.topics.by_name.get(TOPIC)
+        topic = self.topics.by_name.get(self.name_of(TOPIC))
         if topic is None:
             return
         grown = replace(topic, partitions=max(partitions, topic.partitions))
@@ -198,10 +218,10 @@ class ScriptedBroker(Broker):
         partitions = [
             (topic.name, number) for topic in self.topics.by_name.values() for number in range(topic.partitions)
         ]
-        group = self.groups.growing(GROUP)
+        group = self.groups.growing(self.id)
         offsets = tuple((*each, offset, LEADER_EPOCH, "") for each in partitions)
         group.send(messages.Commit(group.machine.rules.versions[messages.Commit][-1], "", None, -1, offsets))
-        self.offsets.in_zookeeper.update({(GROUP, *each): offset for each in partitions})
+        self.offsets.in_zookeeper.update({(self.id, *each): offset for each in partitions})
 
     def topics_changed(self) -> None:
         """Topics are created or deleted: a coordinator of KIP-848 assigns anew, and a leader among the others joins
@@ -377,7 +397,7 @@ class ScriptedBroker(Broker):
         """Another member joins, and leaves."""
         self.stable = False
         if (consumers := self.consumers) is not None:
-            consumers.heartbeat(VISITOR, 0, {TOPIC}, ())
+            consumers.heartbeat(VISITOR, 0, {self.name_of(TOPIC)}, ())
             consumers.heartbeat(VISITOR, LEFT[0], None, None)
         for member in clients(self.group.state)[:1]:
             self._join(member._replace(instance=None), "", VISITOR)
