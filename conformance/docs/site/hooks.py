@@ -29,7 +29,7 @@ ERRANDS: Final = (
 )  # fmt: skip
 REFERENCE: Final = {
     "Targets": ("targets", "testee", "coordinators", "compatible-coordinators", "streams"),
-    "Runs": ("reports", "failures", "known", "campaigns", "matrix", "ci/index", "golden"),
+    "Runs": ("testing", "reports", "failures", "known", "campaigns", "matrix", "ci/index", "golden"),
     "What is tested": ("declarations", "layouts", "assignments", "assign", "groups", "features", "explore", "metadata"),
 }
 INSIDE: Final = ("architecture", "mutants", "style", "glossary")

@@ -96,6 +96,10 @@ BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 
 
 class ScriptedBroker(Broker):
+    is_alone = True
+    """Whether there is one client, which laws judge: what it was sent in its last life is over when it joins again, its
+    sessions do not end by themselves, and its topics grow."""
+
     def __init__(
         self,
         edition: Edition,
@@ -106,7 +110,8 @@ class ScriptedBroker(Broker):
         """``topics``: those that steps call t and u, and others. ``config``: settings besides those of scripts."""
         known = settings(edition.release)
         own = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
-        super().__init__(edition, Topics.of(topics), (*own, *config))
+        self.config = tuple(config)
+        super().__init__(edition, Topics.of(topics), (*own, *self.config))
         self.names: Mapping[str, str] = dict(zip((TOPIC, SECOND), (name for name, _ in topics), strict=False))
         """The topics by the names that they have in steps, where these are others."""
         self.logs = ScriptedLog((*TOPICS, *topics), self.topics, self.log, self.groups)
@@ -176,7 +181,9 @@ class ScriptedBroker(Broker):
     def become(self, edition: Edition, offered: Mapping[Kind, range], heartbeat_ms: int) -> None:
         """Serves the versions of that edition, with these ranges of those that are offered otherwise, and has its
         settings. ``heartbeat_ms``: the interval of KIP-848. Errors: LookupError for a range in which it has none."""
-        other = ScriptedBroker(edition, heartbeat_ms)
+        known = settings(edition.release)
+        kept = (each for each in self.config if each.partition("=")[0] in known)
+        other = ScriptedBroker(edition, heartbeat_ms, config=kept)
         self.edition = edition
         self.versions = {
             key: within(served, key, offered) for key, served in other.versions.items()
@@ -211,7 +218,7 @@ class ScriptedBroker(Broker):
         if topic is None:
             return
         grown = replace(topic, partitions=max(partitions, topic.partitions))
-        self.topics.by_name[TOPIC] = self.topics.by_id[topic.id] = grown
+        self.topics.by_name[topic.name] = self.topics.by_id[topic.id] = grown
 
     def reset_offsets(self, offset: int) -> None:
         """An administrator commits that offset of all partitions, for a group without members."""
@@ -442,7 +449,7 @@ class ScriptedBroker(Broker):
             loop.call_at(until_s, connection.front.guard, connection, handle)
             return
         self._requests += 1
-        if self._requests > BUSY:
+        if self._requests > BUSY and self.is_alone:
             loop.call_later(BUSY_S, connection.front.guard, connection, lambda: self._receive(request, connection))
         else:
             self._receive(request, connection)
@@ -468,7 +475,7 @@ class ScriptedBroker(Broker):
             case "JoinGroup":
                 self.id, join = self.bodies.read(messages.Join, request)
                 self.instance, self.session_ms = join.instance, join.session_ms
-                if not join.member:
+                if not join.member and self.is_alone:
                     self._remove(instance=join.instance)
             case api if api in HEARTBEATS:
                 return self._beat(handler, request, answer)
@@ -508,7 +515,7 @@ class ScriptedBroker(Broker):
 
     def _grow(self) -> None:
         """Some clients commit new positions only."""
-        for topic in self.topics.by_name.keys() & self.others.subscribed if self._growths else ():
+        for topic in self.topics.by_name.keys() & self.others.subscribed if self._growths and self.is_alone else ():
             self.topics.grow(topic)
         self._growths = max(0, self._growths - 1)
         self.log.grew()
@@ -517,9 +524,9 @@ class ScriptedBroker(Broker):
         """Of a consumer group: what the client is given was read, and committed, by other members."""
         self.id, beat = self.bodies.read(BEATS[request.api], request)
         before = self._consumer(beat.member)
-        if beat.epoch > 0 and not beat.member:  # which a law judges, if the client is not shut out for it
+        if beat.epoch > 0 and not beat.member and self.is_alone:  # which a law judges, if the client is not shut out
             return self._refuse(handler, request, answer, "UNKNOWN_MEMBER_ID")
-        if not beat.epoch:
+        if not beat.epoch and self.is_alone:
             self._remove(beat.member)
             self.others.members = ()
             for member in self.group.state.members:
@@ -532,8 +539,9 @@ class ScriptedBroker(Broker):
                 self.stable = self.stable and beat.epoch not in LEFT
                 return
             had = before.assigned if before is not None else ()
-            offsets = self.others.positions(self.others.left.intersection(after.assigned).difference(had))
-            group.commit({at: (offset, LEADER_EPOCH, "") for at, offset in offsets.items()})
+            if self.is_alone:
+                offsets = self.others.positions(self.others.left.intersection(after.assigned).difference(had))
+                group.commit({at: (offset, LEADER_EPOCH, "") for at, offset in offsets.items()})
             if after.epoch == group.state.target_epoch == group.state.group_epoch:
                 self.others.left = self.others.everything().difference(after.assigned)
                 if beat.epoch == after.epoch and had == after.assigned:
