@@ -1,4 +1,4 @@
-"""What the steps of a script do to a scripted broker, whoever starts the client."""
+"""What the steps of a script do to a scripted broker: of kipcheck, or of a test of another project."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
