@@ -7,7 +7,9 @@ from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.live.client.other_members import clients, is_other
 from kipcheck.conformance.live.client.scripted import HEARTBEAT_MS, ScriptedBroker
 from kipcheck.conformance.live.client.scripted_machines import LedCoordinator
+from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.consumer_group import LiveMachine
+from kipcheck.conformance.live.server.groups import Answer, Handler
 from kipcheck.conformance.protocols.consumer_group import model as consumer_group
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
@@ -41,6 +43,24 @@ class SharedBroker(ScriptedBroker):
         super().assign(partitions, more)
         self.has_assigned = True
 
+    def _handlers(self) -> dict[str, Handler]:
+        handlers = super()._handlers()
+        listed = handlers["ListGroupsRequest"]
+
+        def list_groups(request: Received, answer: Answer) -> None:
+            """Each node lists the groups that it coordinates."""
+            if self.nodes and request.reached != self.nodes[self.home]:
+                return answer({"errorCode": 0, "groups": []})
+            listed(request, answer)
+
+        return {**handlers, "ListGroupsRequest": list_groups}
+
+    def topics_changed(self) -> None:
+        self.groups.know(self.topics.sizes)
+        self.others.subscribed = tuple(self.topics.by_name)
+        super().topics_changed()
+        self.log.grew()
+
     @property
     def has_settled(self) -> bool:
         """Whether the group that a client joined last is stable, and its members have shown that they know it."""
@@ -56,7 +76,7 @@ class SharedBroker(ScriptedBroker):
 
 
 class _SharedConsumerGroup(LiveMachine):
-    """The machine of consumer groups, with the topics that exist now, and the target assignment of a script."""
+    """The machine of consumer groups, with the target assignment of a script."""
 
     def __init__(self, broker: SharedBroker, config: Config) -> None:
         super().__init__(broker.topics.sizes, config)
@@ -64,7 +84,6 @@ class _SharedConsumerGroup(LiveMachine):
 
     def shares(self, state: consumer_group.State) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
         """The first member has what a step assigns, the next one the rest."""
-        self.topics = self.broker.topics.sizes
         if not self.broker.has_assigned:
             return super().shares(state)
         target = self.broker.target()
