@@ -112,7 +112,6 @@ def command(options: RunOptions, campaign: Campaign | None = None) -> str:
             words += [f"--{name}", str(value)]
     if campaign is not None:
         words += ["--rounds", str(campaign.rounds)] if campaign.rounds is not None else []
-        words += ["--engine", campaign.engine] if campaign.engine != "mixed" else []
     return shlex.join(words)
 
 

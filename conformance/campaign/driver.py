@@ -20,7 +20,7 @@ from kipcheck.conformance.campaign.executors.local import Executor
 from kipcheck.conformance.campaign.executors.preflight import Unready
 from kipcheck.conformance.campaign.files import NO_ROOM, SetAside
 from kipcheck.conformance.campaign.manifest import Manifest, UnusableCampaign, with_id
-from kipcheck.conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, Engine, Plan, Shard, shard_size
+from kipcheck.conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, Plan, Shard, shard_size
 from kipcheck.conformance.campaign.process.shard_pool import CannotRunShards
 from kipcheck.conformance.campaign.progress import CampaignProgress
 from kipcheck.conformance.campaign.report import campaign_report, row_files
@@ -62,7 +62,6 @@ class CampaignRequest:
     """Seconds. Checked between waves."""
     rounds: int | None = None
     seed: int = 0
-    engine: Engine = "mixed"
     known: tuple[str, ...] = ()
     executor: ExecutorName = "auto"
     workers: int = 0
@@ -157,7 +156,7 @@ def _new_manifest(request: CampaignRequest, intent: _Intent, chosen: Chosen, wat
     cases = None if by_time else request.cases or USUAL_CASES
     rounds = request.rounds if by_time else request.rounds or min(USUAL_ROUNDS, cases or USUAL_ROUNDS)
     plan = Plan(
-        "", intent.aims, request.edition, intent.checks, request.engine, request.seed, cases, rounds,
+        "", intent.aims, request.edition, intent.checks, "mixed", request.seed, cases, rounds,
         shard_size(cases or 1, rounds or 1), corpus=intent.corpus.digest,
     )  # fmt: skip
     if by_time:

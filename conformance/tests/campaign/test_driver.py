@@ -23,7 +23,7 @@ from kipcheck.conformance.campaign.executors.choice import EXECUTORS, Chosen
 from kipcheck.conformance.campaign.executors.local import Tick
 from kipcheck.conformance.campaign.files import Full
 from kipcheck.conformance.campaign.manifest import Manifest
-from kipcheck.conformance.campaign.plan import ENGINES, MOST_SHARD, Aim, Plan, Shard, shard_size
+from kipcheck.conformance.campaign.plan import MOST_SHARD, Aim, Plan, Shard, shard_size
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
 from kipcheck.conformance.cli import campaign as command, main
@@ -34,7 +34,7 @@ from kipcheck.conformance.tests.support.without_arrow import without_arrow
 
 MUTANT = "miniature/stuck-epoch"
 SMALL = CampaignRequest(
-    targets=(MUTANT,), checks=("features/epochs", "features/gating"), cases=120, rounds=2, engine="compiled",
+    targets=(MUTANT,), checks=("features/epochs", "features/gating"), cases=120, rounds=2,
     executor="inline", workers=1,
 )  # fmt: skip
 
@@ -272,7 +272,6 @@ def test_the_next_campaign_begins_with_the_corpus_of_the_last(tmp_path: Path, wh
 
 
 def test_the_command_line_names_what_there_is() -> None:
-    assert command.ENGINES == ENGINES
     assert command.EXECUTORS == EXECUTORS
 
 
@@ -334,9 +333,7 @@ def test_on_a_disk_that_is_really_full_it_says_what_to_do_and_goes_on_to_the_sam
     pages = sum(-(-path.stat().st_size // 4096) for path in whole.rglob("*") if path.is_file())
     out, kipcheck = tmp_path / "disk" / "out", f"{sys.executable} -m kipcheck campaign --executor inline"
     out.parent.mkdir()
-    asked = (
-        f"--target {MUTANT} --check features/epochs --check features/gating --cases 120 --rounds 2 --engine compiled"
-    )
+    asked = f"--target {MUTANT} --check features/epochs --check features/gating --cases 120 --rounds 2"
     script = f"""
 mount -t tmpfs -o size={int(pages * share) * 4}k tmpfs {out.parent} || exit 77
 {kipcheck} {asked} --out {out} 2>&1 >/dev/null | tail -1; echo ${{PIPESTATUS[0]}}
@@ -360,7 +357,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_to_the_same_end(tmp_path
     campaign(replace(asked, out=undisturbed))
     arguments: tuple[str, ...] = (
         "campaign", "--target", MUTANT, "--check", "features/epochs", "--check", "features/gating", "--cases", "1500",
-        "--rounds", "2", "--engine", "compiled", "--executor", "pool", "--workers", "2",
+        "--rounds", "2", "--executor", "pool", "--workers", "2",
     )  # fmt: skip
     more = ("--out", str(out))
     for seconds in (0.0, 1.0, 2.0):

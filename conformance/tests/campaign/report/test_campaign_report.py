@@ -31,7 +31,7 @@ from kipcheck.golden.regressions import check, read as regression_in
 
 NAME = "deletes-unasked"
 TARGET = f"miniature/{NAME}"
-PLAN = Plan("c0ffee00c0ffee00", (Aim(TARGET, "1"),), "kip-584", (MUTANTS[NAME].check,), "compiled", 7, 120, 2, 40)
+PLAN = Plan("c0ffee00c0ffee00", (Aim(TARGET, "1"),), "kip-584", (MUTANTS[NAME].check,), "mixed", 7, 120, 2, 40)
 FLAKY = f"""
 target = "{TARGET}"
 [[KIND]]
