@@ -40,7 +40,7 @@ def add(commands: cli_options.Commands) -> None:
         "--budget",
         type=cli_options.duration,
         metavar="TIME",
-        help="90s, 5m, 8h: start no wave after this time; with --cases, the remaining cases are undecided",
+        help="90s, 5m, 8h: planning, reductions and reports included; with --cases, the remaining cases are undecided",
     )
     made.add_argument(
         "--rounds",

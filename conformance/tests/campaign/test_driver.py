@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from kipcheck.conformance.campaign import driver
 from kipcheck.conformance.campaign.directory import starting_corpus
 from kipcheck.conformance.campaign.driver import CampaignRequest, Outcome, Ready, campaign
 from kipcheck.conformance.campaign.executors import local
 from kipcheck.conformance.campaign.executors.choice import EXECUTORS, Chosen
-from kipcheck.conformance.campaign.executors.local import Tick
+from kipcheck.conformance.campaign.executors.local import Progress, Tick
 from kipcheck.conformance.campaign.files import Full
 from kipcheck.conformance.campaign.manifest import Manifest
 from kipcheck.conformance.campaign.plan import MOST_SHARD, Aim, Plan, Shard, shard_size
@@ -231,6 +232,44 @@ def test_time_that_runs_out_leaves_a_number_of_cases_undecided(tmp_path: Path) -
     assert outcome.exit_code == exits.UNDECIDED
     assert outcome.why == "the budget ran out in round 1"
     assert not row_files.read(tmp_path).rows
+
+
+class _Endless:
+    """Its shards do not end."""
+
+    name, slots = "endless", 1
+
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
+        while True:
+            time.sleep(0.02)
+            tick(Progress(0, 1, len(shards)))
+            yield from ()
+
+
+@contextmanager
+def endless(*arguments: Any) -> Iterator[Chosen]:
+    yield Chosen(_Endless(), "for a test")
+
+
+def test_shards_that_run_when_the_budget_ends_are_stopped(tmp_path: Path) -> None:
+    outcome = campaign(replace(SMALL, out=tmp_path, budget=1.0), endless)
+    assert (outcome.exit_code, outcome.why) == (exits.UNDECIDED, "the budget ran out in round 1")
+
+
+def test_what_the_budget_left_unreduced_is_named_and_reduced_by_resume(
+    tmp_path: Path, inline: Ready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(driver._CampaignRun, "_is_out_of_time_to_reduce", lambda run: True)
+        outcome = campaign(replace(SMALL, rounds=1, cases=40, out=tmp_path, budget=600.0), inline)
+    assert outcome.exit_code == exits.FAILED
+    number = len(failures(tmp_path))
+    assert number
+    assert outcome.why.startswith("the budget ran out in round 1; ")
+    assert outcome.why.endswith(f" not reduced: --resume {tmp_path} reduces more")
+    assert not any(json.loads(each.read_text())["shrunk"] for each in (tmp_path / "failures").glob("*.json"))
+    assert campaign(CampaignRequest(out=tmp_path, resume=True), inline).why == ""
+    assert any(json.loads(each.read_text())["shrunk"] for each in (tmp_path / "failures").glob("*.json"))
 
 
 @pytest.mark.integration
