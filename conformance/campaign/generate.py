@@ -85,6 +85,7 @@ class _Engine:
     """The entries of the corpus for these units, the newest last."""
     values: dict[str, list[Value]] = field(default_factory=dict)
     """Id of an entry -> its value, or none if it does not belong to a current declaration."""
+    known: dict[str, Sequence[Any]] = field(default_factory=dict)
     draws: dict[DeclarationKey, Draw] = field(default_factory=dict)
 
     @classmethod
@@ -123,7 +124,7 @@ class _Engine:
         match source:
             case "uniform":
                 values = self._uniform(check, subject, number, random)
-            case "mutate" if known := [each for each in self.units[check.id] if self._known(check, each)]:
+            case "mutate" if known := self._known(check):
                 subject = random.choice(known)
                 values = self._changed(check, subject, number, random)
             case _:
@@ -158,8 +159,12 @@ class _Engine:
             if value := self._value(entry):
                 yield Batch(check.id, subject, "replay", value)
 
-    def _known(self, check: Check[Any], subject: Any) -> bool:
-        return any(map(self._value, self.kept.get(_declaration_key(check, *_of(subject)), ())))
+    def _known(self, check: Check[Any]) -> Sequence[Any]:
+        """The subjects of which the corpus has a value."""
+        if check.id not in self.known:
+            kept = ((each, self.kept.get(_declaration_key(check, *_of(each)), ())) for each in self.units[check.id])
+            self.known[check.id] = [each for each, entries in kept if any(map(self._value, entries))]
+        return self.known[check.id]
 
     def _changed(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
         """Values mutated from those of the corpus."""

@@ -190,7 +190,8 @@ class _ShardRun:
         unit = Unit(
             self.shard.target, subject.edition, check.id, subject.name, subject.version, self.shard.own_seed, None
         )
-        result = judged(unit, samples, (history for _, histories in several for history in histories))
+        shown_by_all = (history for _, histories in several for history in histories)
+        result = judged(unit, samples, shown_by_all, names_cases=False)
         before: dict[int, int] = {}
         """Number of a value -> the cases before it."""
         for drawn, histories in several:
