@@ -24,6 +24,7 @@ from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.engine.execution.selection import subjects
 from kipcheck.conformance.engine.execution.worker import Finding, Unit, UnitResult, Worker, judged
 from kipcheck.conformance.engine.findings import failure_records
+from kipcheck.conformance.engine.findings.causes import Context
 from kipcheck.conformance.engine.findings.failures import Kind
 from kipcheck.conformance.engine.search.shrink import shrunk
 from kipcheck.conformance.protocols.checks import CHECKS, Check
@@ -312,7 +313,7 @@ def _least(shard: Shard, found: Found, worker: Worker) -> Found:
         return found
     stored = failure_records.described(_info(worker, shard, check), [least])
     assert stored.filed is not None
-    return replace(found, line=json.dumps(stored.filed.plain))
+    return replace(found, line=json.dumps(stored.filed.plain), context=json.dumps(Context.of(least).plain))
 
 
 def _info(worker: Worker, shard: Shard, check: Check[Any]) -> TargetInfo:
