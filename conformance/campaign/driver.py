@@ -399,6 +399,8 @@ class _CampaignRun:
     ) -> None:
         """Adds the rows of a wave to ``rows``, also those from before an interruption. Errors: ``_OutOfTime``."""
         came: list[Row] = []
+        singles: list[Path] = []
+        """The files of rows of this wave, until all are in one file."""
         is_out_of_time = self._is_out_of_time_to_hold if wave[0].stage == "hold" else self._is_out_of_time_to_reduce
 
         def tick(shards: Progress) -> None:
@@ -412,6 +414,8 @@ class _CampaignRun:
             with closing(self.executor.run(wave, dump, tick)) as running:
                 for row in running:
                     came.append(row)
+                    if keep and row.status in FINAL_STATUSES:
+                        singles.append(self._write(round_, [row], as_lines=True))
                     if row.stage == "hold":
                         self.watch.add_cases(row.cases)
                     if row.status == "unlike":
@@ -421,10 +425,14 @@ class _CampaignRun:
             rows.update(ended)
             if keep and ended:
                 with interrupts.deferred():
-                    row_files.write(
-                        self.request.out, round_, row_files.next_wave(self.request.out, round_), ended.values()
-                    )
                     self._note(ended.values())
+                    self._write(round_, ended.values())
+                    for each in singles:
+                        each.unlink(missing_ok=True)
+
+    def _write(self, round_: int, rows: Iterable[Row], as_lines: bool = False) -> Path:
+        wave = row_files.next_wave(self.request.out, round_)
+        return row_files.write(self.request.out, round_, wave, rows, as_lines)
 
     def _note(self, rows: Iterable[Row]) -> None:
         for row in rows:

@@ -234,6 +234,34 @@ def test_time_that_runs_out_leaves_a_number_of_cases_undecided(tmp_path: Path) -
     assert not row_files.read(tmp_path).rows
 
 
+class _Watched:
+    """Counts the rows in the ledger whenever it is asked for the next one."""
+
+    name, slots = "watched", 1
+
+    def __init__(self, inner: Any, out: Path) -> None:
+        self.inner, self.out, self.stored = inner, out, list[int]()
+
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
+        for row in self.inner.run(shards, snapshot, tick):
+            yield row
+            self.stored.append(len(row_files.read(self.out).rows))
+
+
+def test_a_row_is_written_when_its_shard_ends(tmp_path: Path, inline: Ready) -> None:
+    """So a driver that is killed loses the shards that are running, and no others."""
+    watched: list[_Watched] = []
+
+    @contextmanager
+    def ready(*arguments: Any) -> Iterator[Chosen]:
+        with inline(*arguments) as chosen:
+            watched.append(_Watched(chosen.executor, tmp_path))
+            yield Chosen(watched[0], "for a test")
+
+    campaign(replace(SMALL, out=tmp_path, cases=500, rounds=1), ready)
+    assert watched[0].stored == [*range(1, len(watched[0].stored) + 1)]
+
+
 class _Endless:
     """Its shards do not end."""
 
