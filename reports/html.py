@@ -112,7 +112,6 @@ def command(options: RunOptions, campaign: Campaign | None = None) -> str:
             words += [f"--{name}", str(value)]
     if campaign is not None:
         words += ["--rounds", str(campaign.rounds)] if campaign.rounds is not None else []
-        words += ["--engine", campaign.engine] if campaign.engine != "mixed" else []
     return shlex.join(words)
 
 
@@ -124,7 +123,7 @@ def _sections(found: Summary) -> Iterator[tuple[str, str, int, Safe]]:
     if found.ledger.troubles or found.open_ends:
         troubles = list(_troubles(found))
         yield "troubles", "Troubles", len(troubles), joined(tag("h2", "Troubles"), tag("ul", troubles, class_="list"))
-    if of_campaigns(found):
+    if of_campaigns(found) and not any(each.cause for each in found.causes):
         yield "new", "What is new", 0, news(found)
     yield "causes", "Causes", len(found.causes), causes(found)
     if found.components:

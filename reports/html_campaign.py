@@ -22,7 +22,7 @@ STROKES = 6
 
 
 def news(found: Summary) -> Safe:
-    """Every distinct failure with its status."""
+    """Every distinct failure with its status, for a ledger without causes."""
     every = list(standing(found))
     if not every:
         return joined(tag("h2", "What is new"), tag("p", "No case failed." if found.complete else "Nothing so far."))
@@ -30,16 +30,20 @@ def news(found: Summary) -> Safe:
     left = len(every) - SHOWN
     return joined(
         tag("h2", "What is new"),
-        tag(
-            "p",
-            f"{stands(found)}. New is what no list of known deviations names (--known); flaky what failed and did not, "
-            "or not always, when it was run alone. To compare with an earlier campaign, run ",
-            tag("code", "kipcheck triage DIR --against EARLIER"),
-            ".",
-            class_="hint",
-        ),
+        _status(found),
         table(head, (_failure(found, how, each) for how, each in every[:SHOWN]), "Distinct failures", "grid news"),
         tag("p", f"{left} more are listed below.", class_="hint") if left > 0 else None,
+    )
+
+
+def _status(found: Summary) -> Safe:
+    return tag(
+        "p",
+        f"{stands(found)}. New is what no list of known deviations names (--known); flaky what failed and did not, "
+        "or not always, when it was run alone. To compare with an earlier campaign, run ",
+        tag("code", "kipcheck triage DIR --against EARLIER"),
+        ".",
+        class_="hint",
     )
 
 
@@ -66,7 +70,7 @@ def _failure(found: Summary, how: str, failure: Failure | Flaky) -> Safe:
 
 def campaigns(found: Summary) -> Safe:
     every = found.ledger.campaigns
-    parts: list[Child] = [tag("h2", "Campaign" if len(every) == 1 else "Campaigns")]
+    parts: list[Child] = [tag("h2", "Campaign" if len(every) == 1 else "Campaigns"), _status(found)]
     for each in every:
         rounds = [line for line in found.ledger.rounds if line.campaign == each.id]
         parts.append(tag("h3", f"Campaign {each.id}") if len(every) > 1 else None)

@@ -46,7 +46,7 @@ def _head(found: Summary) -> Iterator[str]:
     grades = [failure.grade for each in new for failure in each.new]
     words = (("MUST", "failure"), ("SHOULD", "warning"), ("INFO", "note"))
     what = ", ".join(some(grades.count(grade), word) for grade, word in words if grade in grades)
-    if any(each.cause is not None for each in new):  # a campaign has no causes, nor has a run that was cut short
+    if any(each.cause is not None for each in new):  # a run that was cut short has none
         what += f" of {some(len(new), 'cause')}"
     if {*grades} == {"INFO"}:
         yield f"{targets}: no unexpected failure; {what}"

@@ -1,8 +1,8 @@
 """Converts nodes to Hypothesis strategies, for properties in tests and for the cases of a run.
 
-Only public constructors are used. No other module of the four packages builds a strategy from a node, and in a campaign
-only ``by_hypothesis`` imports this one. ``interesting`` integers are ignored: Hypothesis tries bounds and small numbers
-by itself, and a second way to the same number would hinder its shrinker.
+Only public constructors are used. No other module of the four packages builds a strategy from a node. ``interesting``
+integers are ignored: Hypothesis tries bounds and small numbers by itself, and a second way to the same number would
+hinder its shrinker.
 """
 
 from collections.abc import Callable

@@ -28,7 +28,7 @@ from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 from kipcheck.conformance.campaign import coverage
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.generate import batches
-from kipcheck.conformance.campaign.plan import Engine, Shard
+from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.execution.worker import invariants_of
@@ -148,9 +148,9 @@ def cases(check: str, subject: Subject, session: Session, goal: float | None) ->
                 coverage.keys(found, subject, history)
         return len(message)
 
-    def in_a_campaign(engine: Engine) -> Callable[[int], int]:
+    def in_a_campaign() -> Callable[[int], int]:
         def run_shard_cases(seed: int) -> int:
-            shard = Shard("benchmark", 0, 0, "hold", "", "", subject.edition, (check,), engine, seed, 100, "")
+            shard = Shard("benchmark", 0, 0, "hold", "", "", subject.edition, (check,), "mixed", seed, 100, "")
             total = 0
             for batch in batches(shard, {check: (subject,)}, Snapshot()):
                 total += sum(map(run_values, batch.values))
@@ -170,8 +170,7 @@ def cases(check: str, subject: Subject, session: Session, goal: float | None) ->
         by_given(found.declaration(subject), one, 20)(seed)
         return total
 
-    for engine in ("mixed", "compiled"):
-        yield Row(f"{check} {subject.name}, {engine}", by_hypothesis, in_a_campaign(engine), goal)
+    yield Row(f"{check} {subject.name}", by_hypothesis, in_a_campaign(), goal)
 
 
 def measured(row: Row, slices: int) -> tuple[float, float, float]:

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from kipcheck.conformance.campaign.executors.local import Executor, inline, pool
@@ -27,9 +26,8 @@ LENGTHS: Final = {1: 8, 10: 4}
 LONG: Final = {60: 2}
 ON_TWO: Final = 8
 """Shards for two cores."""
-TICKS: Final = os.sysconf("SC_CLK_TCK")
 SHARD: Final = Shard(
-    "benchmark", 0, 0, "hold", "drill:raise@1000000000", "1", "apache", ("wire/round-trip",), "compiled", 1, 500, ""
+    "benchmark", 0, 0, "hold", "drill:raise@1000000000", "1", "apache", ("wire/round-trip",), "mixed", 1, 500, ""
 )
 """With the reference in the process of the shard, so that no other process takes time."""
 
@@ -115,11 +113,10 @@ def processor_time() -> float:
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
             parents[pid] = process_tree.parent_of(pid)
-            # Its own time and that of children it waited for, each in user and in system mode: proc(5).
-            taken[pid] = sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+            taken[pid] = process_tree.taken_by(pid)
         except OSError:
             continue
-    return sum(taken[pid] for pid in taken if _is_below(pid, parents)) / TICKS
+    return sum(taken[pid] for pid in taken if _is_below(pid, parents))
 
 
 def _is_below(pid: int, parents: dict[int, int]) -> bool:

@@ -16,11 +16,11 @@ from kipcheck.conformance.campaign import directory, shard_sizing
 from kipcheck.conformance.campaign.corpus import snapshots
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, grown
 from kipcheck.conformance.campaign.executors.choice import Chosen, ExecutorName, ready
-from kipcheck.conformance.campaign.executors.local import Executor
+from kipcheck.conformance.campaign.executors.local import Executor, Progress
 from kipcheck.conformance.campaign.executors.preflight import Unready
 from kipcheck.conformance.campaign.files import NO_ROOM, SetAside
 from kipcheck.conformance.campaign.manifest import Manifest, UnusableCampaign, with_id
-from kipcheck.conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, Engine, Plan, Shard, shard_size
+from kipcheck.conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, Plan, Shard, shard_size
 from kipcheck.conformance.campaign.process.shard_pool import CannotRunShards
 from kipcheck.conformance.campaign.progress import CampaignProgress
 from kipcheck.conformance.campaign.report import campaign_report, row_files
@@ -39,11 +39,16 @@ from kipcheck.conformance.engine.known.match import known_deviations
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailable
 from kipcheck.conformance.targets.registry import is_steady, target as target_of
+from kipcheck.reports.phrases import some
 
 WAVE: Final = 8
 """The most shards for each slot in a wave: they are lost if the driver dies, and delay the next report."""
 REPORT_SHARE: Final = 0.1
 """The largest share of the elapsed time that reports between rounds may take."""
+REPORTS_S: Final = (0.05, 30.0)
+"""The part of the budget that is left for the reports: a share of it and the most seconds, or twice what they took."""
+REDUCTIONS_S: Final = (0.15, 600.0)
+"""The part of the budget that is left for reductions, if there is something to reduce."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +64,9 @@ class CampaignRequest:
     cases: int | None = None
     """For each target, over all rounds."""
     budget: float | None = None
-    """Seconds. Checked between waves."""
+    """Seconds, for all of it: shards that are running when it runs out are stopped."""
     rounds: int | None = None
     seed: int = 0
-    engine: Engine = "mixed"
     known: tuple[str, ...] = ()
     executor: ExecutorName = "auto"
     workers: int = 0
@@ -93,11 +97,16 @@ class Stopped(Exception):
         self.code = code
 
 
+class _OutOfTime(Exception):
+    """The time for the stage is over."""
+
+
 Ready: TypeAlias = Callable[[ExecutorName, int, str | None, str | None], AbstractContextManager[Chosen]]
 
 
 def campaign(request: CampaignRequest, ready: Ready = ready) -> Outcome:
     """Runs a campaign. Raises nothing: errors become an exit code and a line."""
+    began = time.monotonic()
     try:
         folder = directory.checked_folder(request.out)
         with ExitStack() as stack:
@@ -109,7 +118,7 @@ def campaign(request: CampaignRequest, ready: Ready = ready) -> Outcome:
             stack.callback(watch.close)
             watch.note(chosen.why)
             manifest = resolved if isinstance(resolved, Manifest) else _new_manifest(request, resolved, chosen, watch)
-            return _CampaignRun(request, manifest, chosen.executor, watch).outcome()
+            return _CampaignRun(request, manifest, chosen.executor, watch, began).outcome()
     except (execution_selection.InvalidOptions, UnusableCampaign, Unready, Unusable, row_files.Unreadable) as why:
         return Outcome(exits.USAGE, why=str(why))
     except OSError as denied:
@@ -157,7 +166,7 @@ def _new_manifest(request: CampaignRequest, intent: _Intent, chosen: Chosen, wat
     cases = None if by_time else request.cases or USUAL_CASES
     rounds = request.rounds if by_time else request.rounds or min(USUAL_ROUNDS, cases or USUAL_ROUNDS)
     plan = Plan(
-        "", intent.aims, request.edition, intent.checks, request.engine, request.seed, cases, rounds,
+        "", intent.aims, request.edition, intent.checks, "mixed", request.seed, cases, rounds,
         shard_size(cases or 1, rounds or 1), corpus=intent.corpus.digest,
     )  # fmt: skip
     if by_time:
@@ -241,6 +250,7 @@ class _CampaignRun:
     manifest: Manifest
     executor: Executor
     watch: CampaignProgress
+    started_at: float = field(default_factory=time.monotonic)
     digests: dict[Key, str] = field(default_factory=dict)
     """Of all rows that count."""
     reduced: set[tuple[str, Kind]] = field(default_factory=set)
@@ -251,8 +261,10 @@ class _CampaignRun:
     earlier_rows: Mapping[Key, Row] = field(default_factory=dict)
     """Rows written by an earlier driver."""
     set_aside: list[SetAside] = field(default_factory=list)
-    started_at: float = field(default_factory=time.monotonic)
+    unreduced: set[tuple[str, Kind]] = field(default_factory=set)
+    """Those that have been found, and not reduced."""
     reporting_s: float = 0.0
+    last_report_s: float = 0.0
 
     @property
     def plan(self) -> Plan:
@@ -292,8 +304,11 @@ class _CampaignRun:
 
     def _end(self, stopped: Stopped | None) -> Outcome:
         planned = stopped is not None and stopped.code == exits.CONFORMANT
-        why = None if stopped is None or planned else str(stopped)
-        self.manifest = self.manifest.ended(why is None, str(stopped or "the plan"), hash_of(self.digests))
+        reason = str(stopped or "the plan")
+        if self.unreduced:
+            reason += f"; {some(len(self.unreduced), 'failure')} not reduced: --resume {self.request.out} reduces more"
+        why = None if stopped is None or planned else reason
+        self.manifest = self.manifest.ended(why is None, reason, hash_of(self.digests))
         try:
             self.manifest.write(self.request.out)
             found = self._report(why is None, why, exits.CONFORMANT if stopped is None else stopped.code)
@@ -332,18 +347,14 @@ class _CampaignRun:
         rows = self._rows_of_round(round_)
         planned_shards = list(self.plan.shards(round_, snapshot.digest))
         try:
-            self._run(round_, "hold", planned_shards, rows, snapshot)
-            self._run(
-                round_,
-                "reduce",
-                self._reductions(round_, len(planned_shards), planned_shards, rows),
-                rows,
-                Snapshot.empty(),
-            )
-        except Stopped as why:
-            if why.code != exits.BROKEN:
-                self._reduce_partial(round_, planned_shards, rows)
-            raise
+            try:
+                self._run(round_, "hold", planned_shards, rows, snapshot)
+            except Stopped as why:
+                if why.code != exits.BROKEN:
+                    self._reduce_partial(round_, planned_shards, rows)
+                raise
+            reductions = self._reductions(round_, len(planned_shards), planned_shards, rows)
+            self._run(round_, "reduce", reductions, rows, Snapshot.empty())
         finally:  # a partial round's corpus is saved too, as a start for the next campaign
             with interrupts.deferred():
                 after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
@@ -367,12 +378,13 @@ class _CampaignRun:
         size = self._wave()
         dump = snapshot.dump()
         for at in range(0, len(pending), size):
-            if stage == "hold" and self._is_out_of_time():
-                raise self._out_of_time(round_)
             wave = pending[at : at + size]
             of = "" if self.plan.rounds is None else f"/{self.plan.rounds}"
             self.watch.stage(f"round {round_ + 1}{of} {stage}", len(wave))
-            self._run_wave(round_, wave, dump, rows)
+            try:
+                self._run_wave(round_, wave, dump, rows)
+            except _OutOfTime:
+                raise self._out_of_time(round_) from None
 
     def _wave(self) -> int:
         slots = self.executor.slots
@@ -385,12 +397,25 @@ class _CampaignRun:
     def _run_wave(
         self, round_: int, wave: Sequence[Shard], dump: bytes, rows: dict[Key, Row], keep: bool = True
     ) -> None:
-        """Adds the rows of a wave to ``rows``, also those from before an interruption."""
+        """Adds the rows of a wave to ``rows``, also those from before an interruption. Errors: ``_OutOfTime``."""
         came: list[Row] = []
+        singles: list[Path] = []
+        """The files of rows of this wave, until all are in one file."""
+        is_out_of_time = self._is_out_of_time_to_hold if wave[0].stage == "hold" else self._is_out_of_time_to_reduce
+
+        def tick(shards: Progress) -> None:
+            self.watch.tick(shards)
+            if is_out_of_time():
+                raise _OutOfTime
+
         try:
-            with closing(self.executor.run(wave, dump, self.watch.tick)) as running:
+            if is_out_of_time():
+                raise _OutOfTime
+            with closing(self.executor.run(wave, dump, tick)) as running:
                 for row in running:
                     came.append(row)
+                    if keep and row.status in FINAL_STATUSES:
+                        singles.append(self._write(round_, [row], as_lines=True))
                     if row.stage == "hold":
                         self.watch.add_cases(row.cases)
                     if row.status == "unlike":
@@ -400,10 +425,14 @@ class _CampaignRun:
             rows.update(ended)
             if keep and ended:
                 with interrupts.deferred():
-                    row_files.write(
-                        self.request.out, round_, row_files.next_wave(self.request.out, round_), ended.values()
-                    )
                     self._note(ended.values())
+                    self._write(round_, ended.values())
+                    for each in singles:
+                        each.unlink(missing_ok=True)
+
+    def _write(self, round_: int, rows: Iterable[Row], as_lines: bool = False) -> Path:
+        wave = row_files.next_wave(self.request.out, round_)
+        return row_files.write(self.request.out, round_, wave, rows, as_lines)
 
     def _note(self, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -411,10 +440,31 @@ class _CampaignRun:
                 self.digests[row.key] = row.digest
             if row.stage == "reduce":
                 self.reduced.update((row.target, each.group) for each in row.found)
+        self._note_kinds(rows)
         self.watch.failures = len(self.reduced)
 
-    def _is_out_of_time(self) -> bool:
-        return self.watch.ends is not None and time.monotonic() >= self.watch.ends
+    def _note_kinds(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            kinds = {(row.target, each.group) for each in row.found}
+            if row.stage == "reduce":
+                self.unreduced -= kinds
+            else:
+                self.unreduced |= kinds - self.reduced
+
+    def _is_out_of_time_to_hold(self) -> bool:
+        return self._is_out_of_time(self._reports_s() + (self._reserve(*REDUCTIONS_S) if self.unreduced else 0.0))
+
+    def _is_out_of_time_to_reduce(self) -> bool:
+        return self._is_out_of_time(self._reports_s())
+
+    def _reports_s(self) -> float:
+        return max(self._reserve(*REPORTS_S), 2 * self.last_report_s)
+
+    def _reserve(self, share: float, most_s: float) -> float:
+        return min(share * (self.request.budget or 0.0), most_s)
+
+    def _is_out_of_time(self, reserved_s: float = 0.0) -> bool:
+        return self.watch.ends is not None and time.monotonic() >= self.watch.ends - reserved_s
 
     def _out_of_time(self, round_: int) -> Stopped:
         """Without a number of cases the end of the budget is the end of the plan."""
@@ -452,8 +502,11 @@ class _CampaignRun:
             reduced: dict[Key, Row] = {}
             try:
                 self._run_wave(round_, shards, Snapshot.empty().dump(), reduced, keep=False)
+            except _OutOfTime:
+                pass  # the report names what is not reduced
             finally:
                 self.partial_reductions = list(reduced.values())
+                self._note_kinds(self.partial_reductions)
 
     # ---- reports
 
@@ -466,10 +519,13 @@ class _CampaignRun:
     def _report_between_rounds(self) -> None:
         """Writes reports after a round, as long as they take a small share of the time."""
         now = time.monotonic()
+        if self._is_out_of_time(2 * self._reports_s()):
+            return
         if self.reporting_s <= REPORT_SHARE * (now - self.started_at):
             self.manifest.write(self.request.out)
             self._report(complete=False, stopped_by=None)
-            self.reporting_s += time.monotonic() - now
+            self.last_report_s = time.monotonic() - now
+            self.reporting_s += self.last_report_s
 
     def _report(
         self, complete: bool, stopped_by: str | None, code: int = exits.CONFORMANT

@@ -11,24 +11,20 @@ from random import Random
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, value_of
-from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
+from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Shard
 from kipcheck.conformance.campaign.rows import Kept
 from kipcheck.conformance.protocols.checks import CHECKS, FAMILIES, Check
 from kipcheck.conformance.protocols.declare.check import Conversation, Value
 from kipcheck.strategies.compiled import Draw, compiled
 from kipcheck.strategies.mutate import mutate
 
-Source: TypeAlias = Literal["given", "replay", "mutate", "draw", "uniform", "hypothesis"]
+Source: TypeAlias = Literal["given", "replay", "mutate", "draw", "uniform"]
 """The source of a batch: vectors; corpus entries, unchanged or mutated; the check's own draw; or uniform draws from
-the declaration, compiled or by Hypothesis."""
+the declaration."""
 Units: TypeAlias = Mapping[str, Sequence[Any]]
 """Check -> its subjects that the target claims, in a fixed order."""
 
-SHARES: Final[Mapping[Engine, Mapping[Source, int]]] = {
-    "mixed": {"draw": 55, "mutate": 25, "uniform": 10, "hypothesis": 10},
-    "compiled": {"draw": 60, "mutate": 28, "uniform": 12},
-    "hypothesis": {"hypothesis": 100},
-}
+SHARES: Final[Mapping[Source, int]] = {"draw": 60, "mutate": 28, "uniform": 12}
 """Shares of batches. Without a corpus, batches to be mutated are drawn."""
 REPLAY_SHARE: Final = 0.25
 """In the first round: the largest share of a shard's cases that replay the corpus."""
@@ -39,8 +35,6 @@ CONVERSATIONS_A_BATCH: Final = 5
 swarm costs nothing here, and one without a necessary event is soon over."""
 VALUES_A_BATCH: Final = (1, 4)
 """Values in one batch of any other check."""
-HYPOTHESIS_VALUES: Final = 8
-"""The least number of values drawn by Hypothesis in one batch, since it is slow to start."""
 FIRST_SHARE: Final = 0.1
 """The share of drawn values that are taken from a check's first values."""
 HEAVY_SHARE: Final = 0.1
@@ -91,6 +85,7 @@ class _Engine:
     """The entries of the corpus for these units, the newest last."""
     values: dict[str, list[Value]] = field(default_factory=dict)
     """Id of an entry -> its value, or none if it does not belong to a current declaration."""
+    known: dict[str, Sequence[Any]] = field(default_factory=dict)
     draws: dict[DeclarationKey, Draw] = field(default_factory=dict)
 
     @classmethod
@@ -104,8 +99,7 @@ class _Engine:
         return cls(shard, units, kept)
 
     def batches(self) -> Iterator[Batch]:
-        if self.shard.engine != "hypothesis":
-            yield from self.replayed(self._random("replay"))
+        yield from self.replayed(self._random("replay"))
         for number, check in enumerate(self._turns(self._random("turns"))):
             yield self._batch(check, self._random(str(number)))
 
@@ -124,18 +118,13 @@ class _Engine:
         if not check.values:
             given = list(check.given(subject))
             return Batch(check.id, subject, "given", given=random.sample(given, min(GIVEN_CONVERSATIONS, len(given))))
-        shares = SHARES[self.shard.engine]
-        (source,) = random.choices([*shares], [*shares.values()])
+        (source,) = random.choices([*SHARES], [*SHARES.values()])
         number = CONVERSATIONS_A_BATCH if check.family.batch is not None else random.randint(*VALUES_A_BATCH)
         values: Iterable[Value]
         match source:
-            case "hypothesis":
-                from kipcheck.conformance.campaign import by_hypothesis  # imports Hypothesis, so only here
-
-                values = by_hypothesis.values(check, subject, max(number, HYPOTHESIS_VALUES), random)
             case "uniform":
                 values = self._uniform(check, subject, number, random)
-            case "mutate" if known := [each for each in self.units[check.id] if self._known(check, each)]:
+            case "mutate" if known := self._known(check):
                 subject = random.choice(known)
                 values = self._changed(check, subject, number, random)
             case _:
@@ -170,8 +159,12 @@ class _Engine:
             if value := self._value(entry):
                 yield Batch(check.id, subject, "replay", value)
 
-    def _known(self, check: Check[Any], subject: Any) -> bool:
-        return any(map(self._value, self.kept.get(_declaration_key(check, *_of(subject)), ())))
+    def _known(self, check: Check[Any]) -> Sequence[Any]:
+        """The subjects of which the corpus has a value."""
+        if check.id not in self.known:
+            kept = ((each, self.kept.get(_declaration_key(check, *_of(each)), ())) for each in self.units[check.id])
+            self.known[check.id] = [each for each, entries in kept if any(map(self._value, entries))]
+        return self.known[check.id]
 
     def _changed(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
         """Values mutated from those of the corpus."""

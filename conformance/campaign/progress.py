@@ -58,6 +58,7 @@ class CampaignProgress:
             f"{self.keys:,} keys",
             f"{self.failures} failures",
         ]
+        parts.append(f"{span(now - self.started_at)} elapsed")
         left = self.left_s(now)
         return "  ".join(parts if left is None else [*parts, f"{span(left)} left"])
 

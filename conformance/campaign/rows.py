@@ -100,6 +100,8 @@ class Found:
     line: str = ""
     """Stage ``reduce``: JSON of ``failures/ID.json`` with the reduced case; empty if the failure did not recur when
     its case was run alone."""
+    context: str = ""
+    """Stage ``reduce``: JSON of ``causes.Context``, of the reduced case."""
 
     @property
     def group(self) -> Kind:

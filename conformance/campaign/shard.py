@@ -8,7 +8,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from itertools import groupby, islice
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.campaign import coverage as campaign_coverage
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, plain_text
@@ -16,18 +17,19 @@ from kipcheck.conformance.campaign.corpus.value_text import loaded
 from kipcheck.conformance.campaign.generate import Batch, batches
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
-from kipcheck.conformance.core.values.case import Case
+from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Died, History
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.engine.execution.converse import converse
 from kipcheck.conformance.engine.execution.selection import subjects
 from kipcheck.conformance.engine.execution.worker import Finding, Unit, UnitResult, Worker, judged
 from kipcheck.conformance.engine.findings import failure_records
+from kipcheck.conformance.engine.findings.causes import Context
 from kipcheck.conformance.engine.findings.failures import Kind
 from kipcheck.conformance.engine.search.shrink import shrunk
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Sample
-from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
+from kipcheck.conformance.targets.protocol import BATCH, Broken, Session, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits
 
@@ -77,6 +79,13 @@ def _generous(name: str, find: TargetFactory) -> Target | Unavailable:
 # ---- cases
 
 
+class _Drawn(NamedTuple):
+    """A value, with the cases that it gives."""
+
+    batch: Batch
+    samples: list[Sample]
+
+
 @dataclass(slots=True)
 class _ShardRun:
     shard: Shard
@@ -97,14 +106,8 @@ class _ShardRun:
 
     def row(self, row: Row) -> Row:
         try:
-            units = self._units()
-            idle = 0
-            for batch in batches(self.shard, units, self.snapshot) if units else ():
-                before = self.cases
-                self._batch(batch)
-                idle = 0 if self.cases > before else idle + 1
-                if self.cases >= self.shard.cases or idle == MOST_IDLE_BATCHES:
-                    break
+            if units := self._units():
+                self._run_all(units)
         except (Broken, Unstable) as why:
             self.unreached = str(why)
         counts = (Count(*place, cases) for place, cases in sorted(self.counts.items(), key=repr))
@@ -135,26 +138,30 @@ class _ShardRun:
                     found[check.id] = claimed
         return found
 
-    def _batch(self, batch: Batch) -> None:
-        check, subject = CHECKS[batch.check], batch.subject
-        session = self.worker.session(subject.edition, check.role)
-        if session not in self.sessions:
-            self.sessions.append(session)
-        unit = Unit(
-            self.shard.target, subject.edition, check.id, subject.name, subject.version, self.shard.own_seed, None
-        )
-        claims = session.info.claims
-        for drawn in self._samples(batch, check):
-            samples = [each for each in drawn if claims.supports(each.case)]
-            if not (left := self.shard.cases - self.cases):
-                return
-            if not (samples := samples[:left]):
-                continue  # the value gives no cases
-            histories = self._run_cases(check, unit, samples, session)
-            shown = [campaign_coverage.keys(check, subject, each) for each in histories]
-            new = self._new(shown)
-            if new and not batch.given:
-                self._keep(unit, samples[0], shown, new)
+    def _run_all(self, units: Mapping[str, Sequence[Any]]) -> None:
+        """Runs values in portions of one edition and role, as large as what a session sends at once."""
+        waiting: dict[tuple[str, Role], list[_Drawn]] = {}
+        planned = idle = 0
+        for batch in batches(self.shard, units, self.snapshot):
+            check, before = CHECKS[batch.check], planned
+            place = batch.subject.edition, check.role
+            supports = self.worker.session(*place).info.claims.supports
+            for drawn in self._samples(batch, check):
+                samples = [each for each in drawn if supports(each.case)][: self.shard.cases - planned]
+                if not samples:
+                    continue  # the value gives no cases
+                planned += len(samples)
+                portion = waiting.setdefault(place, [])
+                portion.append(_Drawn(batch, samples))
+                if sum(len(each.samples) for each in portion) >= BATCH:
+                    self._run_portion(place, waiting.pop(place))
+                if planned == self.shard.cases:
+                    break
+            idle = 0 if planned > before else idle + 1
+            if planned == self.shard.cases or idle == MOST_IDLE_BATCHES:
+                break
+        for place, portion in waiting.items():
+            self._run_portion(place, portion)
 
     def _samples(self, batch: Batch, check: Check[Any]) -> Iterator[list[Sample]]:
         """The samples of each value."""
@@ -165,19 +172,40 @@ class _ShardRun:
             self.values += 1
             yield list(check.about_value(batch.subject, value, self.shard.own_seed, self.values))
 
-    def _run_cases(
-        self, check: Check[Any], unit: Unit, samples: Sequence[Sample], session: Session
-    ) -> Sequence[History]:
-        cases = [each.case for each in samples]
+    def _run_portion(self, place: tuple[str, Role], portion: Sequence["_Drawn"]) -> None:
+        session = self.worker.session(*place)
+        if session not in self.sessions:
+            self.sessions.append(session)
+        cases = [sample.case for drawn in portion for sample in drawn.samples]
         self.note(self.cases, cases)
-        histories = [self._rerun_if_limited(history) for history in converse(cases, session)]
-        result = judged(unit, samples, histories)
+        histories = iter([self._rerun_if_limited(history) for history in converse(cases, session)])
+        for _, several in groupby(portion, lambda drawn: id(drawn.batch)):
+            self._judge([(drawn, [*islice(histories, len(drawn.samples))]) for drawn in several])
+
+    def _judge(self, several: Sequence[tuple["_Drawn", Sequence[History]]]) -> None:
+        """Judges and counts values of one batch with their histories."""
+        batch = several[0][0].batch
+        check, subject = CHECKS[batch.check], batch.subject
+        samples = [sample for drawn, _ in several for sample in drawn.samples]
+        self.note(self.cases, [each.case for each in samples])  # that the verdicts take long has a case, too
+        unit = Unit(
+            self.shard.target, subject.edition, check.id, subject.name, subject.version, self.shard.own_seed, None
+        )
+        shown_by_all = (history for _, histories in several for history in histories)
+        result = judged(unit, samples, shown_by_all, names_cases=False)
+        before: dict[int, int] = {}
+        """Number of a value -> the cases before it."""
+        for drawn, histories in several:
+            before[drawn.samples[0].number] = self.cases
+            self.cases += len(drawn.samples)
+            self.steps += sum(len(each.case.steps) for each in drawn.samples)
+            shown = [campaign_coverage.keys(check, subject, each) for each in histories]
+            new = self._new(shown)
+            if new and not batch.given:
+                self._keep(unit, drawn.samples[0], shown, new)
         for finding in result.findings:
-            self._found(check, finding)
+            self._found(check, finding, before[finding.number])
         self._count(unit, result)
-        self.cases += len(cases)
-        self.steps += sum(len(each.steps) for each in cases)
-        return histories
 
     def _rerun_if_limited(self, history: History) -> History:
         """Reruns a case that exceeded a limit of time or memory, alone and with ten times the limits.
@@ -225,7 +253,8 @@ class _ShardRun:
         place = unit.check, unit.edition, unit.subject, unit.version
         self.kept.append(Kept(*place, plain_text(value), keys, sum(len(each) for each in shown)))
 
-    def _found(self, check: Check[Any], finding: Finding) -> None:
+    def _found(self, check: Check[Any], finding: Finding, before: int) -> None:
+        """``before``: the number of cases before those of its value."""
         unit = finding.unit
         group = Kind.of(unit.check, finding.invariant, unit.subject, finding.violation.shape, check.shrinks)
         place = unit.subject, unit.version
@@ -250,7 +279,7 @@ class _ShardRun:
             number=finding.number,
             kind=finding.kind,
             cases=1,
-            at_case=self.cases,
+            at_case=before,
             where=(place,),
         )
 
@@ -264,7 +293,9 @@ def _reduce(row: Row, shard: Shard, worker: Worker) -> Row:
 
 
 def _least(shard: Shard, found: Found, worker: Worker) -> Found:
-    worker.close()  # a fresh session, so that earlier cases have no influence
+    if worker.ran:
+        worker.renew()  # earlier cases must have no influence
+    worker.ran = True
     check = CHECKS[found.check]
     name, version = found.place
     case = Case.of(json.loads(found.case))
@@ -282,7 +313,7 @@ def _least(shard: Shard, found: Found, worker: Worker) -> Found:
         return found
     stored = failure_records.described(_info(worker, shard, check), [least])
     assert stored.filed is not None
-    return replace(found, line=json.dumps(stored.filed.plain))
+    return replace(found, line=json.dumps(stored.filed.plain), context=json.dumps(Context.of(least).plain))
 
 
 def _info(worker: Worker, shard: Shard, check: Check[Any]) -> TargetInfo:

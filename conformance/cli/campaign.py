@@ -7,10 +7,9 @@ from typing import Any
 from kipcheck.conformance.cli import options as cli_options
 from kipcheck.conformance.cli.configuration import ALL
 
-ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
 """The names in ``campaign.plan`` and ``campaign.executors``; a test compares them."""
-FIXED = ("target", "name", "edition", "check", "cases", "rounds", "seed", "known", "engine", "corpus", "out")
+FIXED = ("target", "name", "edition", "check", "cases", "rounds", "seed", "known", "corpus", "out")
 """Options whose values a resumed campaign takes from its manifest."""
 
 CONFIGURED = ("targets", "names", "edition", "checks", "known", "cases", "budget", "seed", "out")
@@ -41,7 +40,7 @@ def add(commands: cli_options.Commands) -> None:
         "--budget",
         type=cli_options.duration,
         metavar="TIME",
-        help="90s, 5m, 8h: start no wave after this time; with --cases, the remaining cases are undecided",
+        help="90s, 5m, 8h: planning, reductions and reports included; with --cases, the remaining cases are undecided",
     )
     made.add_argument(
         "--rounds",
@@ -51,11 +50,6 @@ def add(commands: cli_options.Commands) -> None:
     )
     made.add_argument("--seed", type=int, metavar="N", help="default 0")
     made.add_argument("--known", action="append", metavar="FILE", help="known deviations, as for run; may be repeated")
-    made.add_argument(
-        "--engine",
-        choices=ENGINES,
-        help="hypothesis: only the public strategies; compiled: only the compiled draws; mixed: both (default)",
-    )
     _add_executor(made)
     cli_options.add_json(made)
     made.add_argument(
@@ -107,7 +101,6 @@ def _campaign(options: argparse.Namespace) -> int:
         "budget": options.budget,
         "rounds": options.rounds,
         "seed": options.seed,
-        "engine": options.engine,
         "known": options.known and tuple(options.known),
         "executor": options.executor,
         "workers": options.workers,

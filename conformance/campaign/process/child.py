@@ -1,8 +1,14 @@
-"""The child process of a shard: it sets its limits, runs the shard and returns the row."""
+"""The child process of shards: for each of its orders it sets its limits, runs the shard and returns the row.
+
+Processes of targets that can forget stay open for its next shard, and so does what it has compiled. A shard is a
+function of its order, so they save time and change no row.
+"""
 
 import faulthandler
+import gc
 import json
 import os
+import pickle
 import resource
 import signal
 import sys
@@ -10,17 +16,19 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, NamedTuple, NoReturn, TypeAlias
+from typing import IO, Final, NamedTuple, NoReturn, TypeAlias
 
-from kipcheck.conformance.campaign.corpus.entries import Snapshot
+from kipcheck.conformance.campaign.corpus.entries import Damaged, Snapshot
 from kipcheck.conformance.campaign.plan import Bounds
-from kipcheck.conformance.campaign.process.child_outcome import MEMORY, RAISED, ShardOrder, packed
+from kipcheck.conformance.campaign.process.child_outcome import DAMAGED, DONE, MEMORY, RAISED, ShardOrder, packed
 from kipcheck.conformance.campaign.process.journal import Entry, Journal
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Observation
+from kipcheck.conformance.engine.execution.pool import COLLECTIONS
 from kipcheck.conformance.targets.fault_injection import SHARD
 from kipcheck.conformance.targets.in_process import InProcess
+from kipcheck.conformance.targets.kept_open import KeptOpen
 from kipcheck.conformance.targets.protocol import Session, Target
 from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits
@@ -35,59 +43,106 @@ REPORTING_RESERVE: Final = 256 << 20
 """Bytes of memory that a child without memory gets to report that."""
 
 
-class ParentLink(NamedTuple):
-    """How a child notices the end of its fork server."""
-
-    server_pid: int
-    end_fd: int
-    """A pipe that closes with the fork server."""
+LARGEST_KEPT: Final = 1 << 30
+"""Bytes of memory: a child that had more ends after its shard, so that no shard lacks what earlier ones took."""
 
 
-def run_child(
-    order: ShardOrder, snapshot: Snapshot, run: Run, journal: Journal, ties: ParentLink, result_fd: int, output_fd: int
-) -> NoReturn:
-    """The main function of the child. ``result_fd``: the pipe for the result. ``output_fd``: the pipe for all
-    other output.
-    """
+class ChildPipes(NamedTuple):
+    """The descriptors of a child."""
+
+    orders: int
+    result: int
+    output: int
+    """For everything that is written to the standard streams."""
+    end: int
+    """It closes with the fork server."""
+
+
+def run_child(run: Run, journal: Journal, server_pid: int, pipes: ChildPipes) -> NoReturn:
+    """The main function of the child."""
     code = 1
     try:
         os.setsid()
         if process_tree.LINUX:
-            process_tree.die_with_parent(ties.server_pid)
-            os.close(ties.end_fd)
+            process_tree.die_with_parent(server_pid)
+            os.close(pipes.end)
         else:
-            process_tree.die_with_pipe(ties.end_fd)
-        os.environ[SHARD] = str(order.shard.shard)
+            process_tree.die_with_pipe(pipes.end)
         for fd in (1, 2):
-            os.dup2(output_fd, fd)
-        os.close(output_fd)
+            os.dup2(pipes.output, fd)
+        os.close(pipes.output)
+        gc.set_threshold(*COLLECTIONS)
         _dump_stack_on(signal.SIGXCPU)
-        _confine(order.bounds)
-        at = _Position(journal, order.bounds)
-
-        def find(name: str, limits: Limits | None) -> Target:
-            found = target_of(name, limits)
-            return _WatchedTarget(found, at.case) if isinstance(found, InProcess) else found
-
-        try:
-            row = run(order.shard, snapshot, at.cases, find)
-            _write_result(result_fd, packed(row))
-        except MemoryError:
-            _limit(resource.RLIMIT_AS, order.bounds.memory + REPORTING_RESERVE)  # the memory may not be free yet
-            traceback.print_exc()
-            _write_result(result_fd, MEMORY)
+        with os.fdopen(pipes.orders, "rb") as orders:
+            _Child(run, journal, pipes.result).serve(orders)
         code = 0
     except SystemExit as ending:
         code = ending.code if isinstance(ending.code, int) else 1
     except BaseException as raised:  # noqa: BLE001 - panics of native code are not Exceptions
         traceback.print_exc()
         with suppress(Exception):
-            _write_result(result_fd, RAISED + f"{type(raised).__name__}: {raised}".encode())
+            _write_result(pipes.result, RAISED + f"{type(raised).__name__}: {raised}".encode())
     finally:
         with suppress(Exception):
             sys.stderr.flush()
             sys.stdout.flush()
         os._exit(code)
+
+
+class _Child:
+    def __init__(self, run: Run, journal: Journal, result_fd: int) -> None:
+        self._run, self._journal, self._result_fd = run, journal, result_fd
+        self._snapshot = Snapshot.empty()
+        self._kept: dict[tuple[str, Limits | None], KeptOpen] = {}
+        """The targets of the latest shards, by name and limits."""
+        self._stays = True
+
+    def serve(self, orders: IO[bytes]) -> None:
+        """Runs shards until there is no further order, or this process is no longer like a new one."""
+        while self._stays:
+            try:
+                order = pickle.load(orders)
+            except EOFError:
+                break
+            self._serve(order)
+        self._close()
+
+    def _serve(self, order: ShardOrder) -> None:
+        began = process_tree.processor_time()
+        os.environ[SHARD] = str(order.shard.shard)
+        _confine(order.bounds)
+        at = _Position(self._journal, order.bounds)
+        try:
+            if order.snapshot is not None:
+                self._snapshot = Snapshot.load(order.snapshot) if order.snapshot else Snapshot.empty()
+            row = self._run(order.shard, self._snapshot, at.cases, lambda *named: self._find(at, *named))
+            self._stays = self._stays and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10 < LARGEST_KEPT
+            took = int(1000 * (process_tree.processor_time() - began))
+            _write_result(self._result_fd, packed(row) + (DONE % took if self._stays else b""))
+        except MemoryError:
+            self._stays = False
+            _limit(resource.RLIMIT_AS, order.bounds.memory + REPORTING_RESERVE)  # the memory may not be free yet
+            traceback.print_exc()
+            _write_result(self._result_fd, MEMORY)
+        except Damaged as wrong:
+            self._stays = False
+            _write_result(self._result_fd, DAMAGED + str(wrong).encode())
+
+    def _find(self, at: "_Position", name: str, limits: Limits | None) -> Target:
+        if (kept := self._kept.get((name, limits))) is not None:
+            return kept
+        found = target_of(name, limits)
+        if isinstance(found, InProcess):
+            self._stays = False  # it may change anything in this process
+            return _WatchedTarget(found, at.case)
+        if any(other != name for other, _ in self._kept):
+            self._close()
+        return self._kept.setdefault((name, limits), KeptOpen(found))
+
+    def _close(self) -> None:
+        for each in self._kept.values():
+            each.close()
+        self._kept.clear()
 
 
 def _dump_stack_on(number: signal.Signals) -> None:
@@ -99,7 +154,7 @@ def _dump_stack_on(number: signal.Signals) -> None:
 def _confine(bounds: Bounds) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _limit(resource.RLIMIT_AS, bounds.memory)
-    _limit(resource.RLIMIT_CPU, max(1, int(bounds.cpu_s)))
+    _limit(resource.RLIMIT_CPU, max(1, int(time.process_time() + bounds.cpu_s)))
 
 
 def _limit(what: int, most: int) -> None:
@@ -109,8 +164,8 @@ def _limit(what: int, most: int) -> None:
 
 
 def _write_result(fd: int, data: bytes) -> None:
-    with os.fdopen(fd, "wb") as result_fd:
-        result_fd.write(data)
+    with os.fdopen(fd, "wb", closefd=False) as result:
+        result.write(data)
 
 
 class _Position:
@@ -118,11 +173,12 @@ class _Position:
 
     def __init__(self, journal: Journal, bounds: Bounds) -> None:
         self._journal, self._bounds = journal, bounds
+        self._whole = int(time.process_time() + bounds.cpu_s)
         self._first, self._at, self._limit = 0, 0, 0
         self._cases: Sequence[Case] = ()
 
     def cases(self, first: int, cases: Sequence[Case]) -> None:
-        """Notes the cases of a batch before they are run."""
+        """Notes cases before they are run, or judged."""
         self._first, self._cases = first, cases
         if cases:
             self._write(0)
@@ -143,11 +199,11 @@ class _Position:
             self._limit = most
             _limit(resource.RLIMIT_CPU, most)
         text = json.dumps(self._cases[at].plain)
-        self._journal.write(Entry(self._first + at, time.monotonic(), most < int(self._bounds.cpu_s), text))
+        self._journal.write(Entry(self._first + at, time.monotonic(), most < self._whole, text))
 
     def _most(self) -> int:
         """Seconds of processor time: the kernel's limit has no fractions."""
-        return min(int(self._bounds.cpu_s), int(time.process_time() + self._bounds.case_cpu_s) + 1)
+        return min(self._whole, int(time.process_time() + self._bounds.case_cpu_s) + 1)
 
 
 class _WatchedTarget:

@@ -24,7 +24,10 @@ OUTPUT_LIMIT: Final = 4 << 10
 ROW: Final = b"row\n"
 RAISED: Final = b"raised\n"
 MEMORY: Final = b"memory\n"
+DAMAGED: Final = b"damaged\n"
 """The beginnings of a result; ``MEMORY`` is a whole result, if a child ran out of memory and could still report it."""
+DONE: Final = b"\n%d\x04"
+"""The end of a result whose child waits for its next order, with the milliseconds of processor time of the shard."""
 
 BoundsOf: TypeAlias = Callable[[Shard], Bounds]
 
@@ -90,6 +93,14 @@ def failed_row(shard: Shard, status: Status, detail: str, entry: Entry | None = 
 def packed(row: Row) -> bytes:
     """The result that a child writes."""
     return ROW + json.dumps(row.plain, separators=(",", ":")).encode()
+
+
+def done(result: bytes | bytearray) -> tuple[bytes, int] | None:
+    """A result without ``DONE``, and the milliseconds; None: it has no such end."""
+    if result[-1:] != DONE[-1:]:
+        return None
+    content, _, took = bytes(result[:-1]).rpartition(DONE[:1])
+    return (content, int(took)) if took.isdigit() else None
 
 
 def row_of(shard: Shard, bounds: Bounds, end: ChildOutcome, entry: Entry | None) -> Row:

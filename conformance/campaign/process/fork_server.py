@@ -1,8 +1,8 @@
-"""The fork server: a process that has imported everything, so that the child of a shard is a clean fork of it.
+"""The fork server: a process that has imported everything, so that a child for shards is a clean fork of it.
 
 ``python -m kipcheck.conformance.campaign.process.fork_server RUN JOURNAL``: orders arrive on standard input, the ends
-of
-children are reported on standard output. It ends at the end of its input, and kills all its children.
+of shards are reported on standard output. A child runs shards until one of them ends it, or leaves it changed; the next
+shard has a new child. The fork server ends at the end of its input, with all its children.
 """
 
 import gc
@@ -13,8 +13,6 @@ import signal
 import struct
 import sys
 import time
-import traceback
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,15 +20,12 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Final
 
-from kipcheck.conformance.campaign.corpus.entries import Damaged, Snapshot
-from kipcheck.conformance.campaign.plan import Shard
-from kipcheck.conformance.campaign.process.child import ParentLink, Run, run_child
-from kipcheck.conformance.campaign.process.child_outcome import OUTPUT_LIMIT, ChildOutcome, ShardOrder
+from kipcheck.conformance.campaign.corpus.entries import Damaged
+from kipcheck.conformance.campaign.process.child import ChildPipes, Run, run_child
+from kipcheck.conformance.campaign.process.child_outcome import DAMAGED, OUTPUT_LIMIT, ChildOutcome, ShardOrder, done
 from kipcheck.conformance.campaign.process.journal import Journal
-from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.registry import REFERENCE, adapter
 from kipcheck.conformance.targets.transport import process_tree
 
 LENGTH: Final = struct.Struct(">Q")
@@ -38,8 +33,8 @@ LENGTH: Final = struct.Struct(">Q")
 READY: Final = "ready"
 MOST_BYTES: Final = 512 << 20
 """The most bytes of a child's result."""
-WARM_UP_CASES: Final = 200
-"""Cases that compile most codecs and strategies, and take no longer than that saves in a few shards."""
+LEAVE_S: Final = 5.0
+"""The time for an idle child to end its targets and itself."""
 STACK_DUMP_S: Final = 1.0
 """The time for a hanging child to write its stack."""
 
@@ -74,9 +69,8 @@ class _OrdersEnded(Exception):
 class _ForkServer:
     def __init__(self, run: Run, journal: Journal, orders: int, results: int) -> None:
         self._run, self._journal, self._orders_fd, self._results_fd = run, journal, orders, results
-        self._snapshot = Snapshot.empty()
-        self._shard_counts: Counter[tuple[str, tuple[str, ...], str]] = Counter()
-        """Edition, checks and engine -> number of shards with them."""
+        self._snapshot = b""
+        self._child: _Child | None = None
         self._wakes, wakes = os.pipe()
         for fd in (self._wakes, wakes):
             os.set_blocking(fd, False)
@@ -84,16 +78,14 @@ class _ForkServer:
         signal.set_wakeup_fd(wakes)
 
     def serve(self) -> None:
-        while (order := self._next()) is not None:
-            try:
-                if order.snapshot is not None:
-                    self._snapshot = Snapshot.load(order.snapshot) if order.snapshot else Snapshot.empty()
-                self._warm_up(order.shard)
-                self.send(self._child(order))
-            except Damaged as wrong:
-                self.send(wrong)
-            except (_OrdersEnded, BrokenPipeError):
-                return
+        with suppress(_OrdersEnded, BrokenPipeError):
+            while (order := self._next()) is not None:
+                outcome = self._outcome(order)
+                is_damaged = outcome.result.startswith(DAMAGED)
+                self.send(Damaged(outcome.result[len(DAMAGED) :].decode()) if is_damaged else outcome)
+        if self._child is not None:
+            self._child.leave()
+            self._end_child()
 
     def send(self, what: object) -> None:
         data = pickle.dumps(what)
@@ -110,106 +102,105 @@ class _ForkServer:
         assert isinstance(order, ShardOrder)
         return order
 
-    def _warm_up(self, shard: Shard) -> None:
-        """Runs a shard with the reference in this process when its edition, checks and engine occur for the second
-        time, so that codecs and strategies are compiled here, and not in every child.
-
-        It leaves nothing but caches.
-        """
-        if shard.stage != "hold":
-            return
-        about = shard.edition, shard.checks, shard.engine
-        self._shard_counts[about] += 1
-        if self._shard_counts[about] != 2:
-            return
-        small = replace(
-            shard, campaign="", round=-1, target=REFERENCE, cases=min(shard.cases, WARM_UP_CASES), corpus=""
-        )
-        try:
-            self._run(
-                small, Snapshot.empty(), self._stop_if_orders_end, lambda name, limits: InProcess(adapter(REFERENCE))
-            )
-        except _OrdersEnded:
-            raise
-        except Exception:  # noqa: BLE001 - a child will raise it too, and report it
-            traceback.print_exc()
-        _freeze()
-
-    def _stop_if_orders_end(self, number: int, cases: Sequence[Case]) -> None:
-        """No order arrives before the last one is answered, so readable input is its end. Errors: ``_OrdersEnded``."""
-        if select.select([self._orders_fd], [], [], 0)[0]:
-            raise _OrdersEnded
-
-    def _child(self, order: ShardOrder) -> ChildOutcome:
+    def _outcome(self, order: ShardOrder) -> ChildOutcome:
         """Errors: ``_OrdersEnded``."""
         self._journal.clear()
-        result_read_fd, result_write_fd = os.pipe()
-        output_read_fd, output_write_fd = os.pipe()
-        ends, alive = os.pipe()
+        if order.snapshot is not None:
+            self._snapshot = order.snapshot
+        if self._child is not None and self._child.has_ended():
+            self._end_child()
+        if self._child is None:
+            self._child = self._forked()
+            order = replace(order, snapshot=self._snapshot)
         started_s, started = time.monotonic(), datetime.now(UTC)
+        stays = False
+        try:
+            self._child.send(order)
+            code, stopped, cpu_ms = self._child.to_its_end(
+                self._orders_fd, self._wakes, started_s + order.bounds.wall_s
+            )
+            stays = self._child.stays
+            result, output = bytes(self._child.result), self._child.output
+        finally:
+            if not stays:
+                self._end_child()
+        wall = time.monotonic() - started_s
+        at = started.isoformat(timespec="milliseconds")
+        return ChildOutcome(code, stopped, result, output, int(wall * 1000), cpu_ms, at)
+
+    def _forked(self) -> "_Child":
+        orders, results, outputs, ends = os.pipe(), os.pipe(), os.pipe(), os.pipe()
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            for fd in (
-                self._orders_fd,
-                self._results_fd,
-                self._wakes,
-                signal.set_wakeup_fd(-1),
-                result_read_fd,
-                output_read_fd,
-                alive,
-            ):
+            wakes = signal.set_wakeup_fd(-1)
+            ours = self._orders_fd, self._results_fd, self._wakes, wakes, orders[1], results[0], outputs[0], ends[1]
+            for fd in ours:
                 os.close(fd)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            run_child(
-                order,
-                self._snapshot,
-                self._run,
-                self._journal,
-                ParentLink(server, ends),
-                result_write_fd,
-                output_write_fd,
-            )
-        for fd in (result_write_fd, output_write_fd, ends):
+            run_child(self._run, self._journal, server, ChildPipes(orders[0], results[1], outputs[1], ends[0]))
+        for fd in (orders[0], results[1], outputs[1], ends[0]):
             os.close(fd)
-        watch = _ChildWatch(pid, result_read_fd, output_read_fd)
-        try:
-            code, stopped, cpu = watch.to_its_end(self._orders_fd, self._wakes, started_s + order.bounds.wall_s)
-        finally:
-            process_tree.end_children()  # its testees too, which have sessions of their own
-            watch.close()
-            os.close(alive)
-        wall = time.monotonic() - started_s
-        return ChildOutcome(
-            code, stopped, bytes(watch.result), watch.output, int(wall * 1000), int(cpu * 1000),
-            started.isoformat(timespec="milliseconds"),
-        )  # fmt: skip
+        return _Child(pid, orders[1], results[0], outputs[0], ends[1])
+
+    def _end_child(self) -> None:
+        child, self._child = self._child, None
+        assert child is not None
+        process_tree.end_children()  # its testees too, which have sessions of their own
+        child.close()
 
 
 @dataclass
-class _ChildWatch:
-    """Reads the result and the output of a child, and waits for its end."""
+class _Child:
+    """Sends orders to a child, reads its results and its output, and waits for its end."""
 
     pid: int
+    orders_fd: int
     result_fd: int
     output_fd: int
+    alive_fd: int
+    """It closes with this process."""
 
     def __post_init__(self) -> None:
         self.result = bytearray()
         self.output = b""
+        self.stays = False
+        """Whether it waits for another order."""
         for fd in (self.result_fd, self.output_fd):
             os.set_blocking(fd, False)
 
-    def to_its_end(self, orders: int, wakes: int, until: float) -> tuple[int, str, float]:
-        """Exit code or minus a signal; why it was stopped; seconds of processor time. Errors: ``_OrdersEnded``."""
+    def has_ended(self) -> bool:
+        """Whether somebody killed it between two orders."""
+        return os.waitpid(self.pid, os.WNOHANG)[0] != 0
+
+    def send(self, order: ShardOrder) -> None:
+        self.result, self.output, self.stays = bytearray(), b"", False
+        with suppress(BrokenPipeError), os.fdopen(self.orders_fd, "wb", closefd=False) as orders:
+            pickle.dump(order, orders)
+
+    def leave(self) -> None:
+        """Lets it end, and its targets."""
+        os.close(self.orders_fd)
+        self.orders_fd = -1
+        until = time.monotonic() + LEAVE_S
+        while not self.has_ended() and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def to_its_end(self, orders: int, wakes: int, until: float) -> tuple[int, str, int]:
+        """Exit code or minus a signal; why it was stopped; milliseconds of processor time. Errors: ``_OrdersEnded``."""
         stopped = ""
         open_ = {self.result_fd, self.output_fd}
         while True:
+            if (found := done(self.result)) is not None:
+                self._take(self.output_fd)
+                self.result[:], cpu_ms = found
+                self.stays = not stopped
+                return 0, stopped, cpu_ms
             ended, status, used = os.wait4(self.pid, os.WNOHANG)
             if ended:
                 self._take(self.result_fd)
                 self._take(self.output_fd)
-                return os.waitstatus_to_exitcode(status), stopped, used.ru_utime + used.ru_stime
+                return os.waitstatus_to_exitcode(status), stopped, int(1000 * (used.ru_utime + used.ru_stime))
             remaining = until - time.monotonic()
             if remaining <= 0:
                 if stopped:
@@ -256,8 +247,9 @@ class _ChildWatch:
             os.kill(self.pid, signal.SIGKILL)  # it may not have its own group yet
 
     def close(self) -> None:
-        os.close(self.result_fd)
-        os.close(self.output_fd)
+        for fd in (self.orders_fd, self.result_fd, self.output_fd, self.alive_fd):
+            with suppress(OSError):
+                os.close(fd)
 
 
 if __name__ == "__main__":

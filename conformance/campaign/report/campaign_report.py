@@ -37,6 +37,7 @@ from kipcheck.conformance.core.ledger import (
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.core.values.verdict import Grade, Result
 from kipcheck.conformance.engine.execution.selection import InvalidOptions, Options
+from kipcheck.conformance.engine.findings.causes import causes_by_number
 from kipcheck.conformance.engine.findings.failures import FLAKY, FOLDER, DistinctFailure, file
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations, written
 from kipcheck.conformance.engine.known.rules import Entry
@@ -240,6 +241,8 @@ class _Report:
         lines = listed.match_failures([each.line for each in steady], anywhere=True)
         for each, line in zip(steady, lines, strict=True):
             self._failure(writer, DistinctFailure(line, each.filed))
+        for cause in causes_by_number([line.without("changed") for line in lines], found.contexts):
+            writer.write(cause)
         self._stale(writer, (each for each in listed.stale_lines() if each.kind in STALE_KINDS))
 
     def _failure(self, writer: Writer, failed: DistinctFailure) -> None:

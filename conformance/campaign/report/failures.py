@@ -7,12 +7,13 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.campaign.rows import Found, Row
-from kipcheck.conformance.core.ledger import FiledFailure, FirstFound, where_of
+from kipcheck.conformance.core.ledger import Failure, FiledFailure, FirstFound, where_of
 from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.core.values.history import Died, History, Lost, Op
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.engine.execution.worker import Finding, Unit
 from kipcheck.conformance.engine.findings import failure_records
+from kipcheck.conformance.engine.findings.causes import Context
 from kipcheck.conformance.engine.findings.failures import DistinctFailure, Kind, distinct_failures, united
 from kipcheck.conformance.engine.known.rules import SubjectVersion
 from kipcheck.conformance.protocols.checks import CHECKS
@@ -35,6 +36,8 @@ class Findings:
     """Distinct ones, in the order in which they were found."""
     flaky: list[DistinctFailure] = field(default_factory=list)
     """Failures in a shard that did not occur, or not every time, when their cases were run alone."""
+    contexts: Mapping[str, Context] = field(default_factory=dict)
+    """By id of the failure, of its least case."""
 
 
 @dataclass(slots=True)
@@ -46,8 +49,8 @@ class _Seen:
     met: FirstFound
     cases: int = 0
     where: set[SubjectVersion] = field(default_factory=set)
-    alone: list[str] = field(default_factory=list)
-    """``Found.line`` of each shard that searched for the least case."""
+    alone: list[Found] = field(default_factory=list)
+    """Of each shard that searched for the least case."""
 
 
 def findings(rows: Iterable[Row], commands: Mapping[str, str] = MappingProxyType({})) -> Findings:
@@ -63,7 +66,7 @@ def findings(rows: Iterable[Row], commands: Mapping[str, str] = MappingProxyType
             kind = row.target, each.group
             if row.stage == "reduce":
                 if kind in seen:
-                    seen[kind].alone.append(each.line)
+                    seen[kind].alone.append(each)
                 continue
             if kind not in seen:
                 seen[kind] = _Seen(each, info, _met(row, before + each.at_case))
@@ -75,15 +78,25 @@ def findings(rows: Iterable[Row], commands: Mapping[str, str] = MappingProxyType
             held[row.target] = before + row.cases
     failures: list[DistinctFailure] = []
     flaky: list[DistinctFailure] = []
+    contexts: dict[tuple[str, str, str], Context] = {}
+    """By target, invariant and least case."""
     for some in seen.values():
-        again = [each for each in some.alone if each]
+        again = [each for each in some.alone if each.line]
         into = flaky if len(again) < len(some.alone) else failures
-        into.append(_stored(some, FiledFailure.of(json.loads(again[0])) if again else _unreduced(some)))
+        into.append(_stored(some, FiledFailure.of(json.loads(again[0].line)) if again else _unreduced(some)))
+        if again and again[0].context:
+            contexts[_least_case(into[-1].line)] = Context.read(json.loads(again[0].context))
     for info, finding, met in down:
         stored = failure_records.described(info, [finding])
         assert stored.filed is not None
         failures.append(DistinctFailure(stored.line.update(first=met), stored.filed.update(first=met)))
-    return Findings([*_distinct(failures)], [*_distinct(flaky)])
+    every = [*_distinct(failures)]
+    known = {each.line.id: contexts[_least_case(each.line)] for each in every if _least_case(each.line) in contexts}
+    return Findings(every, [*_distinct(flaky)], known)
+
+
+def _least_case(line: Failure) -> tuple[str, str, str]:
+    return line.target, line.invariant, line.case_id
 
 
 def _met(row: Row, cases: int) -> FirstFound:

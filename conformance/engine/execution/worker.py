@@ -311,9 +311,14 @@ def _place(unit: Unit) -> tuple[str, Role]:
 
 
 def judged(
-    unit: Unit, samples: Iterable[Sample], histories: Iterable[History], deaths: Deaths | None = None
+    unit: Unit,
+    samples: Iterable[Sample],
+    histories: Iterable[History],
+    deaths: Deaths | None = None,
+    names_cases: bool = True,
 ) -> UnitResult:
-    """The results of a unit's cases, and the violations in them.
+    """The results of a unit's cases, and the violations in them. ``names_cases``: whether results have the ids of the
+    cases, which take time to compute.
 
     ``deaths``: what looks like them is held back, even if it was run in one batch with them, so that the results do not
     depend on batches.
@@ -328,7 +333,7 @@ def judged(
         verdicts = list(judge(history, invariants_of(check)))
         by = {each.invariant: each.result.name for each in verdicts}
         word = _word(verdicts, check.role)
-        result.cases.append((sample.case.id, word, by))
+        result.cases.append((sample.case.id if names_cases else "", word, by))
         if unit.traced == "all" or (unit.traced and word in BROKEN):
             result.traces.append(_trace(unit, history, verdicts))
         if why := _not_played(unit.subject, history) if unit.scripts else _not_begun(history):

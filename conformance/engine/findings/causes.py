@@ -16,7 +16,7 @@ A cause decides no id, no entry of a known list and no exit code.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from kipcheck.conformance.core.ledger import Cause, Failure, KnownEntry
 from kipcheck.conformance.core.values.failure_group import FailureGroup, grouped, severity as grade_rank
@@ -38,21 +38,45 @@ MOST: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class Context:
+    """What a least case says of the cause of its failure."""
+
+    size: tuple[int, str] = (0, "")
+    """Orders failures by their least cases."""
+    place: Place = NOWHERE
+    answered: int | None = None
+    """As ``Violation`` has it."""
+    also: Mapping[tuple[str, Shape], int] = field(default_factory=dict)
+    """All violations of the case, of any invariant: invariant and shape -> the first step that shows it."""
+
+    @classmethod
+    def of(cls, finding: Finding, invariants: frozenset[str] | None = None) -> "Context":
+        """``invariants``: those that are broken in this run; None: it may be any."""
+        also = _violations(finding, invariants)
+        return cls(finding.case.size, Place.of(finding), finding.violation.answered, also)
+
+    @property
+    def plain(self) -> list[Any]:
+        """JSON. ``read`` reads it back."""
+        return [*self.size, *self.place, self.answered, [[*key, step] for key, step in self.also.items()]]
+
+    @classmethod
+    def read(cls, plain: Sequence[Any]) -> "Context":
+        """Errors: ValueError or TypeError."""
+        length, id, exception, at, answered, also = plain
+        return cls((length, id), Place(exception, at), answered, {(who, tuple(how)): step for who, how, step in also})
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """A distinct failure, with what groups it."""
 
     line: Failure
-    case_ids: frozenset[str]
-    """Of all cases that show it."""
-    size: tuple[int, str]
-    """Orders failures by their least cases."""
-    place: Place
+    case_ids: frozenset[str] | None
+    """Of all cases that show it; None: only their number is known."""
     entry: KnownEntry | None
     """The known deviation that it is, by the lists of the run or by those that are shipped."""
-    answered: int | None = None
-    """As ``Violation`` has it, of the least case."""
-    also: Mapping[tuple[str, Shape], int] = field(default_factory=dict)
-    """All violations of its least case, of any invariant: invariant and shape -> the first step that shows it."""
+    context: Context = field(default_factory=Context)
 
     @property
     def page(self) -> FindingPage | None:
@@ -72,7 +96,7 @@ class Shown:
 
     @property
     def effect(self) -> Effect | None:
-        return effect_of(self.line.invariant, self.line.shape, self.line.subject, self.answered)
+        return effect_of(self.line.invariant, self.line.shape, self.line.subject, self.context.answered)
 
     @property
     def family(self) -> str:
@@ -87,26 +111,33 @@ def causes_of(lines: Sequence[Failure], groups: Mapping[str, FailureGroup[Findin
     return causes([_shown(line, groups.get(line.id), invariants) for line in lines])
 
 
-def _shown(line: Failure, group: FailureGroup[Finding] | None, invariants: frozenset[str]) -> Shown:
-    """``invariants``: those that are broken in this run.
-
-    The violations of the least case are limited to those of its family, and to those that bind every target: others
-    read no steps of its kind.
+def causes_by_number(lines: Sequence[Failure], contexts: Mapping[str, Context]) -> list[Cause]:
+    """As ``causes_of`` for failures of which only the number of cases is known, not the cases. ``contexts``: of the
+    least cases, by id of the failure; a failure without one has a cause in common only by lists and effects.
     """
-    entry = line.known or line.beyond or line.changed or shipped_entry(line)
+    return causes([Shown(line, None, _entry(line), contexts.get(line.id, Context())) for line in lines])
+
+
+def _entry(line: Failure) -> KnownEntry | None:
+    return line.known or line.beyond or line.changed or shipped_entry(line)
+
+
+def _shown(line: Failure, group: FailureGroup[Finding] | None, invariants: frozenset[str]) -> Shown:
     if group is None:
-        return Shown(line, frozenset(), (0, ""), NOWHERE, entry)
-    shown, cases = least(group.members), frozenset(each.case.id for each in group.members)
-    also = _violations(shown, invariants)
-    return Shown(line, cases, shown.case.size, Place.of(shown), entry, shown.violation.answered, also)
+        return Shown(line, frozenset(), _entry(line))
+    cases = frozenset(each.case.id for each in group.members)
+    return Shown(line, cases, _entry(line), Context.of(least(group.members), invariants))
 
 
-def _violations(least: Finding, invariants: frozenset[str]) -> Mapping[tuple[str, Shape], int]:
+def _violations(least: Finding, invariants: frozenset[str] | None) -> Mapping[tuple[str, Shape], int]:
+    """Of its family, and of those that bind every target: others read no steps of its kind."""
     found: dict[tuple[str, Shape], int] = {}
     family = least.case.check.partition("/")[0]
     own = {id for each in CHECKS.values() if each.id.partition("/")[0] == family for id in each.invariants}
-    wanted = {each for each in invariants if each in own or "/" not in each}
-    judges = (each for each in all_invariants(least.case.role) if each.id in wanted)
+    judges = (
+        each for each in all_invariants(least.case.role)
+        if (each.id in own or "/" not in each.id) and (invariants is None or each.id in invariants)
+    )  # fmt: skip
     for verdict in judge(least.history, judges):
         for each in verdict.violations:
             key = verdict.invariant, each.shape
@@ -162,12 +193,12 @@ def rank(cause: Cause) -> tuple[int, int]:
 
 
 def _same_place(one: Shown, other: Shown) -> bool:
-    return one.place != NOWHERE and one.place == other.place
+    return one.context.place != NOWHERE and one.context.place == other.context.place
 
 
 def _same_effect(one: Shown, other: Shown) -> bool:
     """For failures that no list has."""
-    listed, placed = one.entry or other.entry, {one.place, other.place} != {NOWHERE}
+    listed, placed = one.entry or other.entry, {one.context.place, other.context.place} != {NOWHERE}
     return not listed and not placed and one.line.invariant == other.line.invariant and one.effect == other.effect
 
 
@@ -190,10 +221,10 @@ def _root(this: Shown, failures: Sequence[Shown]) -> int | None:
     the one with the smallest case, if that is not larger than the least case of this one.
     """
     found = [
-        (each.size, number)
+        (each.context.size, number)
         for number, each in enumerate(failures)
         if each is not this
-        and each.size < this.size
+        and each.context.size < this.context.size
         and not _different_entries(this, each)
         and (_is_in_least_case(this, each) or (_needs(this, each) and not _is_everywhere(each, failures)))
     ]
@@ -216,8 +247,16 @@ def _is_everywhere(root: Shown, failures: Sequence[Shown]) -> bool:
     """Whether most cases of its family in which something fails show it, whatever else they show: a client that
     writes damaged subscriptions, or misreads records, does so in nearly each script, and the rest of what it does wrong
     has other causes."""
-    every = frozenset[str]().union(*(each.case_ids for each in failures if each.family == root.family))
-    return len(every) >= ENOUGH and len(root.case_ids) >= MOST * len(every)
+    every = _cases_of([each for each in failures if each.family == root.family])
+    return every >= ENOUGH and _cases_of([root]) >= MOST * every
+
+
+def _cases_of(failures: Sequence[Shown]) -> int:
+    """The number of cases that show one of them; where the cases are not known, those that show several count several
+    times.
+    """
+    unknown = sum(each.line.cases for each in failures if each.case_ids is None)
+    return unknown + len(frozenset().union(*(each.case_ids or () for each in failures)))
 
 
 def _first_step(failure: Shown, case: Shown) -> int | None:
@@ -225,7 +264,7 @@ def _first_step(failure: Shown, case: Shown) -> int | None:
     return min(
         (
             step
-            for (invariant, shape), step in case.also.items()
+            for (invariant, shape), step in case.context.also.items()
             if invariant == failure.line.invariant and failure.line.shape[: len(shape)] == shape
         ),
         default=None,
@@ -262,16 +301,16 @@ def _cause(members: Sequence[Shown]) -> Cause:
     order = sorted(
         members, key=lambda each: (effects[each.line.id][1].rank, grade_rank(each.line.grade), -each.line.cases)
     )
-    gravest, shortest = order[0].line, min(members, key=lambda each: each.size).line
+    gravest, shortest = order[0].line, min(members, key=lambda each: each.context.size).line
     title, severity = effects[gravest.id]
     listed = next((each for each in order if each.link), order[0])
-    places = {each.place for each in members}
+    places = {each.context.place for each in members}
     return Cause(
         id=short_digest([gravest.target, gravest.id]),
         target=gravest.target,
         title=title,
         severity=severity.value,
-        cases=len(frozenset().union(*(each.case_ids for each in members))),
+        cases=_cases_of(members),
         failures=tuple(each.line.id for each in order),
         least=shortest.id,
         kafka=tuple(dict.fromkeys(name for each in members for name in kafka_clients_like(each.line))),

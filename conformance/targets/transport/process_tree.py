@@ -144,6 +144,21 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+def processor_time() -> float:
+    """Seconds of processor time of this process and its children so far; without /proc, of children that ended."""
+    me = os.times()
+    return sum(me[:4]) + sum(map(taken_by, _children()))
+
+
+def taken_by(pid: int) -> float:
+    """Seconds of processor time of a process and of those of its children that it waited for; 0 without /proc."""
+    try:  # in user and in system mode: proc(5)
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def _children() -> list[int]:
     me = os.getpid()
     with suppress(OSError):

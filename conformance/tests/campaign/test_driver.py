@@ -16,14 +16,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from kipcheck.conformance.campaign import driver
 from kipcheck.conformance.campaign.directory import starting_corpus
 from kipcheck.conformance.campaign.driver import CampaignRequest, Outcome, Ready, campaign
 from kipcheck.conformance.campaign.executors import local
 from kipcheck.conformance.campaign.executors.choice import EXECUTORS, Chosen
-from kipcheck.conformance.campaign.executors.local import Tick
+from kipcheck.conformance.campaign.executors.local import Progress, Tick
 from kipcheck.conformance.campaign.files import Full
 from kipcheck.conformance.campaign.manifest import Manifest
-from kipcheck.conformance.campaign.plan import ENGINES, MOST_SHARD, Aim, Plan, Shard, shard_size
+from kipcheck.conformance.campaign.plan import MOST_SHARD, Aim, Plan, Shard, shard_size
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
 from kipcheck.conformance.cli import campaign as command, main
@@ -34,7 +35,7 @@ from kipcheck.conformance.tests.support.without_arrow import without_arrow
 
 MUTANT = "miniature/stuck-epoch"
 SMALL = CampaignRequest(
-    targets=(MUTANT,), checks=("features/epochs", "features/gating"), cases=120, rounds=2, engine="compiled",
+    targets=(MUTANT,), checks=("features/epochs", "features/gating"), cases=120, rounds=2,
     executor="inline", workers=1,
 )  # fmt: skip
 
@@ -233,6 +234,72 @@ def test_time_that_runs_out_leaves_a_number_of_cases_undecided(tmp_path: Path) -
     assert not row_files.read(tmp_path).rows
 
 
+class _Watched:
+    """Counts the rows in the ledger whenever it is asked for the next one."""
+
+    name, slots = "watched", 1
+
+    def __init__(self, inner: Any, out: Path) -> None:
+        self.inner, self.out, self.stored = inner, out, list[int]()
+
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
+        for row in self.inner.run(shards, snapshot, tick):
+            yield row
+            self.stored.append(len(row_files.read(self.out).rows))
+
+
+def test_a_row_is_written_when_its_shard_ends(tmp_path: Path, inline: Ready) -> None:
+    """So a driver that is killed loses the shards that are running, and no others."""
+    watched: list[_Watched] = []
+
+    @contextmanager
+    def ready(*arguments: Any) -> Iterator[Chosen]:
+        with inline(*arguments) as chosen:
+            watched.append(_Watched(chosen.executor, tmp_path))
+            yield Chosen(watched[0], "for a test")
+
+    campaign(replace(SMALL, out=tmp_path, cases=500, rounds=1), ready)
+    assert watched[0].stored == [*range(1, len(watched[0].stored) + 1)]
+
+
+class _Endless:
+    """Its shards do not end."""
+
+    name, slots = "endless", 1
+
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
+        while True:
+            time.sleep(0.02)
+            tick(Progress(0, 1, len(shards)))
+            yield from ()
+
+
+@contextmanager
+def endless(*arguments: Any) -> Iterator[Chosen]:
+    yield Chosen(_Endless(), "for a test")
+
+
+def test_shards_that_run_when_the_budget_ends_are_stopped(tmp_path: Path) -> None:
+    outcome = campaign(replace(SMALL, out=tmp_path, budget=1.0), endless)
+    assert (outcome.exit_code, outcome.why) == (exits.UNDECIDED, "the budget ran out in round 1")
+
+
+def test_what_the_budget_left_unreduced_is_named_and_reduced_by_resume(
+    tmp_path: Path, inline: Ready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(driver._CampaignRun, "_is_out_of_time_to_reduce", lambda run: True)
+        outcome = campaign(replace(SMALL, rounds=1, cases=40, out=tmp_path, budget=600.0), inline)
+    assert outcome.exit_code == exits.FAILED
+    number = len(failures(tmp_path))
+    assert number
+    assert outcome.why.startswith("the budget ran out in round 1; ")
+    assert outcome.why.endswith(f" not reduced: --resume {tmp_path} reduces more")
+    assert not any(json.loads(each.read_text())["shrunk"] for each in (tmp_path / "failures").glob("*.json"))
+    assert campaign(CampaignRequest(out=tmp_path, resume=True), inline).why == ""
+    assert any(json.loads(each.read_text())["shrunk"] for each in (tmp_path / "failures").glob("*.json"))
+
+
 @pytest.mark.integration
 def test_what_cannot_be_gone_on_with_is_said(tmp_path: Path, whole: Path) -> None:
     nothing = campaign(CampaignRequest(out=tmp_path, resume=True, executor="inline"))
@@ -272,7 +339,6 @@ def test_the_next_campaign_begins_with_the_corpus_of_the_last(tmp_path: Path, wh
 
 
 def test_the_command_line_names_what_there_is() -> None:
-    assert command.ENGINES == ENGINES
     assert command.EXECUTORS == EXECUTORS
 
 
@@ -334,9 +400,7 @@ def test_on_a_disk_that_is_really_full_it_says_what_to_do_and_goes_on_to_the_sam
     pages = sum(-(-path.stat().st_size // 4096) for path in whole.rglob("*") if path.is_file())
     out, kipcheck = tmp_path / "disk" / "out", f"{sys.executable} -m kipcheck campaign --executor inline"
     out.parent.mkdir()
-    asked = (
-        f"--target {MUTANT} --check features/epochs --check features/gating --cases 120 --rounds 2 --engine compiled"
-    )
+    asked = f"--target {MUTANT} --check features/epochs --check features/gating --cases 120 --rounds 2"
     script = f"""
 mount -t tmpfs -o size={int(pages * share) * 4}k tmpfs {out.parent} || exit 77
 {kipcheck} {asked} --out {out} 2>&1 >/dev/null | tail -1; echo ${{PIPESTATUS[0]}}
@@ -360,7 +424,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_to_the_same_end(tmp_path
     campaign(replace(asked, out=undisturbed))
     arguments: tuple[str, ...] = (
         "campaign", "--target", MUTANT, "--check", "features/epochs", "--check", "features/gating", "--cases", "1500",
-        "--rounds", "2", "--engine", "compiled", "--executor", "pool", "--workers", "2",
+        "--rounds", "2", "--executor", "pool", "--workers", "2",
     )  # fmt: skip
     more = ("--out", str(out))
     for seconds in (0.0, 1.0, 2.0):

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.campaign import by_hypothesis
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, plain_text, value_of
 from kipcheck.conformance.campaign.generate import CONVERSATIONS_A_BATCH, SHARES, Batch, batches
-from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
+from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Shard
 from kipcheck.conformance.campaign.rows import Kept
 from kipcheck.conformance.core.values.edition import EDITIONS
 from kipcheck.conformance.protocols.checks import CHECKS
@@ -25,8 +24,8 @@ from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.parse import belongs, parse
 
 
-def shard(engine: Engine = "mixed", number: int = 0, round_: int = 0, cases: int = 1_000) -> Shard:
-    return Shard("c", round_, number, "hold", "reference", "1", "apache", tuple(CHECKS), engine, 7, cases, "")
+def shard(number: int = 0, round_: int = 0, cases: int = 1_000) -> Shard:
+    return Shard("c", round_, number, "hold", "reference", "1", "apache", tuple(CHECKS), "mixed", 7, cases, "")
 
 
 def units(*checks: str, subjects: int = 3) -> dict[str, Sequence[Any]]:
@@ -75,14 +74,13 @@ def test_all_readings_of_a_declaration_speak_its_language(id: str) -> None:
     draw, uniform = check.drawing(subject, random), compiled(node)
     values = [draw(random, None), draw(random, None)]
     values += [check.family.trimmed(uniform(random)) for _ in range(2)]
-    for each in (*values, *by_hypothesis.values(check, subject, 4, random)):
+    for each in values:
         parse(node, each)
         assert belongs(node, check.family.trimmed(each))
 
 
 @pytest.mark.integration
 def test_the_same_batches_come_in_every_process_whatever_was_imported_before() -> None:
-    """Among them those of Hypothesis, which looks for constants in what is imported."""
     script = (
         "import kipcheck.conformance.tests.strategies.test_strategies\n"
         "from kipcheck.conformance.tests.campaign.test_generate import batches_digest\n"
@@ -109,12 +107,10 @@ def test_another_shard_or_round_draws_something_else() -> None:
     assert len(found) == 3
 
 
-@pytest.mark.parametrize("engine", SHARES)
-def test_the_sources_have_their_shares(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sources_have_their_shares() -> None:
     """Where there is no corpus yet, what would change it draws."""
-    monkeypatch.setattr(by_hypothesis, "values", lambda *_: [])
-    found = Counter(each.source for each in drawn(300, "nodes/round-trip", engine=engine))
-    wanted = dict(SHARES[engine])
+    found = Counter(each.source for each in drawn(300, "nodes/round-trip"))
+    wanted = dict(SHARES)
     wanted["draw"] = wanted.get("draw", 0) + wanted.pop("mutate", 0)
     assert found.keys() == {source for source, share in wanted.items() if share}
     for source, share in wanted.items():
@@ -123,7 +119,7 @@ def test_the_sources_have_their_shares(engine: Engine, monkeypatch: pytest.Monke
 
 def test_conversations_of_a_batch_are_drawn_under_one_swarm() -> None:
     """So a verb that it switches off is missing in all of them, and each verb in some batch."""
-    found = [each.values for each in drawn(12, "features/gating", engine="compiled") if each.source == "draw"]
+    found = [each.values for each in drawn(12, "features/gating") if each.source == "draw"]
     assert {len([*each]) for each in found} == {CONVERSATIONS_A_BATCH}
     missing = [{"broker-down", "restart"} - {step["verb"] for value in each for step in value} for each in found]
     assert any(missing)
@@ -131,7 +127,7 @@ def test_conversations_of_a_batch_are_drawn_under_one_swarm() -> None:
 
 
 def test_heavy_checks_have_their_turn_less_often() -> None:
-    found = Counter(each.check for each in drawn(100, "wire/proportion", "wire/claims", engine="compiled"))
+    found = Counter(each.check for each in drawn(100, "wire/proportion", "wire/claims"))
     assert 0 < found["wire/proportion"] < found["wire/claims"] / 3
 
 
@@ -186,7 +182,7 @@ def test_what_is_kept_is_changed_by_every_check_of_its_declaration() -> None:
 def test_what_is_of_another_declaration_is_left_alone() -> None:
     entry = Kept(GATING.id, UPDATES.edition, UPDATES.name, None, '[{"verb": "of another day"}]', (1,), 1)
     found = drawn(25, "features/gating", snapshot=Snapshot((entry,)))
-    assert {each.source for each in found} == {"draw", "uniform", "hypothesis"}
+    assert {each.source for each in found} == {"draw", "uniform"}
 
 
 def test_values_of_messages_are_changed_without_tags_that_nobody_knows() -> None:
@@ -198,6 +194,6 @@ def test_values_of_messages_are_changed_without_tags_that_nobody_knows() -> None
     entry = Kept(check.id, "apache", one.message, one.version, text, (1,), 2)
     of_one: Mapping[str, Sequence[Any]] = {check.id: (subject,)}
     found = taken(batches(shard(), of_one, Snapshot((entry,))), 60)
-    assert {each.source for each in found} == {"replay", "mutate", "draw", "uniform", "hypothesis"}
+    assert {each.source for each in found} == {"replay", "mutate", "draw", "uniform"}
     drawn = [value for each in found for value in each.values if each.source != "draw"]
     assert not [value for value in drawn if "_unknownTaggedFields" in repr(value)]

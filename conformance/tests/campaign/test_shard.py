@@ -33,7 +33,7 @@ SHARD = Shard(
     "1",
     "apache",
     ("features/epochs", "features/gating"),
-    "compiled",
+    "mixed",
     0,
     60,
     "",
@@ -112,11 +112,16 @@ def test_a_target_that_is_not_there_is_said_and_nothing_held() -> None:
     assert (row.status, row.cases, row.unreached) == ("done", 0, "it was here yesterday")
 
 
-def test_before_cases_are_held_they_are_noted() -> None:
+def test_cases_are_noted_before_they_are_sent_together_and_before_those_of_a_batch_are_judged() -> None:
     noted: list[tuple[int, Sequence[Case]]] = []
     row = result(SHARD, note=lambda number, cases: noted.append((number, cases)))
-    assert [number for number, _ in noted] == list(range(60))
-    assert sum(len(cases) for _, cases in noted) == row.cases
+    (first, sent), *judged = noted
+    assert (first, len(sent)) == (0, row.cases)
+    assert [case for _, cases in judged for case in cases] == [*sent]
+    assert [number for number, _ in judged] == [
+        sum(len(cases) for _, cases in judged[:at]) for at in range(len(judged))
+    ]
+    assert len(judged) > 10
 
 
 # ---- what was only slow

@@ -120,7 +120,7 @@ def test_targets_are_compared_by_case(small: Options, monkeypatch: pytest.Monkey
 
 def test_a_campaign_runs_claimed_operations_only() -> None:
     checks = ("wire/round-trip", "wire/unknown-tags", "wire/vectors")
-    shard = Shard("c", 0, 0, "hold", "one-way", "1", "apache", checks, "compiled", 0, 40, "")
+    shard = Shard("c", 0, 0, "hold", "one-way", "1", "apache", checks, "mixed", 0, 40, "")
     rows = {True: run_shard(shard, Snapshot.empty(), find=lambda name, limits: InProcess(OneWay()))}
     rows[False] = run_shard(shard, Snapshot.empty(), find=lambda name, limits: InProcess(OneWay({})))
     results = {way: {each.result for each in row.counts if not each.invariant} for way, row in rows.items()}

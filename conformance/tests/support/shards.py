@@ -19,7 +19,7 @@ WELL = "drill:raise@1000000"
 def shard(target: str = WELL, number: int = 0, cases: int = 12, **others: Any) -> Shard:
     about: dict[str, Any] = {
         "campaign": "test", "round": 0, "shard": number, "stage": "hold", "target": target, "target_version": "0",
-        "edition": "apache", "checks": ("wire/round-trip",), "engine": "compiled", "seed": 7, "cases": cases,
+        "edition": "apache", "checks": ("wire/round-trip",), "engine": "mixed", "seed": 7, "cases": cases,
         "corpus": "",
     }  # fmt: skip
     return Shard(**{**about, **others})

@@ -213,14 +213,12 @@ def _inside(layout: Layout, value: Mapping[str, Any], path: str) -> Iterator[Fie
 
 def _sort(value: Any) -> Any:
     """What sort of thing there is in a field."""
-    match value:
-        case list() | dict() | str():
-            return size(len(value))
-        case bool() | None:
-            return value
-        case int():
-            return value < 0, min(abs(value).bit_length() // 8, 7)
-    return type(value).__name__
+    sort = type(value)
+    if sort is int:
+        return value < 0, min(value.bit_length() // 8, 7)
+    if sort in (list, dict, str):
+        return size(len(value))
+    return value if sort is bool or value is None else sort.__name__
 
 
 def place(step: Step) -> tuple[str, int | None]:

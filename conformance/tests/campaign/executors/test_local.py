@@ -44,7 +44,7 @@ def digests(rows: Sequence[Row]) -> dict[int, str]:
 @pytest.mark.integration
 def test_a_pool_gives_the_rows_of_this_very_process_whatever_ran_before_in_the_same_zygote(two: Executor) -> None:
     """One of its zygotes holds two of them, the second one warm; here they are held in another order."""
-    shards = [shard(number=number, cases=15, checks=CHECKS, engine="mixed") for number in range(3)]
+    shards = [shard(number=number, cases=15, checks=CHECKS) for number in range(3)]
     reported: list[Progress] = []
     rows = list(two.run(shards, b"", reported.append))
     assert all(row.status == "done" and row.cases == 15 for row in rows)

@@ -31,7 +31,7 @@ BRIEF = Brief(wall_s=120)
 
 
 def shard(number: int, target: str = HEALTHY, cases: int = 40) -> Shard:
-    return Shard("spark", 0, number, "hold", target, "1", "apache", CHECKS, "compiled", 7, cases, "")
+    return Shard("spark", 0, number, "hold", target, "1", "apache", CHECKS, "mixed", 7, cases, "")
 
 
 def executed(executor: Executor, shards: Sequence[Shard]) -> Mapping[Key, Row]:

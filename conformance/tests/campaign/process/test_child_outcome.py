@@ -25,10 +25,9 @@ from kipcheck.conformance.campaign.process.child_outcome import (
     stretched,
 )
 from kipcheck.conformance.campaign.process.journal import ROOM, Entry, Journal
-from kipcheck.conformance.campaign.process.shard_pool import STOP_S, CannotRunShards, ShardRunner
+from kipcheck.conformance.campaign.process.shard_pool import CannotRunShards, ShardRunner
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.core.values.case import Case, Role
-from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.fault_injection import KINDS
 from kipcheck.conformance.targets.protocol import Broken
 from kipcheck.conformance.targets.registry import target as target_of
@@ -89,7 +88,7 @@ def test_what_a_child_does_becomes_a_row_with_its_case(drill: str, status: str, 
 
 def test_garbage_is_not_believed_though_a_row_follows_it(nursery: ShardRunner) -> None:
     row = nursery.run_once(shard("drill:garbage@6"), b"")
-    assert (row.status, row.at_case) == ("garbled", 11)
+    assert (row.status, row.at_case) == ("garbled", 6)
     assert "bytes that are not a row" in row.detail
 
 
@@ -154,12 +153,11 @@ def stub(shard: Shard, snapshot: Snapshot, note: Any, find: Any) -> NoReturn:
     raise AssertionError
 
 
-def lingers(shard: Shard, snapshot: Snapshot, note: Any, find: Any) -> Row:
-    """As long as it is warmed with."""
-    while shard.target == Reference.name:
-        note(0, ())
-        time.sleep(0.01)
-    return shard.empty_row().sealed()
+def counts(shard: Shard, snapshot: Snapshot, note: Any, find: Any) -> Row:
+    """Says in which process it runs, or ends it."""
+    if shard.target == "ends":
+        os._exit(3)
+    return replace(shard.empty_row(), detail=str(os.getpid())).sealed()
 
 
 def stubbed(what: str, tmp_path: Path) -> tuple[Shard, Path]:
@@ -209,16 +207,22 @@ def test_a_child_goes_with_its_zygote_and_a_testee_with_its_child(stubs: ShardRu
     stubs.stop()
 
 
-@pytest.mark.faults
-def test_a_zygote_does_not_finish_its_warming_for_nobody() -> None:
-    with ShardRunner(f"{__name__}:lingers", bounds=little) as nursery:
-        assert nursery.run_once(shard(), b"").status == "done"
-        nursery.begin(shard(number=1), b"")
-        time.sleep(0.5)
-        assert nursery.advance() is None
-        begun = time.monotonic()
-        nursery.stop()
-        assert time.monotonic() - begun < STOP_S / 2
+def test_a_child_runs_shards_until_one_of_them_ends_it_or_somebody_does() -> None:
+    with ShardRunner(f"{__name__}:counts", bounds=little) as runner:
+        first, second = (int(runner.run_once(shard(number=number), b"").detail) for number in range(2))
+        assert first == second
+        assert runner.run_once(shard("ends"), b"").status == "crashed"
+        third = int(runner.run_once(shard(), b"").detail)
+        assert third != first
+        os.kill(third, signal.SIGKILL)
+        row = runner.run_shard(shard(), b"")
+        assert (row.status, row.detail == str(third)) == ("done", False)
+
+
+def test_a_child_whose_target_ran_in_its_own_process_ends_after_the_shard(nursery: ShardRunner) -> None:
+    """A drill is not what a new process is: it counts its cases."""
+    rows = [nursery.run_once(shard("drill:raise@13"), b"") for _ in range(2)]
+    assert [row.status for row in rows] == ["done", "done"]
 
 
 def test_where_no_signal_tells_of_it_the_end_of_a_pipe_does() -> None:
@@ -260,7 +264,7 @@ def test_a_corpus_that_is_none_is_no_fault_of_a_shard(nursery: ShardRunner) -> N
 
 
 def test_each_shard_has_the_corpus_that_it_is_given_and_no_other(nursery: ShardRunner) -> None:
-    found = shard(engine="mixed")
+    found = shard()
     corpus = grown(EMPTY, [undisturbed(found)[0]])
     assert corpus.entries
     digests = [nursery.run_shard(found, each).digest for each in (corpus.dump(), b"", corpus.dump())]

@@ -21,6 +21,7 @@ from kipcheck.conformance.core.ledger import Failure, FirstFound, Ledger, Sequen
 from kipcheck.conformance.engine.execution import run
 from kipcheck.conformance.engine.execution.replay import replay, stored
 from kipcheck.conformance.engine.execution.run import Options
+from kipcheck.conformance.engine.findings.causes import Context
 from kipcheck.conformance.engine.findings.failures import Kind
 from kipcheck.conformance.engine.known.edit import updated
 from kipcheck.conformance.engine.known.match import KnownDeviations
@@ -31,7 +32,7 @@ from kipcheck.golden.regressions import check, read as regression_in
 
 NAME = "deletes-unasked"
 TARGET = f"miniature/{NAME}"
-PLAN = Plan("c0ffee00c0ffee00", (Aim(TARGET, "1"),), "kip-584", (MUTANTS[NAME].check,), "compiled", 7, 120, 2, 40)
+PLAN = Plan("c0ffee00c0ffee00", (Aim(TARGET, "1"),), "kip-584", (MUTANTS[NAME].check,), "mixed", 7, 120, 2, 40)
 FLAKY = f"""
 target = "{TARGET}"
 [[KIND]]
@@ -110,8 +111,23 @@ def test_it_counts_what_the_shards_held(tmp_path: Path, rows: list[Row]) -> None
     assert failure.cases == failed
     assert failure.where == {"features": ""}
     assert [type_of(line) for line in lines(tmp_path / "ledger.jsonl")] == [
-        "header", "tally", "target", "failure", "round", "round", "footer",
+        "header", "tally", "target", "failure", "cause", "round", "round", "footer",
     ]  # fmt: skip
+
+
+def test_its_causes_are_those_of_a_run(tmp_path: Path, rows: list[Row]) -> None:
+    """Title, severity and page as a run has them, from the case that a shard reduced."""
+    reported(tmp_path, rows)
+    ledger = ledger_of(tmp_path)
+    (failure,), (cause,) = ledger.failures, ledger.causes
+    assert (cause.failures, cause.least, cause.cases) == ((failure.id,), failure.id, failure.cases)
+    (reduced,) = (Context.read(json.loads(each.context)) for row in rows for each in row.found if each.line)
+    assert reduced.size[1] == failure.case_id
+    assert (failure.invariant, tuple(failure.shape)) in reduced.also
+    assert cause.title in (tmp_path / "summary.md").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "What is new" not in page, "the causes are the list"
+    assert "1 new" in page
 
 
 def test_its_failures_are_those_of_a_run_under_the_same_ids(tmp_path: Path, rows: list[Row]) -> None:

@@ -50,7 +50,7 @@ ONE = ("--message", "HeartbeatRequest", "--check", "wire/unknown-tags", "--cases
 FAILING = ("run", *ONE, "--target", MUTANT)
 CAMPAIGN = ("campaign", "--target", "reference", "--check", "wire/round-trip", "--cases", "300", "--executor", "inline")
 SMALL = CampaignRequest(
-    targets=("reference",), checks=("features/epochs",), cases=20, rounds=1, engine="compiled",
+    targets=("reference",), checks=("features/epochs",), cases=20, rounds=1,
     executor="inline", workers=1,
 )  # fmt: skip
 EXPLORE = ("explore", "features", "--edition", "kip-584", "--scope", "brokers=2")

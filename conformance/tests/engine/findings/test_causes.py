@@ -1,5 +1,6 @@
 """Failures are grouped by cause: by place, by least case, by page, and by effect where nothing else is known."""
 
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,7 +19,14 @@ from kipcheck.conformance.core.values.verdict import Result, Verdict, Violation
 from kipcheck.conformance.engine.execution import worker
 from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.engine.execution.worker import Finding, Unit, judged
-from kipcheck.conformance.engine.findings.causes import Shown, causes, causes_of, united_causes
+from kipcheck.conformance.engine.findings.causes import (
+    Context,
+    Shown,
+    causes,
+    causes_by_number,
+    causes_of,
+    united_causes,
+)
 from kipcheck.conformance.engine.findings.early_causes import EarlyCauses
 from kipcheck.conformance.engine.findings.finding_pages import page_at
 from kipcheck.conformance.engine.known.lists import load
@@ -47,8 +55,12 @@ def listed(link: str, reason: str = "It is so.") -> KnownEntry:
 
 
 def shown(failure: Failure, size: int = 1, **about: Any) -> Shown:
-    made = Shown(failure, frozenset({failure.id}), (size, failure.id), NOWHERE, None)
-    return replace(made, **about)
+    return changed(Shown(failure, frozenset({failure.id}), None), size=(size, failure.id), **about)
+
+
+def changed(failure: Shown, **about: Any) -> Shown:
+    context = {name: about.pop(name) for name in ("size", "place", "also") if name in about}
+    return replace(failure, context=replace(failure.context, **context), **about)
 
 
 def grouped(*failures: Shown) -> set[frozenset[str]]:
@@ -63,17 +75,30 @@ def test_failures_of_one_place_have_one_cause() -> None:
     this, that = shown(line("wire/decodes", id=ONE)), shown(line("wire/skips-unknown-tags", id=OTHER))
     here = Place("KeyError", "x.py:1")
     assert grouped(this, that) == APART
-    assert grouped(replace(this, place=here), replace(that, place=here)) == TOGETHER
-    assert grouped(replace(this, place=here), replace(that, place=Place("ValueError", "x.py:1"))) == APART
+    assert grouped(changed(this, place=here), changed(that, place=here)) == TOGETHER
+    assert grouped(changed(this, place=here), changed(that, place=Place("ValueError", "x.py:1"))) == APART
+
+
+def test_causes_of_a_campaign_have_contexts_from_rows_and_numbers_of_cases() -> None:
+    """In place of the ids of all cases, and of findings."""
+    root = shown(line("member/syncs", "none", id=ONE, guilty_step=2), 10, also={("member/beats", ("late",)): 3})
+    later = shown(line("member/beats", "late", "more", id=OTHER, guilty_step=4, cases=7), 20)
+    contexts = {each.line.id: Context.read(json.loads(json.dumps(each.context.plain))) for each in (root, later)}
+    assert contexts == {ONE: root.context, OTHER: later.context}
+    lines = [root.line.update(cases=2), later.line]
+    (cause,) = causes_by_number(lines, contexts)
+    assert (frozenset(cause.failures), cause.cases) == (frozenset({ONE, OTHER}), 9)
+    apart = causes_by_number(lines, {})
+    assert {frozenset(each.failures) for each in apart} == APART
 
 
 def test_what_follows_in_a_least_case_has_the_cause_of_what_comes_first() -> None:
     root = shown(line("member/syncs", "none", id=ONE, guilty_step=2), 10, also={("member/beats", ("late",)): 3})
     later = shown(line("member/beats", "late", "more", id=OTHER, guilty_step=4), 20)
     assert grouped(root, later) == TOGETHER
-    assert grouped(root, replace(later, size=(5, OTHER))) == APART, "the least case of the root is larger"
-    assert grouped(replace(root, also={("member/beats", ("late",)): 1}), later) == APART, "it comes before the root"
-    assert grouped(replace(root, also={("member/beats", ("early",)): 3}), later) == APART, "another shape"
+    assert grouped(root, changed(later, size=(5, OTHER))) == APART, "the least case of the root is larger"
+    assert grouped(changed(root, also={("member/beats", ("late",)): 1}), later) == APART, "it comes before the root"
+    assert grouped(changed(root, also={("member/beats", ("early",)): 3}), later) == APART, "another shape"
 
 
 def test_a_failure_that_cannot_be_shown_without_another_follows_from_it() -> None:
@@ -90,7 +115,7 @@ def test_a_failure_of_most_cases_explains_no_other_that_its_least_case_does_not_
     own = {("member/syncs", ("none",)): 2}
     later = shown(line("member/beats", "late", id=OTHER, guilty_step=4), 20, also=own, case_ids=frozenset("7"))
     assert grouped(root, later) == APART
-    assert grouped(replace(root, also={("member/beats", ("late",)): 3}), later) == TOGETHER
+    assert grouped(changed(root, also={("member/beats", ("late",)): 3}), later) == TOGETHER
     assert (
         grouped(replace(root, case_ids=frozenset(sorted(cases)[:8]) | {"x"}), replace(later, case_ids=cases))
         == TOGETHER
@@ -149,7 +174,7 @@ def test_what_no_list_has_is_grouped_by_its_effect() -> None:
     that = shown(line("member/finds-a-protocol", "refused", "other", id=OTHER))
     assert grouped(this, that) == TOGETHER
     assert grouped(this, replace(that, entry=listed("https://example.org/1"))) == APART
-    assert grouped(this, replace(that, place=Place("KeyError", "x.py:1"))) == APART
+    assert grouped(this, changed(that, place=Place("KeyError", "x.py:1"))) == APART
     assert grouped(this, shown(line("member/finds-a-protocol", "created", id=OTHER))) == APART, "another effect"
 
 
@@ -197,11 +222,11 @@ def test_a_note_is_no_part_of_the_cause_of_a_failure() -> None:
     failure = shown(line("member/beats", "late", id=OTHER, guilty_step=4), 20)
     assert grouped(root, failure) == APART
     here = Place("KeyError", "x.py:1")
-    assert grouped(replace(root, place=here), replace(failure, place=here)) == APART
+    assert grouped(changed(root, place=here), changed(failure, place=here)) == APART
     again = shown(line("group/session-kept", "other", id=OTHER, **NOTED), 20, place=here)
-    assert grouped(replace(root, place=here), again) == TOGETHER, "NOTEs of one invariant"
+    assert grouped(changed(root, place=here), again) == TOGETHER, "NOTEs of one invariant"
     another = replace(again, line=line("group/one-leader", id=OTHER, **NOTED))
-    assert grouped(replace(root, place=here), another) == APART, "NOTEs of two invariants"
+    assert grouped(changed(root, place=here), another) == APART, "NOTEs of two invariants"
 
 
 def test_notes_change_nothing_of_the_causes_of_failures() -> None:
