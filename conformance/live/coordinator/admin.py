@@ -1,5 +1,6 @@
 """What conversations with a running broker need of it: its versions and settings, coordinators, and topics."""
 
+import asyncio
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,12 +16,15 @@ from kipcheck.conformance.protocols.share_partition import rules as share_partit
 from kipcheck.conformance.protocols.streams_group import model as streams_groups
 from kipcheck.conformance.targets.protocol import Unavailable
 
-METADATA, FIND_COORDINATOR, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 18, 19, 20, 32
+METADATA, FIND_COORDINATOR, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 3, 10, 18, 19, 20
+DESCRIBE_CONFIGS, ALTER_CONFIGS = 32, 44
 IDS_SINCE: Final = 10
 """Metadata with the ids of topics."""
 NO_ID: Final = uuid.UUID(int=0)
 WAITS_MS: Final = 15_000
-BROKER_RESOURCE: Final = 4
+BROKER_RESOURCE, GROUP_RESOURCE = 4, 32
+APPLIES_S: Final = 1.0
+"""How long a broker may take to apply a setting of a group that it has answered."""
 LARGEST: Final = 2**31 - 1
 
 
@@ -129,6 +133,17 @@ async def delete(topics: Iterable[str], connections: Connections) -> dict[str, i
     found.number("i")
     answered = {found.text(): found.number("h") for _ in range(found.number("i"))}
     return {name: error for name, error in answered.items() if error}
+
+
+async def configure(group: str, settings: Mapping[str, str], connections: Connections) -> None:
+    """Sets configurations of a group, and waits until they apply. Errors: ``Closed``, ``Garbled`` if it is refused."""
+    rows = b"".join(text(name) + b"\0" + text(value) for name, value in settings.items())
+    body = struct.pack(">ib", 1, GROUP_RESOURCE) + text(group) + struct.pack(">i", len(settings)) + rows + b"\0"
+    found = Reader(await connections.ask_plain(ALTER_CONFIGS, 0, body), "IncrementalAlterConfigs v0")
+    found.number("i"), found.number("i")
+    if error := found.number("h"):
+        raise Garbled(f"IncrementalAlterConfigs is answered with error {error} {found.text()}".rstrip())
+    await asyncio.sleep(APPLIES_S)
 
 
 def settings_of(

@@ -55,7 +55,7 @@ class Deadlines:
     """Those of the members of one group."""
 
     session_ms: int
-    """The session timeout."""
+    """The session timeout, from the next heartbeat of each member on."""
     times: int
     """How much faster than stated the time of the broker passes."""
     margin_s: float
@@ -81,7 +81,10 @@ class Deadlines:
 
     def renewed(self, at: Span) -> None:
         """All begin again, with a coordinator that has read its log."""
-        self._armed = {timer: self._after(each.ms, at) for timer, each in self._armed.items()}
+        self._armed = {
+            timer: self._after(self.session_ms if timer[1] == _SESSION else each.ms, at)
+            for timer, each in self._armed.items()
+        }
 
     def _after(self, ms: int, at: Span) -> Deadline:
         return Deadline(ms, self.now_ms + ms, at.plus(ms / 1000 / self.times))

@@ -2,9 +2,9 @@
 broker, in real time. Each heartbeat is answered at once."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kipcheck.conformance.core.operations.wire_form import Inexpressible
@@ -14,7 +14,7 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError, error_name
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
-from kipcheck.conformance.live.coordinator.admin import delete, partitions_of
+from kipcheck.conformance.live.coordinator.admin import configure, create, delete, id_of, partitions_of
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
 from kipcheck.conformance.live.coordinator.exchange import answer_of, exchange
 from kipcheck.conformance.live.coordinator.restarts import Reload
@@ -27,18 +27,19 @@ from kipcheck.conformance.live.coordinator.settings import (
 )
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.live.coordinator.timed_play import TimedConversation
+from kipcheck.conformance.live.coordinator.waits import MOST_MS
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumers
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
+from kipcheck.conformance.protocols.consumer_group.ops import LATER
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
-from kipcheck.conformance.protocols.reconciled import log_laws
-from kipcheck.conformance.protocols.reconciled.terms import LEAVING, UNAVAILABLE
+from kipcheck.conformance.protocols.reconciled.terms import LEAVING, SETTINGS_OF_GROUPS, UNAVAILABLE
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT as STREAMS_DEFAULT
+from kipcheck.conformance.targets.protocol import Unavailable
 
-ELAPSE: Final = "-elapse"
-"""How the verbs of steps end in which time passes."""
+SESSION: Final = "session_ms"
 READS_S: Final = 15.0
 """How long a coordinator may take to read its log."""
 CREATES_S: Final = 10.0
@@ -88,22 +89,38 @@ async def loaded(group: str, connections: Connections, setting: Setting) -> None
 class HeartbeatConversation(TimedConversation):
     clients: ConsumerClients | StreamsClients
 
+    _created: set[str] = field(default_factory=set)
+    """The names on the broker of topics of this conversation."""
+    _waits_s: float = 0.0
+    """After each heartbeat."""
+
     def __post_init__(self) -> None:
         given = self.setting
         self._deadlines = Deadlines(self.clients.known.config.session_ms, given.scale.times, given.margin_s)
 
     async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
-        """What was observed at each step."""
+        """What was observed at each step. Errors: ``Closed``, ``Garbled`` before the first one."""
+        if later := {step.body["topic"] for step in steps if creates(step)}:
+            await self._expect(later)
         return await self.played(steps, DEFAULT if isinstance(self.clients, ConsumerClients) else STREAMS_DEFAULT)
+
+    async def _expect(self, later: Collection[str]) -> None:
+        """Names topics that are created later. Time passes as stated: no setting of a broker has how often it resolves
+        expressions. Errors: ``Closed``, ``Garbled``."""
+        topics, scale = self.setting.topics, self.setting.scale
+        if scale.times > 1:
+            own = {SETTINGS_OF_GROUPS[SESSION]: str(self._deadlines.session_ms)}
+            await configure(self.group, own, self.connections)
+        names = {**topics.names, **{each: f"{self.group}-{each}" for each in later}}
+        self.setting = replace(
+            self.setting, topics=replace(topics, names=names), scale=replace(scale, times=1), most_ms=MOST_MS
+        )
+        self._deadlines.times, self._waits_s = 1, PAUSE_S
 
     async def step(self, index: int, step: Step, after: Sequence[Step] = ()) -> Observation:
         sent = self.clients.sent(index, step)
         if sent is None:
-            if step.verb.endswith(log_laws.RELOAD) and self.setting.reload is not None:
-                return await self._reloaded(index, step, self.setting.reload)
-            if not step.verb.endswith(ELAPSE):
-                return Unsupported(LIMITS[BROKER], BROKER)
-            return await self.elapsed(index, step, after, REQUEST_S)
+            return await self._unsent(index, step, after)
         began = now()
         try:
             observed = await self.ask(step, sent)
@@ -114,12 +131,57 @@ class HeartbeatConversation(TimedConversation):
         client = self.clients.known.clients.get(sent.client)
         if client is not None:
             self._deadlines.answered(client, isinstance(observed, Replied), Span(began, now()))
+        await asyncio.sleep(self._waits_s)
         return observed
+
+    async def _unsent(self, index: int, step: Step, after: Sequence[Step]) -> Observation:
+        """What is observed of a step that no client makes."""
+        match step.verb.rpartition("-")[2]:
+            case "elapse":
+                return await self.elapsed(index, step, after, REQUEST_S)
+            case "reload" if self.setting.reload is not None:
+                return await self._reloaded(index, step, self.setting.reload)
+            case "configure" | "create":
+                return await self._administered(index, step)
+            case _:
+                return Unsupported(LIMITS[BROKER], BROKER)
+
+    async def _administered(self, index: int, step: Step) -> Observation:
+        try:
+            await (self._create(step.body["topic"]) if creates(step) else self._configure(step.body))
+        except Closed as why:
+            return Died("crashed", f"{step.verb}: {why}")
+        except (Garbled, Unavailable):
+            return Unsupported(LIMITS[BROKER], BROKER)
+        self.clients.learn(index, step, Replied(()))
+        return Replied(())
+
+    async def _configure(self, settings: Mapping[str, int]) -> None:
+        """Errors: ``Closed``, ``Garbled`` where the broker does not take them."""
+        scaled = {
+            SETTINGS_OF_GROUPS[name]: str(self.setting.scale.ms(value) if name == SESSION else value)
+            for name, value in settings.items()
+        }
+        await configure(self.group, scaled, self.connections)
+        self._deadlines.session_ms = settings.get(SESSION, self._deadlines.session_ms)
+
+    async def _create(self, topic: str) -> None:
+        """Errors: ``Closed``, ``Garbled``, ``Unavailable`` where the broker has no new topic."""
+        topics, until = self.setting.topics, now() + CREATES_S
+        name = topics.names[topic]
+        await create({name: LATER[topic]}, self.connections)
+        self._created.add(name)
+        while (id := await id_of(name, self.connections, self.setting.versions)) is None:
+            if now() > until:
+                raise Garbled(f"{name} has no id")
+            await asyncio.sleep(POLL_INTERVAL_S)
+        self.setting = replace(self.setting, topics=replace(topics, ids={**topics.ids, topic: id}))
+        await asyncio.sleep(PAUSE_S)
 
     async def _reloaded(self, index: int, step: Step, reload: Reload) -> Observation:
         at = await reload()
-        self._doubt = self._doubt or self._deadlines.sent(at.first)
-        self._deadlines.renewed(at)
+        self._doubt = self._doubt or self._deadlines.sent(at.gone_s)
+        self._deadlines.renewed(at.read)
         self.clients.learn(index, step, Replied(()))
         return Replied(())
 
@@ -137,17 +199,23 @@ class HeartbeatConversation(TimedConversation):
         return self.clients.observed(step, answer)
 
     async def leave(self) -> None:
-        """All members leave."""
+        """All members leave, and the topics of the conversation are deleted."""
         for each in self.clients.farewells():
             await self._exchange(each)
+        with suppress(Closed, Garbled):
+            if self._created:
+                await delete(self._created, self.connections)
+
+
+def creates(step: Step) -> bool:
+    """Whether a topic is created."""
+    return step.verb.endswith("-create")
 
 
 @dataclass(slots=True)
 class StreamsConversation(HeartbeatConversation):
-    """Waits for the internal topics that the broker creates, and deletes them."""
+    """Waits for the internal topics that the broker creates."""
 
-    _created: set[str] = field(default_factory=set)
-    """Their names on the broker."""
     _created_s: float = 0.0
     """When the last of them was observed."""
 
@@ -171,9 +239,3 @@ class StreamsConversation(HeartbeatConversation):
         self._created_s = now()
         await asyncio.sleep(PAUSE_S)
         return found
-
-    async def leave(self) -> None:
-        await HeartbeatConversation.leave(self)
-        with suppress(Closed, Garbled):
-            if self._created:
-                await delete(self._created, self.connections)

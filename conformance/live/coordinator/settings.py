@@ -2,14 +2,14 @@
 
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.operations.wire_form import Context, Value, message_of
 from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.core.values.history import Lost, Observation, Replied
-from kipcheck.conformance.live.coordinator.time_windows import Span
+from kipcheck.conformance.live.coordinator.restarts import Reload
 from kipcheck.conformance.protocols.consumer_group.rules import Config as ConsumerConfig
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import Config
@@ -101,8 +101,8 @@ class Setting:
     """Of streams groups; None: the broker has none."""
     shares: ShareConfig | None = None
     """Of share partitions; None: the broker has none."""
-    reload: Callable[[], Awaitable[Span]] | None = None
-    """Has the coordinator read its log; returns from when on it was gone, and when it was back. None: nothing can."""
+    reload: Reload | None = None
+    """Has the coordinator read its log. None: nothing can."""
 
     def announced(self, made: type) -> tuple[int, int]:
         """The first and the last version of a request."""

@@ -5,7 +5,6 @@ its first heartbeats keeps the group: only the partitions of a group with member
 """
 
 import asyncio
-import struct
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -38,10 +37,8 @@ INITIALIZES_S: Final = 20.0
 """How long the broker may take to prepare the state of a partition."""
 POLL_INTERVAL_S: Final = 0.1
 NOTICES_S: Final = 0.5
-"""How long a broker may take to release what a session had, after it was closed or its connection ended; it applies a
-configuration that it has answered in twice this time."""
-PRODUCE_VERSION, ALTER_CONFIGS = 7, 44
-GROUP_RESOURCE: Final = 32
+"""How long a broker may take to release what a session had, after it was closed or its connection ended."""
+PRODUCE_VERSION: Final = 7
 ACKS_ALL: Final = -1
 
 
@@ -128,8 +125,7 @@ class ShareConversation(TimedConversation):
                 for _ in range(count):
                     await self._produce()
             case ops.Reset(to):
-                await self._alter("share.auto.offset.reset", to)
-                await asyncio.sleep(2 * NOTICES_S)
+                await admin.configure(self.group, {"share.auto.offset.reset": to}, self.connections)
             case ops.Disconnect(client):
                 await self._disconnect(client)
             case ops.Reload():
@@ -169,15 +165,6 @@ class ShareConversation(TimedConversation):
         found = await self.connections.ask("Produce", PRODUCE_VERSION, "kipcheck", body)
         if error := found["responses"][0]["partitionResponses"][0]["errorCode"]:
             raise Garbled(f"Produce is answered with error {error}")
-
-    async def _alter(self, name: str, value: str) -> None:
-        """Sets a configuration of the group."""
-        config = struct.pack(">i", 1) + admin.text(name) + b"\0" + admin.text(value)
-        body = struct.pack(">ib", 1, GROUP_RESOURCE) + admin.text(self.group) + config + b"\0"
-        found = admin.Reader(await self.connections.ask_plain(ALTER_CONFIGS, 0, body), "AlterConfigs v0")
-        found.number("i"), found.number("i")
-        if error := found.number("h"):
-            raise Garbled(f"IncrementalAlterConfigs is answered with error {error} {found.text()}")
 
     async def leave(self) -> None:
         """Connections end, the keeper leaves, and the topic is deleted."""

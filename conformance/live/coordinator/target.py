@@ -452,13 +452,17 @@ class BrokerSession:
             played |= dict(zip(restarting, again, strict=True))
         return [played[number] for number in range(len(cases))]
 
-    async def restarted(self, restart: Callable[[], None]) -> None:
-        """Restarts the broker, and waits until coordinators have read their logs. Errors: ``Broken``."""
+    async def restarted(self, restart: Callable[[], float]) -> float:
+        """Restarts the broker, and waits until coordinators have read their logs. Returns when its process was started.
+
+        Errors: ``Broken``.
+        """
         for each in self._brokers.values():
             await each.close()
-        await asyncio.to_thread(restart)
+        started = await asyncio.to_thread(restart)
         if self._setting is not None:
             await loaded(f"kipcheck-{self.run_id}-0", self.bootstrap, self._setting)
+        return started
 
     async def _play(self, case: Case, reload: Reload | None = None) -> tuple[Observation, ...]:
         """The steps are lost if the broker cannot be reached: other conversations may have ended its process."""

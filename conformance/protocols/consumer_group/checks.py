@@ -40,6 +40,12 @@ ALONE = f"join a on t,u none as i; pass {INTERVAL_MS}; beat a told as i; away a 
 REVOKING = f"join a on t,u none; beat a told; join b on t,u none; pass {INTERVAL_MS}; beat a told"
 """The first member is asked to give up partitions, and still owns them: the epoch before its own is in question."""
 REVOKED = f"{REVOKING}; beat a told; beat b told"
+REVOKES_AGAIN = (
+    f"{REVOKING}; join c on t,u none; pass {INTERVAL_MS}; beat a told; beat a told; beat b told; beat c told"
+)
+"""It has to give up more while it gives up the first ones."""
+GIVES_UP = f"{REVOKING}; beat a on u before; beat a told; beat b told"
+"""And it no longer subscribes to a topic."""
 RETURNED = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join a on t none as i; beat b told; beat a told as i"
 
 
@@ -122,6 +128,7 @@ def replacements(subject: Subject) -> Iterable[Conversation]:
     yield Conversation(OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
     yield Conversation(OPERATIONS.parse_shorthand(RETURNED), "returned")
     yield Conversation(OPERATIONS.parse_shorthand(BY_REGEX), "regex")
+    yield Conversation(OPERATIONS.parse_shorthand(GIVES_UP), "gives up")
     for name, text in CREATED.items():
         yield Conversation(OPERATIONS.parse_shorthand(text), f"created {name}")
     for client in CLIENTS[:2]:
@@ -144,7 +151,7 @@ def epochs(subject: Subject) -> Iterable[Conversation]:
         f"{REVOKING}; pass {REBALANCE_MS - INTERVAL_MS}; beat a before; pass {INTERVAL_MS}; beat a before; beat b told"
     )
     yield Conversation(OPERATIONS.parse_shorthand(late), "late")
-    for name, text in {**DEADLINES, **CONFIGURED}.items():
+    for name, text in {**DEADLINES, **CONFIGURED, "again": REVOKES_AGAIN}.items():
         yield Conversation(OPERATIONS.parse_shorthand(text), name)
     yield Conversation(OPERATIONS.parse_shorthand(FENCED), "fenced")
 

@@ -71,6 +71,19 @@ def epochs_rise(history: History) -> Iterator[Violation]:
             yield breach(step, why, f"epoch {step.client.memory.epoch} or above", "falls")
 
 
+@impact("A member that has to revoke partitions gets the next epoch", "double processing", "epochs", "stale-view")
+@epochs("consumer-group/keeps-epoch-to-revoke", "grp-400", applies_to=beats)
+def keeps_epoch_to_revoke(history: History) -> Iterator[Violation]:
+    """The answer that takes partitions from a member, which still owns them, has the epoch that the member had."""
+    for step in answered_heartbeats(history):
+        if not step.accepted or step.intent is not Says.STAY or step.given is None or not step.client.member:
+            continue
+        lost, epoch = {*(step.owned or ())} & {*step.client.memory.given} - {*step.given}, step.client.memory.epoch
+        if lost and step.answered_epoch != epoch:
+            why = f"{step.beat.client} has to revoke {partition_name(min(lost))}, and gets epoch {step.answered_epoch}"
+            yield breach(step, why, f"epoch {epoch}", "next epoch")
+
+
 @impact("A new member gets an outdated epoch", "double processing", "epochs", "stale-view")
 @epochs("consumer-group/group-epoch-rises", "grp-70", applies_to=beats)
 def group_epoch_rises(history: History) -> Iterator[Violation]:
@@ -112,10 +125,10 @@ def subscribed_topics(heartbeat: AnsweredHeartbeat) -> frozenset[str]:
         "wrong-data", "double-processing")  # fmt: skip
 @ownership("consumer-group/co-subscription", "grp-71", applies_to=beats)
 def co_subscription(history: History) -> Iterator[Violation]:
-    """Partitions that are newly assigned to a member exist, and belong to topics that it subscribes to."""
+    """Partitions that are assigned to a member exist, and belong to topics that it subscribes to."""
     for step in answered_heartbeats(history):
         topics = subscribed_topics(step)
-        for topic, number in sorted({*(step.given or ())} - {*step.client.memory.given}):
+        for topic, number in sorted(step.given or ()):
             if topic not in topics:
                 wants = ", ".join(sorted(topics)) or "nothing"
                 why = f"{step.beat.client} subscribes to {wants}, and gets {topic}-{number}"

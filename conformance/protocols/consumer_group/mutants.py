@@ -31,6 +31,10 @@ AFTER_ROUNDS = f"join a on t none; join b on t none; pass 1000; {4 * 'beat a tol
 """Four rounds are allowed, and one more heartbeat shows that they were not enough."""
 
 
+REVOKING = "join a on t,u none; join b on t,u none; beat a told"
+"""The first member is asked to give up partitions, and still owns them."""
+
+
 # Ownership
 
 
@@ -56,8 +60,17 @@ class TakesSilenceForConsent(MutantCoordinator):
 class GivesAnyTopic(MutantCoordinator):
     """Partitions are assigned without regard to subscriptions."""
 
+    rules = replace(MutantCoordinator.rules, drops_unsubscribed=False)
+
     def may_have(self, topics: frozenset[str], partition: Partition) -> bool:
         return True
+
+
+@ownership("co-subscription", f"{REVOKING}; beat a on u before")
+class KeepsTopicsWhileRevoking(MutantCoordinator):
+    """A member that has partitions to revoke keeps those of a topic that it gives up."""
+
+    rules = replace(MutantCoordinator.rules, drops_unsubscribed=False)
 
 
 @ownership("settles", AFTER_ROUNDS)
@@ -94,6 +107,13 @@ class CountsDown(MutantCoordinator):
     def without(self, state: State, id: str) -> State:
         after = super().without(state, id)
         return after._replace(group_epoch=0, target_epoch=-1) if after.members else after
+
+
+@epochs("keeps-epoch-to-revoke", f"{REVOKING}; join c on t,u none; beat a told")
+class CountsRevocations(MutantCoordinator):
+    """A member that has revoked what it should, and has to revoke more, gets the next epoch."""
+
+    rules = replace(MutantCoordinator.rules, counts_revocations=True)
 
 
 @epochs("group-epoch-rises", "beat a on t told; beat a on t,u told; beat b on t told")

@@ -71,8 +71,15 @@ class Rules:
 
     @classmethod
     def owed(cls, release: str) -> "Rules":
-        """As a release, but members that were fenced are taken back. Errors: ValueError for an invalid release."""
-        return replace(cls.of(release), takes_epoch_0=True, refuses_own_instances=False)
+        """As a release, with what no release may lack: a member that was fenced is taken back, gets no partition of a
+        topic that it gave up, also as a successor, and keeps its epoch until it has revoked what it must.
+
+        Errors: ValueError for an invalid release.
+        """
+        return replace(
+            cls.of(release), takes_epoch_0=True, refuses_own_instances=False, counts_revocations=False,
+            drops_unsubscribed=True, drops_expressions=True, rebalances_changed_successors=True,
+        )  # fmt: skip
 
     @classmethod
     @cache

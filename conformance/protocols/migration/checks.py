@@ -44,6 +44,12 @@ RESTED = (
 """A consumer group with a static member of each protocol, at rest."""
 REPLACED = f"{RESTED}classic-join y on t as i; classic-sync y; beat a told as j; classic-beat y"
 REPLACED_CONSUMER = f"{RESTED}away a as j; join b on t none as j; classic-beat x; beat b told as j"
+EXPRESSED = (
+    f"join b on u none; join a none as i like t|u; pass {INTERVAL_MS}; {3 * 'beat a told as i; beat b told; '}"
+    f"classic-join y on u as i; classic-sync y; pass {INTERVAL_MS}; "
+    f"{3 * 'beat b told; classic-beat y; classic-join y on u told as i; classic-sync y; '}"
+)
+"""A client of the classic protocol takes over the instance of a consumer with a regular expression."""
 REMOVED = (
     f"{RESTED}remove i; classic-beat x; remove i; remove j; beat a told as j; join a on t none as j; "
     "classic-join y on t; remove j; classic-beat y; beat a told as j"
@@ -85,6 +91,7 @@ def there_and_back(subject: Subject) -> Iterable[Conversation]:
     yield Conversation(ops.OPERATIONS.parse_shorthand(REPLACED), "replaced")
     yield Conversation(ops.OPERATIONS.parse_shorthand(REPLACED_CONSUMER), "replaced consumer")
     yield Conversation(ops.OPERATIONS.parse_shorthand(ASKED), "asked")
+    yield Conversation(ops.OPERATIONS.parse_shorthand(EXPRESSED), "expressed")
     yield Conversation(ops.OPERATIONS.parse_shorthand(REMOVED), "removed")
     yield Conversation(ops.OPERATIONS.parse_shorthand(FULL), "full")
     yield Conversation(ops.OPERATIONS.parse_shorthand("classic-join x on t; join a on t none"), "early")

@@ -127,6 +127,25 @@ def doubly_owned(step: MixedStep) -> Iterator[Violation]:
                 yield breach(step, why, f"{name} not yet to {step.name}", "assigned", *kinds)
 
 
+@impact("A member of the classic protocol gets partitions that it does not subscribe to", "wrong data", "ownership",
+        "wrong-data", "double-processing")  # fmt: skip
+@rule("migration/co-subscription", "grp-401", applies_to=asks)
+def co_subscription(history: History) -> Iterator[Violation]:
+    """A SyncGroup to a consumer group is answered with partitions of topics of the member's JoinGroup alone."""
+    for step in mixed_steps(history):
+        found, member = step.answers, step.member
+        is_sync = found is not None and isinstance(found.request, ops.ClassicSync) and found.form == CONSUMER
+        if not is_sync or member is None or member.topics is None or step.before.form != CONSUMER:
+            continue
+        for partition in step.given:
+            if partition[0] not in member.topics:
+                why = (
+                    f"{step.name} joined with {', '.join(sorted(member.topics))}, and gets {partition_name(partition)}"
+                )
+                kind = "expression" if member.after_expression else "topics"
+                yield breach(step, why, "partitions of its topics", partition_name(partition), kind)
+
+
 @impact("A member of the classic protocol misses a new assignment", "stuck group", "gating", "unread-partition")
 @rule("migration/behind-rejoins", "grp-117", applies_to=asks)
 def behind_rejoins(history: History) -> Iterator[Violation]:

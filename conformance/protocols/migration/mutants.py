@@ -20,9 +20,10 @@ class MutantCoordinator(MachineMutant, MixedGroup):
     """The reference machine as an adapter, with overridable decisions. It computes target assignments at once."""
 
     operations = OPERATIONS
+    owed = Rules.owed(since("kip-848"))
 
     def __init__(self) -> None:
-        MixedGroup.__init__(self, Rules.of(since("kip-848")))
+        MixedGroup.__init__(self, self.owed)
         MachineMutant.__init__(self)
 
 
@@ -64,6 +65,13 @@ class TakesAnyJoinForConsent(MutantCoordinator):
         self, group: consumer.State, member: consumer.Member, owned: terms.Partitions, changed: bool
     ) -> consumer.Member:
         return super().reconciled(group, member, (), changed)
+
+
+@defect("co-subscription", ...)
+class KeepsExpressions(MutantCoordinator):
+    """A client of the classic protocol that takes over an instance has the regular expression of its predecessor."""
+
+    owed = replace(MutantCoordinator.owed, drops_expressions=False)
 
 
 @defect("behind-rejoins", ...)

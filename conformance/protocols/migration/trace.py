@@ -43,6 +43,10 @@ class Member:
     """The partitions that it may still read, each with the step that assigned it."""
     given: tuple[Partition, ...] = ()
     """To one that uses the classic protocol: its last assignment."""
+    topics: frozenset[str] | None = None
+    """To which one that uses the classic protocol subscribed in a consumer group; None: it did not, or who knows."""
+    after_expression: bool = False
+    """It took over the instance of a consumer that did not subscribe to topics by name alone."""
     silent_ms: int = 0
     late_ms: int = 0
     """The time for which it may have owed a JoinGroup, a SyncGroup or a revocation."""
@@ -298,8 +302,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
         if self.epoch == 0:
             known = self._after_stating(known, beat.instance)
         form = CONSUMER if self.epoch == 0 else known.form
-        if form != known.form and not known.assigned:
-            known = _without_claims(known)
+        if form != known.form:
+            known = _without_topics(known if known.assigned else _without_claims(known))
         return replace(
             known.having(member),
             form=form,
@@ -349,7 +353,7 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
             return replace(known, assigned=False)
         owned = member.given if request.owned == "told" else ()
         kept = {each: at for each, at in member.may_still_own.items() if each in owned}
-        return replace(known.having(replace(member, may_still_own=kept)), assigned=False)
+        return replace(known.having(replace(member, may_still_own=kept, topics=None)), assigned=False)
 
     def _after_answer(self, known: Group, found: Pending) -> Group:
         member = known.members.get(self.name)
@@ -395,6 +399,10 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
             # They may have taken over the instance since the answer.
             return known.stated(self.name, instance).without(self.name, surely=False)
         known = self._after_stating(known, instance)
+        topics = frozenset(found.request.topics) if known.form == CONSUMER else None
+        by_expression = any(each in known.memories and each not in known.rest.subscriptions for each in former)
+        by_expression = by_expression or (not former and member.after_expression)
+        member = replace(member, topics=topics, after_expression=by_expression)
         known = known.having(replace(member, epoch=generation, silent_ms=found.age_ms, late_ms=found.age_ms))
         if known.form != CLASSIC and any(each in known.memories for each in former):
             known = _as_classic(known)
@@ -416,6 +424,11 @@ def _without_claims(known: Group) -> Group:
     """A classic group that is upgraded within a rebalance: the coordinator does not know what its members still own."""
     members = {name: replace(each, may_still_own={}) for name, each in known.members.items()}
     return replace(known, members=members)
+
+
+def _without_topics(known: Group) -> Group:
+    """A group that is upgraded: leaders have assigned what they would."""
+    return replace(known, members={name: replace(each, topics=None) for name, each in known.members.items()})
 
 
 def _after_leaving(known: Group, name: str) -> Group:

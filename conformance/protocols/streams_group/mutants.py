@@ -388,6 +388,15 @@ class DescribesTheNextEpoch(MutantCoordinator):
         return replace(found, assignment_epoch=state.epoch + 1) if isinstance(found, ops.Described) else found
 
 
+@described("empty-owes-nothing", ...)
+class OwesEmptyGroups(MutantCoordinator):
+    """No target assignment is computed when the last member leaves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rules = replace(self.rules, aims_when_empty=False)
+
+
 @described("stable-is-complete", ...)
 class StableTooSoon(MutantCoordinator):
     """A group is described as stable while members revoke tasks, or wait for them."""

@@ -30,8 +30,14 @@ class Rules:
 
     @classmethod
     def owed(cls, release: str) -> "Rules":
-        """As a release, but members that were fenced are taken back. Errors: ValueError for an invalid release."""
-        return replace(cls.of(release), refuses_own_instances=False, counts_rejoins=False, fails_on_endpoints=False)
+        """As a release, but members that were fenced are taken back, and empty groups have no assignment to come.
+
+        Errors: ValueError for an invalid release.
+        """
+        return replace(
+            cls.of(release), refuses_own_instances=False, counts_rejoins=False, fails_on_endpoints=False,
+            aims_when_empty=True,
+        )  # fmt: skip
 
     @classmethod
     @cache

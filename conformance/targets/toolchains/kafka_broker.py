@@ -88,21 +88,24 @@ class Broker:
     """The port of the listener of the controller, or of ZooKeeper."""
     programs: "Programs | None" = None
 
-    def restart(self) -> None:
-        """Stops the broker, and starts it with its data, on its port. Errors: ``Broken``.
+    def restart(self) -> float:
+        """Stops the broker, and starts it with its data, on its port. Returns when its new process was started, by the
+        monotonic clock. Errors: ``Broken``.
 
         A connection of another program may have the port meanwhile: it is tried again.
         """
         assert self.programs is not None
         for left in reversed(range(RESTARTS)):
-            self.programs.restart()
+            started = self.programs.restart()
             self.pids = self.programs.pids
             try:
-                return wait_until_ready(self.programs, self.release, self.port, coordinates=True)
+                wait_until_ready(self.programs, self.release, self.port, coordinates=True)
+                break
             except Broken:
                 if not left:
                     raise
                 time.sleep(PORT_FREE_S)
+        return started
 
     @property
     def address(self) -> str:
@@ -307,10 +310,12 @@ class Programs:
         self.started.append(process)
         self._arguments = arguments
 
-    def restart(self) -> None:
-        """Stops the last program, and starts it again."""
+    def restart(self) -> float:
+        """Stops the last program, and starts it again. Returns when it was started, by the monotonic clock."""
         _stop(self.started.pop(), ENDS_S)
+        started = time.monotonic()
         self.start(*self._arguments)
+        return started
 
     @property
     def pids(self) -> tuple[int, ...]:

@@ -85,6 +85,16 @@ def group_epoch_rises(history: History) -> Iterator[Violation]:
                 yield from differs(step, f"the epoch of {member.client}", expected, member.epoch, "member")
 
 
+@impact("An abandoned group waits for an assignment", "trivia", "answers", "misled-operator", links=("KAFKA-20442",))
+@described("streams-group/empty-owes-nothing", "grp-402", grade=Grade.SHOULD)
+def empty_owes_nothing(history: History) -> Iterator[Violation]:
+    """The assignment epoch of a group whose members have all left is that of the group."""
+    for step in describes(history):
+        found = step.described
+        if not step.before.members and found.state == model.EMPTY:
+            yield from differs(step, "the assignment epoch", found.epoch, found.assignment_epoch, "left")
+
+
 @impact("A task is not run by any member of a stable group", "stuck group", "balance", "unread-partition")
 @described("streams-group/stable-is-complete", "grp-149")
 def stable_is_complete(history: History) -> Iterator[Violation]:

@@ -13,6 +13,8 @@ from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.core.values.history import Replied, Unsupported
+from kipcheck.conformance.core.values.verdict import Result
+from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.engine.execution.run import Options, Outcome, run
 from kipcheck.conformance.live.coordinator.address import Address
 from kipcheck.conformance.live.coordinator.waits import longest_first
@@ -21,7 +23,11 @@ from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.live.server.topics import Topics
+from kipcheck.conformance.protocols.consumer_group.checks import CONFIGURED, CREATED
+from kipcheck.conformance.protocols.consumer_group.invariants import EPOCHS
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUP
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.share_partition.checks import KNOWN as SHARED
 from kipcheck.conformance.protocols.share_partition.ops import OPERATIONS as SHARE_PARTITION
 from kipcheck.conformance.protocols.share_partition.target import MACHINE as SHARE_MACHINE
@@ -32,6 +38,7 @@ from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.tests.support.reconciled_coordinators import STREAMS_MACHINE, unlike_the_machine
+from kipcheck.conformance.tests.support.sessions import played
 
 EDITION = "apache@3.9.2"
 
@@ -186,8 +193,7 @@ def test_consumer_groups_of_a_released_broker_break_no_law(release: str, tmp_pat
 
 @pytest.mark.jars
 def test_a_streams_group_of_a_released_broker_is_as_ours() -> None:
-    """But for settings of a group, which no client of a running broker changes."""
-    without_waiting = [text for text in KNOWN.values() if not ("pass" in text or "configure" in text)]
+    without_waiting = [text for text in KNOWN.values() if "pass" not in text]
     assert len(without_waiting) > 1
     try:
         found = unlike_the_machine(
@@ -196,6 +202,25 @@ def test_a_streams_group_of_a_released_broker_is_as_ours() -> None:
     except Unavailable as why:
         pytest.skip(str(why))
     assert found == [], "\n".join(found)
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", ["4.0.2", "4.4.0"])
+def test_a_released_broker_follows_the_settings_of_a_group_and_resolves_expressions_again(release: str) -> None:
+    texts = [*CONFIGURED.values(), *CREATED.values()]
+    cases = [
+        Case(EPOCHS, f"apache@{release}", Role.COORDINATOR, CONSUMER_GROUP.parse_shorthand(each)) for each in texts
+    ]
+    try:
+        with registry.target(f"kafka:{release}").open(f"apache@{release}", Role.COORDINATOR) as session:
+            found = session.run(cases)
+    except Unavailable as why:
+        pytest.skip(str(why))
+    laws = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("consumer-group/")]
+    for case, observed in zip(cases, found, strict=True):
+        assert not any(isinstance(each, Unsupported) for each in observed), observed
+        history = played(case, observed)
+        assert not [each for each in judge(history, laws) if each.result is Result.FAIL], observed
 
 
 @pytest.mark.all_jars

@@ -1,21 +1,27 @@
 """A conversation has the same answers through messages as without them: the player's door is a machine here."""
 
 import asyncio
+import struct
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, cast
 from uuid import UUID
+
+import pytest
 
 from kipcheck.conformance.core.operations import wire_form
 from kipcheck.conformance.core.operations.field_annotations import fields_of
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import APACHE
-from kipcheck.conformance.core.values.history import Observation, Refused, Replied
+from kipcheck.conformance.core.values.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.connections.connections import Connections
+from kipcheck.conformance.live.coordinator import admin, heartbeat_play
+from kipcheck.conformance.live.coordinator.consumer_group_time import EARLY, Deadlines
 from kipcheck.conformance.live.coordinator.heartbeat_play import HeartbeatConversation
 from kipcheck.conformance.live.coordinator.settings import Scale, Setting, Topics
+from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat, HeartbeatAnswer
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS, ConsumerGroup
@@ -107,3 +113,83 @@ def test_heartbeats_have_the_same_answers_through_messages() -> None:
         accepted += sum(kind == "replied" for kind, _ in observed)
         refused += sum(kind == "refused" for kind, _ in observed)
     assert accepted > 500 and refused > 100
+
+
+class AdministeredDoor(MachineDoor):
+    """One that also takes settings of groups, and topics."""
+
+    def __init__(self, refuses: bool = False) -> None:
+        super().__init__()
+        self.refuses = refuses
+        self.plain: list[tuple[int, bytes]] = []
+
+    async def ask_plain(self, key: int, version: int, body: bytes) -> bytes:
+        self.plain.append((key, body))
+        error = struct.pack(">h", int(KafkaError.INVALID_CONFIG) if self.refuses else 0) + admin.text(None)
+        if key == admin.ALTER_CONFIGS:
+            return struct.pack(">ii", 0, 1) + error
+        if key == admin.CREATE_TOPICS:
+            return struct.pack(">ii", 0, 1) + admin.text(f"{GROUP}-v") + error
+        return struct.pack(">ii", 0, 0)
+
+    async def ask(self, api: str, version: int, client: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        if api != "Metadata":
+            return await super().ask(api, version, client, body)
+        return {"topics": [{"name": f"{GROUP}-v", "topicId": UUID(int=9), "errorCode": 0}]}
+
+
+def conversed(text: str, door: MachineDoor, times: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Observation, ...]:
+    monkeypatch.setattr(admin, "APPLIES_S", 0.0)
+    monkeypatch.setattr(heartbeat_play, "PAUSE_S", 0.0)
+    versions = {**SETTING.versions, admin.METADATA: (0, 12)}
+    setting = replace(SETTING, scale=Scale(times, 0), versions=versions, longest_ms=60_000, most_ms=290_000)
+    conversation = HeartbeatConversation(setting, GROUP, cast(Connections, door), ConsumerClients(DEFAULT))
+
+    async def all_of_it() -> tuple[Observation, ...]:
+        found = await conversation.play(OPERATIONS.parse_shorthand(text))
+        await conversation.leave()
+        return found
+
+    return asyncio.run(all_of_it())
+
+
+def test_a_session_timeout_of_a_group_is_set_in_the_time_of_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    door = AdministeredDoor()
+    found = conversed("join a on t none; configure session 60000; beat a told", door, 5, monkeypatch)
+    assert [type(each) for each in found] == [Replied] * 3
+    (altered,) = [body for key, body in door.plain if key == admin.ALTER_CONFIGS]
+    assert admin.text("consumer.session.timeout.ms") + b"\0" + admin.text("12000") in altered
+
+
+def test_what_a_broker_does_not_take_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "join a on t none; configure session 60000; create v; beat a told"
+    found = conversed(text, AdministeredDoor(refuses=True), 1, monkeypatch)
+    assert [type(each) for each in found] == [Replied, Unsupported, Unsupported, Replied]
+
+
+def test_a_later_topic_is_one_of_the_conversation_in_which_time_passes_as_stated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    door = AdministeredDoor()
+    found = conversed("join a none like t|v; create v; pass 50; beat a told", door, 5, monkeypatch)
+    assert [type(each) for each in found] == [Replied] * 4
+    keys = [key for key, _ in door.plain]
+    assert keys == [admin.ALTER_CONFIGS, admin.CREATE_TOPICS, admin.DELETE_TOPICS]
+    assert admin.text("45000") in door.plain[0][1] and admin.text(f"{GROUP}-v") in door.plain[1][1]
+
+
+def test_sessions_are_as_long_as_the_group_states_from_the_next_heartbeat_and_a_reload_on() -> None:
+    @dataclass(frozen=True)
+    class Member:
+        name: str = "a"
+        member: bool = True
+        expired: bool = False
+        unrevoked: tuple[object, ...] = ()
+        revoking_ms: int = 0
+
+    deadlines = Deadlines(45_000, 1, 0.0)
+    deadlines.answered(Member(), True, Span(0.0, 0.1))
+    deadlines.session_ms = 60_000
+    assert deadlines.sent(46.0) == EARLY
+    deadlines.renewed(Span(1.0, 2.0))
+    assert not deadlines.sent(60.0) and deadlines.sent(61.0) == EARLY

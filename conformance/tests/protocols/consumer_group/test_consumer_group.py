@@ -10,7 +10,12 @@ from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.checks import AT_REST, GROUPS
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
-from kipcheck.conformance.protocols.consumer_group.mutants import RebalancesForSuccessors
+from kipcheck.conformance.protocols.consumer_group.mutants import (
+    REVOKING,
+    CountsRevocations,
+    KeepsTopicsWhileRevoking,
+    RebalancesForSuccessors,
+)
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Beat, Pass
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -77,7 +82,7 @@ FENCED, UNKNOWN, INVALID, NO_GROUP, UNRELEASED, FENCED_INSTANCE, BAD_REGEX, NO_A
         ("join a on t none; join b on u none; beat a; beat a-1 told", "2 -"),
         ("join a on t none; beat a on t,u told; beat a-1 told", "2 -"),
         ("join a on t none; beat a on t,u told; beat a-1", FENCED),
-        ("join a on t none; beat a on t,u told; beat a on u told; beat a on t told; beat a-2 told", FENCED),
+        ("join a on t none; join b on u none; beat a told; leave b; beat a told; beat a-2 told", FENCED),
     ],
 )
 def test_the_machine_by_hand(text: str, last: str) -> None:
@@ -173,6 +178,20 @@ def test_each_invariant_has_a_vice_and_a_check() -> None:
 )
 def test_only_an_unchanged_successor_in_a_group_at_rest_owes_the_epoch(end: str, laws: set[str]) -> None:
     assert broken(executed(RebalancesForSuccessors(), f"{AT_REST}{end}")) == laws
+
+
+@for_each(
+    [
+        (CountsRevocations, "join c on t,u none; beat a told", {"consumer-group/keeps-epoch-to-revoke"}),
+        (CountsRevocations, "join c on t,u none; beat a none", set()),  # it owns nothing that it has to give up
+        (CountsRevocations, "beat a told; beat a told; beat b told", set()),
+        (KeepsTopicsWhileRevoking, "beat a on u before", {"consumer-group/co-subscription"}),
+        (KeepsTopicsWhileRevoking, "beat a before; beat a told; beat a on u told; beat a told", set()),
+        (Reference, "join c on t,u none; pass 1000; beat a told; beat a on u told; beat a told; beat a told", set()),
+    ]
+)
+def test_what_a_member_has_to_give_up_keeps_its_epoch(made: type[Adapter], end: str, laws: set[str]) -> None:
+    assert broken(executed(made(), f"{REVOKING}; {end}")) == laws
 
 
 def test_an_instance_that_was_away_beside_another_one_need_not_get_all_back() -> None:

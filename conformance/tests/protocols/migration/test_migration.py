@@ -7,12 +7,13 @@ from kipcheck.conformance.core.values.verdict import Result
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.protocols.consumer_group.rules import Config, Rules
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.protocols.migration.checks import BACK, FORMED, RESTED, TAKEN_OVER
+from kipcheck.conformance.protocols.migration.checks import BACK, EXPRESSED, FORMED, RESTED, SHARED, TAKEN_OVER
 from kipcheck.conformance.protocols.migration.invariants import MEMBERS, takeover_without_rebalance
 from kipcheck.conformance.protocols.migration.model import MixedGroup
-from kipcheck.conformance.protocols.migration.mutants import RebalancesForClassicSuccessors
+from kipcheck.conformance.protocols.migration.mutants import KeepsExpressions, RebalancesForClassicSuccessors
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Received
 from kipcheck.conformance.protocols.reference import Reference
+from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.tests.support.sessions import history_of
 
@@ -172,3 +173,20 @@ def test_an_answer_that_is_read_late_makes_no_member_certain(text: str) -> None:
     laws = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("migration/")]
     found = judge(history_of(Reference(), case), laws)
     assert [each.invariant for each in found if each.result is Result.FAIL] == []
+
+
+@for_each(
+    [
+        (KeepsExpressions(), EXPRESSED, {"migration/co-subscription"}),
+        (Reference(), EXPRESSED, set()),
+        # What a leader assigned before the group was upgraded is the leader's matter.
+        (Reference(), f"{FORMED.replace('of t', 'of u')}; join a on t none; classic-sync x", set()),
+        (Reference(), f"{SHARED}; classic-join x on u told; classic-sync x; classic-join x on u told; classic-sync x",
+         set()),
+    ]
+)  # fmt: skip
+def test_classic_members_get_partitions_of_their_topics(made: Adapter, text: str, laws: set[str]) -> None:
+    case = Case(MEMBERS, f"apache@{NEWEST}", Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
+    owed = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("migration/")]
+    found = judge(history_of(made, case), owed)
+    assert {each.invariant for each in found if each.result is Result.FAIL} == laws

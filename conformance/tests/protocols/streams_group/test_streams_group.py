@@ -99,6 +99,18 @@ def test_a_member_that_is_late_may_have_lost_its_tasks() -> None:
     assert found("one-owner", early, *observed) == ["t-2 to no other member yet"]
 
 
+def described(state: str, epoch: int, assignment_epoch: int) -> Replied:
+    epochs = (("epoch", epoch), ("assignment_epoch", assignment_epoch), ("topology_epoch", 0))
+    return Replied((("state", state), *epochs, ("topology", ["t"]), ("members", [])))
+
+
+def test_only_a_group_that_all_have_left_owes_no_assignment() -> None:
+    left, silent = f"{JOINED}; leave a; describe", f"{JOINED}; pass 45000; describe"
+    assert found("empty-owes-nothing", left, beaten(2, "012"), beaten(-1), described("Empty", 3, 2)) == ["3"]
+    assert found("empty-owes-nothing", left, beaten(2, "012"), beaten(-1), described("Empty", 3, 3)) == []
+    assert found("empty-owes-nothing", silent, beaten(2, "012"), Replied(()), described("Assigning", 3, 2)) == []
+
+
 def test_a_join_gives_up_what_a_member_had() -> None:
     text = f"{JOINED}; join b runs t at 1 none; {JOINED}; beat b told"
     observed = beaten(2, "012"), beaten(3, ""), beaten(3, "01"), beaten(3, "2")
