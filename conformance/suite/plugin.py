@@ -71,7 +71,7 @@ def kipcheck_target(request: pytest.FixtureRequest) -> "Target":
 @pytest.fixture
 def kipcheck_broker(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """A broker on a port of its own, which ``kipcheck.testing`` describes. Its settings are those of the mark:
-    ``@pytest.mark.kipcheck_broker("SCRIPT", release="3.9.2", topics={"orders": 3}, config={...})``."""
+    ``@pytest.mark.kipcheck_broker("SCRIPT", release="3.9.2", topics={"orders": 3}, config={...}, group="g")``."""
     from kipcheck.conformance.live.testing.in_thread import broker
 
     mark = request.node.get_closest_marker(BROKER)
@@ -81,7 +81,9 @@ def kipcheck_broker(request: pytest.FixtureRequest) -> "Iterator[Broker]":
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", f"{BROKER}(script, release, topics, config): the broker of a test, by kipcheck")
+    config.addinivalue_line(
+        "markers", f"{BROKER}(script, release, topics, config, group): the broker of a test, by kipcheck"
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -55,7 +55,7 @@ class Brokers:
         self.routes: Final = (
             Route("GET", "", "this description", self.describe),
             Route("POST", "/brokers", "starts a broker: its id and address", self.start,
-                  {"script": str, "release": str, "topics": (dict, list), "config": dict}),
+                  {"script": str, "release": str, "topics": (dict, list), "config": dict, "group": str}),
             Route("GET", "/brokers/ID", "its address, its topics, and the steps that are left", self.show),
             Route("DELETE", "/brokers/ID", "ends it", self.stop),
             Route("POST", "/brokers/ID/script", "plays steps; returns when all are over, or one waits", self.play,

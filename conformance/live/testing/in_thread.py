@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any, Final, TypeVar, final
 
+from kipcheck.conformance.live.client.other_members import GROUP
 from kipcheck.conformance.live.testing.arrivals import Expected, Request
 from kipcheck.conformance.live.testing.stage import WITHIN_S, Setting, Stage
 
@@ -149,15 +150,17 @@ def broker(
     release: str | None = None,
     topics: Mapping[str, int] | Iterable[str] = (),
     config: Mapping[str, Any] | None = None,
+    group: str = GROUP,
 ) -> Iterator[Broker]:
     """A broker on a free port of 127.0.0.1, until the end of the ``with``.
 
     ``script``: steps that are played from its start on. ``release``: of Apache Kafka; default: the newest that kipcheck
     knows. ``topics``: their names, or partitions by name; default: t with three partitions, each with ten records.
-    ``config``: settings of the broker. A failure has the log of what was exchanged as a note. Errors: ValueError for
-    a script, a topic or a setting; LookupError for a release.
+    ``config``: settings of the broker. ``group``: that which steps such as ``committed 4`` are about until a client
+    joins one. A failure has the log of what was exchanged as a note. Errors: ValueError for a script, a topic or a
+    setting; LookupError for a release.
     """
-    made = Broker(Setting.of(release, topics, config, script))
+    made = Broker(Setting.of(release, topics, config, script, group))
     try:
         yield made
     except BaseException as failure:

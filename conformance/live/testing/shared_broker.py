@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kipcheck.conformance.core.values.edition import Edition
-from kipcheck.conformance.live.client.other_members import clients, is_other
+from kipcheck.conformance.live.client.other_members import GROUP, clients, is_other
 from kipcheck.conformance.live.client.scripted import HEARTBEAT_MS, ScriptedBroker
 from kipcheck.conformance.live.client.scripted_machines import LedCoordinator
 from kipcheck.conformance.live.recording.received import Received
@@ -26,9 +26,15 @@ class SharedBroker(ScriptedBroker):
     is_alone = False
 
     def __init__(
-        self, edition: Edition, topics: Sequence[tuple[str, int]] = TOPICS, config: Iterable[str] = ()
+        self,
+        edition: Edition,
+        topics: Sequence[tuple[str, int]] = TOPICS,
+        config: Iterable[str] = (),
+        group: str = GROUP,
     ) -> None:
+        """``group``: that which steps are about until a client joins one."""
         super().__init__(edition, HEARTBEAT_MS, topics, config)
+        self.id = group
         self.has_assigned = False
         """Whether a step chose the partitions of the client."""
         self.others.subscribed = tuple(name for name, _ in topics)

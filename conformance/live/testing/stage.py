@@ -8,6 +8,7 @@ from typing import Any, Final, final
 from kipcheck.conformance.core.values.edition import edition as edition_of
 from kipcheck.conformance.core.values.release import NEWEST
 from kipcheck.conformance.live.client.directions import NODES, Directions
+from kipcheck.conformance.live.client.other_members import GROUP
 from kipcheck.conformance.live.recording.log import Log
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.connection import Limits
@@ -41,6 +42,8 @@ class Setting:
     """Settings besides those of the release, as ``KEY=VALUE``."""
     script: str = ""
     """Played from the start on."""
+    group: str = GROUP
+    """That which steps are about until a client joins one."""
 
     @classmethod
     def of(
@@ -49,12 +52,13 @@ class Setting:
         topics: Mapping[str, int] | Iterable[str] = (),
         config: Mapping[str, Any] | None = None,
         script: str = "",
+        group: str = GROUP,
     ) -> "Setting":
         """``topics``: partitions by name, or names; none: t with three partitions. Errors: ValueError."""
         named = topics if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
         parsed = tuple(parse_topic(f"{name}:{number}") for name, number in named.items())
         settings = tuple(f"{name}={value}" for name, value in (config or {}).items())
-        return cls(f"apache@{release or NEWEST}", parsed or TOPICS, settings, script)
+        return cls(f"apache@{release or NEWEST}", parsed or TOPICS, settings, script, group)
 
 
 class Stage:
@@ -70,7 +74,7 @@ class Stage:
         edition = edition_of(setting.edition)
         self.setting = setting
         self.steps = script.read(setting.script) if setting.script else ()
-        self.broker = SharedBroker(edition, setting.topics, setting.config)
+        self.broker = SharedBroker(edition, setting.topics, setting.config, setting.group)
         self.arrivals = Arrivals()
         self.lines: deque[str] = deque(maxlen=KEPT)
         self.print_line: Callable[[str], object] = lambda line: None

@@ -22,13 +22,13 @@ pytest_plugins = ["pytester"]
 
 
 @contextmanager
-def consumer(address: str, topics: str = "t", protocol: str = "") -> Iterator[Consumer]:
+def consumer(address: str, topics: str = "t", protocol: str = "", group: str = "g") -> Iterator[Consumer]:
     """One of ours, in a thread of its own, which stops at the end."""
     made: list[Consumer] = []
     begun = threading.Event()
 
     async def run() -> None:
-        made.append(Consumer(address, "g", topics, 1000, protocol=protocol))
+        made.append(Consumer(address, group, topics, 1000, protocol=protocol))
         begun.set()
         await made[0].run()
 
@@ -80,6 +80,42 @@ def test_topics_are_named_t_and_u_in_steps() -> None:
         assert {topic for topic, _ in client.owned} == {"orders", "users"}
         broker.play("delete u")
         broker.expect("Fetch", error="UNKNOWN_TOPIC_OR_PARTITION")
+
+
+def test_offsets_are_committed_for_a_group_that_nobody_has_joined() -> None:
+    with testing.broker("committed 4", topics=["orders"], group="readers") as broker:
+        found = broker.requests
+        assert not found
+        with consumer(broker.address, "orders", group="readers"):
+            asked = broker.expect("OffsetFetch", {"groupId": "readers"}, error="NONE")
+        assert asked.answer is not None
+        assert asked.answer["topics"][0]["partitions"][0]["committedOffset"] == 4
+
+
+@pytest.mark.integration
+@for_each(["classic", "consumer"])
+def test_every_kind_of_step_is_played_to_its_end(protocol: str) -> None:
+    sign, joins = ("Heartbeat", "JoinGroup") if protocol == "classic" else ("ConsumerGroupHeartbeat",) * 2
+    for script in (
+        *("down coordinator 300; rebalance", "down all 200 then 2.8.2" if protocol == "classic" else "down all 200"),
+        *("down coordinator 300 silent", f"late {sign} 200", f"throttle {sign} 200", f"silent {sign} 200 times 2"),
+        *(f"reset {joins} amid", f"pieces {joins}", f"tags {joins}", f"together {sign}", "elect after 100; pass 100"),
+        *(
+            "disband",
+            "records gap; records aborted; trim 2",
+            "lags leader 300",
+            "create u; delete t",
+            "offer Metadata 0-9",
+        ),
+        *("others 1 follow; assign 0; rebalance; others 0 lead; rebalance", "answer OffsetCommit NOT_COORDINATOR"),
+        *("answer Fetch OFFSET_OUT_OF_RANGE", "answer FindCoordinator COORDINATOR_NOT_AVAILABLE", "older 3.9.2; move"),
+    ):
+        if protocol == "consumer" and "older" in script:
+            continue
+        with testing.broker() as broker, consumer(broker.address, protocol="" if protocol == "classic" else protocol):
+            broker.expect("SyncGroup" if protocol == "classic" else sign, error="NONE")
+            broker.play(script)
+            broker.finish(20)
 
 
 @for_each(
