@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kipcheck.conformance.core.values.case import Role
-from kipcheck.conformance.core.values.requirement import Grade
+from kipcheck.conformance.core.values.verdict import Grade
 from kipcheck.conformance.protocols.invariants import all_invariants
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "findings"
