@@ -69,8 +69,8 @@ def _levels(found: Mapping[Way, Played], those: Iterable[Way]) -> Iterator[tuple
             feature, levels, *outcome = _outcomes(found[way])
             raised = f"{way.old} to {way.new} ({levels})"
             pairs.setdefault((feature, *outcome), {}).setdefault(raised, []).append(str(way.nodes))
-    for row, of in pairs.items():
-        yield *row, ", ".join(f"{pair} on {' and '.join(nodes)}" for pair, nodes in of.items())
+    for row, nodes_of in pairs.items():
+        yield *row, ", ".join(f"{pair} on {' and '.join(nodes)}" for pair, nodes in nodes_of.items())
 
 
 def _outcomes(found: Played) -> tuple[str, ...]:

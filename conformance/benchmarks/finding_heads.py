@@ -40,7 +40,7 @@ def grade(page: str) -> str:
     """The strongest grade of the invariants that the page names."""
     named = {*re.findall(r"`([\w/-]+)`", row(page, "found by"))}
     grades = {each.grade for role in Role for each in all_invariants(role) if each.id in named}
-    return next(each.value for each in STRONGEST if each in grades)
+    return next(str(each.value) for each in STRONGEST if each in grades)
 
 
 def derived(page: str) -> str:

@@ -30,7 +30,7 @@ GUIDES: Final = (
 )  # fmt: skip
 REFERENCE: Final = {
     "Targets": ("targets", "live-clients", "brokers", "testee"),
-    "Runs": ("reports", "failures", "known", "ci/index", "campaigns"),
+    "Runs": ("testing", "reports", "failures", "known", "ci/index", "campaigns", "scoreboard"),
     "Clusters and upgrades": ("inspect", "watch", "matrix", "records", "features", "stores"),
     "What is tested": ("groups", "coordinators", "compatible-coordinators", "assign", "assignments", "streams"),
 }

@@ -122,6 +122,7 @@ TRIALS: Final[dict[str, dict[str, Trial]]] = {
         "kipcheck serve --config group.min.session.timeout.ms=100": SERVES,
         "kipcheck serve --port 9092": Trial(serves=True, put={"9092": "0"}, out="listening 127.0.0.1:"),
         "kipcheck serve --pcap traffic.pcap": SERVES,
+        'kipcheck serve --script "pass 500; rebalance"': SERVES,
         "kipcheck serve --host 0.0.0.0 --allow-remote": Trial(serves=True, out="listening 0.0.0.0:"),
     },
     "read-a-failure": {
