@@ -1,4 +1,4 @@
-"""Keeps the sessions of a target open for those who open it next."""
+"""Keeps the sessions of a target open for the next caller that opens it."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -39,7 +39,7 @@ MOST: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a least case says of the cause of its failure."""
+    """What groups a failure with others by cause, of its least case."""
 
     size: tuple[int, str] = (0, "")
     """Orders failures by their least cases."""
