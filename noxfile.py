@@ -52,6 +52,59 @@ def integration(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-n", "2", "-q", "--tier=integration", *session.posargs)
 
 
+# ---- a release
+
+DIST: Final = Path("dist")
+CONSTRAINTS: Final = Path("conformance/docs/ci/constraints.txt")
+"""The versions of dependencies that gates are tested with."""
+IN_GATES: Final = ".[pytest,targets,spark]"
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """All steps of a release but the upload: the version is in CHANGELOG.md, wheel and source distribution are built
+    and checked, and the wheel is installed and run with each Python from 3.11 to 3.13 that this machine has.
+    """
+    version = re.search(r'^version = "(.+)"$', Path("pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    assert version is not None
+    if f"\n## {version[1]} " not in Path("CHANGELOG.md").read_text("utf-8"):
+        session.error(f"CHANGELOG.md has no section {version[1]}: write it, with its date, or change pyproject.toml")
+    shutil.rmtree(DIST, ignore_errors=True)
+    session.install("build", "twine")
+    session.run("python", "-m", "build", "--outdir", str(DIST))
+    session.run("twine", "check", "--strict", *map(str, sorted(DIST.iterdir())))
+    for python in PYTHONS:
+        session.notify(f"installed-{python}")
+
+
+PYTHONS: Final = ("3.11", "3.12", "3.13")
+
+
+@nox.session(python=PYTHONS, reuse_venv=False)
+def installed(session: nox.Session) -> None:
+    """The wheel in ``dist/`` as a user gets it: with the constraints, outside the checkout."""
+    (wheel,) = (each.resolve() for each in DIST.glob("*.whl"))
+    session.install("-c", str(CONSTRAINTS), f"kipcheck[pytest,targets] @ {wheel.as_uri()}")
+    session.chdir(session.create_tmp())
+    session.run("kipcheck", "--version")
+    session.run("kipcheck", "run", "--dry-run", silent=True)
+    session.run("kipcheck", "run", "--target", "reference", "--check", "wire/*", "--cases", "5", silent=True)
+    # Its defects are known: the list that comes with the wheel names all of them.
+    session.run("kipcheck", "run", "--known", "default", "--check", "assign/one-round", "--least", "0", silent=True)
+
+
+@nox.session(reuse_venv=False)
+def constraints(session: nox.Session) -> None:
+    """Writes the versions that pip chooses today for a gate: ``conformance/docs/ci/constraints.txt``."""
+    session.install(IN_GATES)
+    frozen = str(session.run("python", "-m", "pip", "freeze", "--exclude", "kipcheck", silent=True))
+    lines = [each for each in frozen.splitlines() if "==" in each]
+    head = (
+        "# For pip install -c: the dependencies that this version of kipcheck was tested with (nox -s constraints).\n"
+    )
+    CONSTRAINTS.write_text(head + "".join(f"{each}\n" for each in sorted(lines, key=str.lower)), "utf-8")
+
+
 # ---- nightly runs
 
 

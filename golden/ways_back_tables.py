@@ -2,6 +2,7 @@
 --tables`` writes them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -23,13 +24,13 @@ BEGIN, END = "<!-- runs of ways back, generated -->\n\n", "\n\n<!-- end -->"
 
 
 def text(found: Mapping[Way, Played]) -> str:
-    """Markdown. A run without a row is named in a line below the table."""
+    """Markdown. Runs without a row are counted in a line below the table."""
     features = [each for each in ways() if each.feature not in (BINARIES, INTER_BROKER, PINNED)]
     blocks = [
-        _table("from | to | level | lowered again | the old release at once | after a snapshot | nodes",
+        _table("feature | lowered again | the old release at once | after a snapshot | raised, on nodes",
                _levels(found, features)),
         _not_run(found, features),
-        _table("from | comes back from | does not come back from", _releases(found)),
+        _releases(found),
         _not_run(found, [each for each in ways() if each.feature == BINARIES]),
         _table("from | to | not raised | raised and lowered again", _zookeeper(found)),
         _not_run(found, [each for each in ways() if each.feature in (INTER_BROKER, PINNED)]),
@@ -49,38 +50,47 @@ def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
 
 
 def _not_run(found: Mapping[Way, Played], those: Iterable[Way]) -> str:
-    missing: dict[str, list[str]] = {}
-    for each in those:
-        if each not in found:
-            nodes = f" on {each.nodes} nodes" if each.nodes > 1 else ""
-            missing.setdefault(f"{each.feature}{nodes}", []).append(f"{each.old} to {each.new}")
-    listed = "; ".join(f"{what}: {', '.join(pairs)}" for what, pairs in missing.items())
-    return f"Not run, so unknown: {listed}." if missing else ""
+    """How many pairs of releases were not run, by what is raised."""
+    missing = Counter(
+        f"{each.feature} on {each.nodes} nodes" if each.nodes > 1 else each.feature
+        for each in those
+        if each not in found
+    )
+    counted = ", ".join(f"{what} ({number})" for what, number in missing.items())
+    listed = "`python -m kipcheck.golden.ways_back --list` names them"
+    return f"Not run, so unknown ({listed}): {counted}." if missing else ""
 
 
 def _levels(found: Mapping[Way, Played], those: Iterable[Way]) -> Iterator[tuple[str, ...]]:
-    nodes: dict[tuple[str, ...], list[str]] = {}
+    """A row for each outcome of a feature, with the pairs of releases that have it."""
+    pairs: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for way in those:
         if way in found:
-            nodes.setdefault((way.old, way.new, *_outcomes(found[way])), []).append(str(way.nodes))
-    yield from ((*row, " and ".join(each)) for row, each in nodes.items())
+            feature, levels, *outcome = _outcomes(found[way])
+            raised = f"{way.old} to {way.new} ({levels})"
+            pairs.setdefault((feature, *outcome), {}).setdefault(raised, []).append(str(way.nodes))
+    for row, nodes_of in pairs.items():
+        yield *row, ", ".join(f"{pair} on {' and '.join(nodes)}" for pair, nodes in nodes_of.items())
 
 
 def _outcomes(found: Played) -> tuple[str, ...]:
+    """Feature, levels, and what came of lowering it and of the old release."""
     later = "" if found.after_snapshot is None else _outcome(found.after_snapshot)
-    level = f"{found.way.feature} {found.before} to {found.after}"
-    if found.way.feature == TOGETHER:
-        level = f"{TOGETHER}: {found.after}"
-    return level, "yes" if found.lowered == NONE else "refused", _outcome(found.at_once), later
+    together = found.way.feature == TOGETHER
+    feature, levels = (
+        (TOGETHER, str(found.after)) if together else (found.way.feature, f"{found.before} to {found.after}")
+    )
+    return feature, levels, "yes" if found.lowered == NONE else "refused", _outcome(found.at_once), later
 
 
-def _releases(found: Mapping[Way, Played]) -> Iterator[tuple[str, ...]]:
-    back: dict[str, tuple[list[str], list[str]]] = {}
+def _releases(found: Mapping[Way, Played]) -> str:
+    back: dict[tuple[str, bool], list[str]] = {}
     for way, each in found.items():
         if way.feature == BINARIES:
-            runs, lost = back.setdefault(way.old, ([], []))
-            (runs if each.at_once.runs else lost).append(way.new)
-    yield from ((old, ", ".join(runs), ", ".join(lost)) for old, (runs, lost) in back.items())
+            back.setdefault((way.old, each.at_once.runs), []).append(way.new)
+    ends = {True: "runs again after", False: "**does not run** after"}
+    pairs = (f"{old} {ends[runs]} {', '.join(new)}" for (old, runs), new in back.items())
+    return f"No level raised: {'; '.join(pairs)}."
 
 
 def _zookeeper(found: Mapping[Way, Played]) -> Iterator[tuple[str, ...]]:

@@ -1,6 +1,6 @@
 """A ledger, rendered: ``render(Path("kipcheck-out/ledger.jsonl"), "text")``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kipcheck.reports.summary import Summary
 
-FORMS = ("brief", "text", "html", "junit", "json", "markdown", "sarif")
+FORMS = ("brief", "text", "html", "junit", "json", "markdown", "sarif", "badge")
 FILES: Mapping[str, str] = {
     "html": "report.html",
     "junit": "junit.xml",
@@ -16,7 +16,7 @@ FILES: Mapping[str, str] = {
     "markdown": "summary.md",
     "sarif": "results.sarif",
 }
-"""What ``write`` makes beside the ledger. ``brief``, for a terminal, and ``text``, with all failures, have no file."""
+"""What ``write`` makes beside the ledger. Other forms have no file: ``brief``, for a terminal, ``text``, ``badge``."""
 
 
 def render(ledger: Path, form: str = "text") -> str:
@@ -33,6 +33,13 @@ def loaded(ledger: Path) -> "Summary":
     from kipcheck.reports.summary import summary
 
     return summary(read(ledger))
+
+
+def history_of(ledgers: Sequence[Path]) -> str:
+    """What is new, fixed and open over several runs, the oldest first. Errors: as ``loaded``."""
+    from kipcheck.reports.history import render as rendered
+
+    return rendered(sorted(map(loaded, ledgers), key=lambda each: each.header.begun or ""))
 
 
 def write(ledger: Path) -> str:

@@ -1,8 +1,8 @@
 """Runs the mutants that fit every family: ``python -m kipcheck.conformance.benchmarks.generic``.
 
-Prints the table of ``docs/mutants.md`` from ``generic_mutants.json``. ``--record`` runs them first and writes the file,
-``--family GLOB`` those of some families alone. ``--by-verb`` prints the operations whose refusal, or whose acceptance
-in place of a refusal, passes every default case, which no table has.
+Prints what finds them from ``generic_mutants.json``, of which ``docs/internals/mutants.md`` has a summary. ``--record``
+runs them first and writes the file, ``--family GLOB`` those of some families alone. ``--by-verb`` prints the operations
+whose refusal, or whose acceptance in place of a refusal, passes every default case, which no table has.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from kipcheck.conformance.protocols.generic_mutants import GENERIC, learned
 FILE: Final = Path(__file__).resolve().parents[1] / "generic_mutants.json"
 BEGIN, END = "<!-- generic mutants -->\n", "<!-- end of generic mutants -->\n"
 SURVIVES: Final = "**survives**"
+WHY_NOT: Final = ("survives", "equivalent")
 ONE_VERB: Final = ("refuses-everything", "accepts-everything")
 
 
@@ -48,18 +49,31 @@ def record(glob: str) -> None:
 
 
 def table() -> Iterator[str]:
-    yield f"| family | {' | '.join(GENERIC)} |"
-    yield "|---" * (len(GENERIC) + 1) + "|"
+    """A row for each mutant: in how many families it is found, and in which it is the reference by construction."""
+    yield "| mutant | found in families | survives in | the reference in |"
+    yield "|---" * 4 + "|"
+    for mutant in GENERIC:
+        cells = {family: by[mutant] for family, by in recorded().items()}
+        survived, equal = ([f"`{family}`" for family, each in cells.items() if key in each] for key in WHY_NOT)
+        number = len(cells) - len(survived) - len(equal)
+        yield f"| `{mutant}` | {number} | {', '.join(survived)} | {', '.join(equal)} |"
+
+
+def by_family() -> Iterator[str]:
+    """The invariant that most cases of each family violate."""
+    yield f"| family | cases | {' | '.join(GENERIC)} |"
+    yield "|---" * (len(GENERIC) + 2) + "|"
     for family, cells in recorded().items():
-        yield f"| `{family}` | {' | '.join(_text(cells[mutant]) for mutant in GENERIC)} |"
+        cases = max(each.get("of", 0) for each in cells.values())
+        yield f"| `{family}` | {cases} | {' | '.join(_text(cells[mutant]) for mutant in GENERIC)} |"
 
 
 def _text(found: Mapping[str, Any]) -> str:
     if "equivalent" in found:
         return "the reference"
     if "survives" in found:
-        return f"{SURVIVES} {found['survives']} cases"
-    return f"`{found['invariant']}` {found['cases']} of {found['of']}"
+        return SURVIVES
+    return f"`{found['invariant']}` {found['cases']}"
 
 
 def survivors_by_verb(glob: str) -> Iterator[str]:
@@ -87,7 +101,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if given.record:
         record(given.family)
-    print(*table(), sep="\n")
+    print(*by_family(), sep="\n")
     return int(any("survives" in each for cells in recorded().values() for each in cells.values()))
 
 

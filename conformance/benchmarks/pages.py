@@ -1,16 +1,17 @@
 """Writes the generated tables of the docs again: ``python -m kipcheck.conformance.benchmarks.pages``.
 
-``docs/mutants.md`` has the mutants of every family, from ``generic_mutants.json``; ``docs/metadata.md`` the strength of
-the documents, from ``strength.json`` and the declarations; ``docs/power.md`` the released bugs and the mutants of
-clients, from the files of ``recall``; ``docs/compatible-coordinators.md`` the
-coordinators by groups of laws, from recorded runs and known lists.
+Below ``docs/internals``, ``mutants.md`` has the mutants of every family, from ``generic_mutants.json``; ``metadata.md``
+the strength of the documents, from ``strength.json`` and the declarations; ``power.md`` the released bugs and the
+mutants of clients, from the files of ``recall``. ``docs/compatible-coordinators.md`` has the coordinators by groups of
+laws, from recorded runs and known lists, and ``docs/scoreboard.md`` known causes by severity; pages of findings and
+their index have the grade of what is broken.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.benchmarks import coordinator_laws, generic
+from kipcheck.conformance.benchmarks import coordinator_laws, finding_heads, generic, scoreboard
 from kipcheck.conformance.engine.strength.requirement_strength import BEGIN, END, strengths, table
 from kipcheck.conformance.recall import power, record
 from kipcheck.conformance.recall.bugs import bugs
@@ -30,11 +31,16 @@ def with_section(page: str, begin: str, end: str, lines: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    write("mutants.md", generic.BEGIN, generic.END, generic.table())
-    write("metadata.md", BEGIN, END, table(strengths()))
+    write("internals/mutants.md", generic.BEGIN, generic.END, generic.table())
+    write("internals/metadata.md", BEGIN, END, table(strengths()))
     for (begin, end), lines in power.sections(bugs().values(), record.results()):
-        write("power.md", begin, end, lines)
+        write("internals/power.md", begin, end, lines)
     write(
         "compatible-coordinators.md", coordinator_laws.BEGIN, coordinator_laws.END,
         coordinator_laws.table(coordinator_laws.read()),
     )  # fmt: skip
+    for (begin, end), lines in scoreboard.sections(bugs().values()).items():
+        write("scoreboard.md", begin, end, lines)
+    for name, text in finding_heads.pages():
+        (finding_heads.FOLDER / name).write_text(finding_heads.derived(text), "utf-8")
+    write(f"findings/{finding_heads.INDEX}", finding_heads.BEGIN, finding_heads.END, finding_heads.index())

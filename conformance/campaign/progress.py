@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from kipcheck.conformance.campaign.executors.local import Progress as Shards
-from kipcheck.conformance.engine.execution.progress import Progress
+from kipcheck.conformance.engine.execution.progress import Progress, span
 
 LINE_INTERVAL_S = 20.0
 """Seconds between two lines about one stage, if lines are not live."""
@@ -80,10 +80,3 @@ class CampaignProgress:
 
     def close(self) -> None:
         self.progress.close()
-
-
-def span(seconds: float) -> str:
-    """``0:09``, ``1:02:03``."""
-    total_seconds = int(seconds)
-    hours, minutes = total_seconds // 3600, total_seconds // 60 % 60
-    return f"{hours}:{minutes:02}:{total_seconds % 60:02}" if hours else f"{minutes}:{total_seconds % 60:02}"

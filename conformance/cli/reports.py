@@ -8,9 +8,11 @@ from pathlib import Path
 
 from kipcheck.conformance.cli import options as common
 
-FORMS = ("brief", "text", "html", "junit", "json", "markdown", "sarif")
+FORMS = ("brief", "text", "html", "junit", "json", "markdown", "sarif", "badge")
 """The same as ``reports.FORMS``; a test compares them. A matrix has fewer."""
 
+HISTORY = "history"
+"""The form of several runs together."""
 SCHEMA_ERRORS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """Errors that a file raises whose keys are missing or have other types."""
 
@@ -25,9 +27,13 @@ def add(commands: common.Commands) -> None:
     about = "the --out of one, or its ledger.jsonl or matrix.json; if both are there, the newer one"
     common.add_out(report, about, "folder")
     report.add_argument(
-        "--form", choices=(*FORMS, "all"), default="brief",
+        "more", nargs="*", type=Path, default=[], metavar="DIR", help=f"with --form {HISTORY}: further runs"
+    )
+    report.add_argument(
+        "--form", choices=(*FORMS, HISTORY, "all"), default="brief",
         help="print this form; all: write every report file again, beside the data (default brief, at most 40 lines). "
-        "A matrix has text, html, markdown and json",
+        "badge: the JSON that badge services read; history: several runs by cause: new, open, fixed. A matrix has "
+        "text, html, markdown and json",
     )  # fmt: skip
     report.add_argument("--json", action="store_const", const="json", dest="form", help="--form json")
     report.add_argument(
@@ -60,17 +66,24 @@ def _report(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.ledger import NAME, missing, read
     from kipcheck.conformance.core.values import exits
 
-    if (matrix := _matrix(options.folder)) is not None:
+    folders = [options.folder, *options.more]
+    if len(folders) > 1 and options.form != HISTORY:
+        return common.complain(f"several runs are reported together by --form {HISTORY} only", common.USAGE)
+    if options.form != HISTORY and (matrix := _matrix(options.folder)) is not None:
         return _of_matrix(matrix, options.form)
-    path = options.folder if options.folder.is_file() else options.folder / NAME
+    paths = [each if each.is_file() else each / NAME for each in folders]
+    path = paths[0]
     try:
+        if options.form == HISTORY:
+            return _history(paths)
         if options.form == "all":
             reports.write(path)
         form = "brief" if options.form == "all" else options.form
         print_report(path) if form == "brief" else print(reports.render(path, form), end="")
         footer = read(path).footer
     except FileNotFoundError:
-        return common.complain(missing(options.folder), common.USAGE)
+        absent = (folder for folder, path in zip(folders, paths, strict=True) if not path.is_file())
+        return common.complain(missing(next(absent, options.folder)), common.USAGE)
     except (OSError, ValueError, Unusable) as wrong:
         return common.complain(wrong, common.USAGE)
     except SCHEMA_ERRORS as wrong:
@@ -78,6 +91,17 @@ def _report(options: argparse.Namespace) -> int:
             f"{path} cannot be rendered, because a line does not match the schema: {wrong!r}", common.USAGE
         )
     return exits.UNDECIDED if footer is None else footer.exit
+
+
+def _history(paths: list[Path]) -> int:
+    """Prints several runs by cause; the exit code is that of the newest. Errors: as ``reports.history_of``."""
+    from kipcheck import reports
+    from kipcheck.conformance.core.ledger import read
+    from kipcheck.conformance.core.values import exits
+
+    print(reports.history_of(paths), end="")
+    newest = max(map(read, paths), key=lambda each: each.header.begun or "")
+    return exits.UNDECIDED if newest.footer is None else newest.footer.exit
 
 
 def _matrix(folder: Path) -> Path | None:

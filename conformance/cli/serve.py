@@ -22,6 +22,11 @@ The first line of output is the address: listening 127.0.0.1:PORT. Each topic ha
 Settings have the defaults of the release; stderr shows those that differ, such as group.initial.rebalance.delay.ms=0. A
 request that kipcheck's decoder refuses is shown with --log, and counted at the end.
 
+kipcheck serve --script "answer JoinGroup NOT_COORDINATOR at next; rebalance" --http 0
+
+plays the steps of run --script while clients come and go; --http lets tests in any language play steps, and wait for
+requests by name: JSON at the second address that is printed, which GET describes. With either, there are two nodes.
+
 kipcheck serve --model features --edition apache@3.9.2
 
 answers ApiVersions, Metadata and UpdateFeatures as the controller of that release would, from 2.7.0 on: with ZooKeeper
@@ -29,6 +34,7 @@ up to 3.2, in KRaft from 3.3 on; --edition kip-584 is the controller of the draf
 
 exit codes: 0 ended by SIGTERM or Ctrl-C, 1 the address or a file cannot be used, 2 usage"""
 MODELS = ("group", "features")
+ANY_ADDRESS = ("0.0.0.0", "::")
 
 
 def add(commands: Commands) -> None:
@@ -49,6 +55,9 @@ def add(commands: Commands) -> None:
     made.add_argument("--topic", action="append", metavar="T:N", help="topic and partitions; repeatable (default t:3)")
     made.add_argument("--config", action="append", default=[], metavar="KEY=VALUE",
                       help="a setting of the broker, such as group.max.size=2; repeatable")  # fmt: skip
+    made.add_argument("--script", metavar="STEPS|FILE", help="steps, as for run --script, or a file with one script")
+    made.add_argument("--http", type=_port, metavar="N",
+                      help="a port, 0 for a free one, at which tests play steps and expect requests")  # fmt: skip
     made.add_argument("--log", action="store_true", help="print each request and response on a line")
     made.add_argument("--pcap", type=Path, metavar="FILE", help="write all traffic for Wireshark")
     made.add_argument("--allow-remote", action="store_true", help="accept a --host that other machines can reach")
@@ -76,6 +85,8 @@ def _serve(options: argparse.Namespace) -> int:
     features = options.model == "features"
     if features and (options.topic or options.config):
         return complain("--model features has no topics and settings: leave out --topic and --config", USAGE)
+    if options.script is not None or options.http is not None:
+        return _serve_script(options)
     try:
         serving = Serving(
             edition(options.edition or f"apache@{options.release or NEWEST}"),
@@ -88,6 +99,40 @@ def _serve(options: argparse.Namespace) -> int:
             features=features,
         )
         found = serve(serving, print_harmless, lambda line: complain(line, OK))
+    except (LookupError, ValueError) as wrong:
+        return complain(wrong.args[0], USAGE)
+    except KeyboardInterrupt:  # before it listens
+        return OK
+    except OSError as unusable:
+        return complain(unusable, FAILED)
+    complain(found, OK)
+    return OK
+
+
+def _serve_script(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.core.values.release import NEWEST
+    from kipcheck.conformance.engine.execution import scripts
+    from kipcheck.conformance.live.server.listener import is_loopback
+    from kipcheck.conformance.live.server.topics import parse_topic
+    from kipcheck.conformance.live.testing.serve import ServedScript, serve
+    from kipcheck.conformance.live.testing.stage import Setting
+
+    edition = options.edition or f"apache@{options.release or NEWEST}"
+    if options.model != "group" or not edition.startswith("apache@"):
+        return complain("--script and --http are for brokers of a release: use --release, without --model", USAGE)
+    if options.host in ANY_ADDRESS:
+        return complain(f"--script and --http serve one address, at which clients are: not {options.host}", USAGE)
+    if options.http is not None and not is_loopback(options.host):
+        return complain("--http is for this machine: leave out --host", USAGE)
+    try:
+        given = () if options.script is None else scripts.given(options.script)
+        if len(given) > 1:
+            why = "and one is played: end its lines with semicolons"
+            return complain(f"{options.script} has {len(given)} scripts, {why}", USAGE)
+        topics = tuple(map(parse_topic, options.topic or ["t:3"]))
+        setting = Setting(edition, topics, tuple(options.config), "".join(given))
+        served = ServedScript(setting, options.host, options.port, options.http, options.log, options.pcap)
+        found = serve(served, print_harmless, lambda line: complain(line, OK))
     except (LookupError, ValueError) as wrong:
         return complain(wrong.args[0], USAGE)
     except KeyboardInterrupt:  # before it listens

@@ -8,7 +8,7 @@ and exits with 1 if a file differs.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,7 @@ MACHINES: Final = '"description": "features, '
 OF_A_ROLE: Final = r'{ "if": { "properties": { "role": { "const": .*,$'
 """A line of the schema of cases: the verbs of a role."""
 OF_MACHINES: Final = r"\| [a-z-]+, `"
-"""The first row of a machine in the table."""
+"""The row of a machine in the table."""
 Lines = list[str]
 
 
@@ -144,24 +144,15 @@ def _compact(value: Any) -> str:
 
 
 def _table(operations: Operations[Any, Any], lines: Lines) -> Lines:
-    """Replaces the rows of the machine: the one that names it, and those after it whose first cell is empty.
-
-    Those of a new machine follow the last ones.
-    """
-    first = f"| {operations.role.value}, {', '.join(f'`{each}`' for each in operations.machines)} |"
-    starts = [number for number, line in enumerate(lines) if line.startswith(first)]
-    start = starts[0] if starts else _last(lines, OF_MACHINES)
-    end = next(number for number, line in enumerate(lines) if number > start and not line.startswith("| |"))
-    return [*lines[: start if starts else end], *_rows(operations, first), *lines[end:]]
+    """The row of a machine: its operations, and the keys of their accepted answers. A new one follows the last."""
+    first = f"| {operations.role.value}, {', '.join(f'`{each}`' for each in operations.machines)} | "
+    keys = dict.fromkeys(key for each in operations.declared for key in operations.answer_keys(each))
+    row = " | ".join(_listed(each) for each in (operations.verbs, keys))
+    return _put(lines, 0, [(first, f"{row} |")], OF_MACHINES)
 
 
-def _rows(operations: Operations[Any, Any], first: str) -> Iterator[str]:
-    for each in operations.declared:
-        names = ", ".join(f"[{field.name}]" if field.optional else field.name for field in each.fields)
-        keys = ", ".join(f"`{key}`" for key in operations.answer_keys(each)) or "no fields"
-        meaning = f"{each.meaning}. {each.details}".strip().removesuffix(".").replace("|", "/")
-        yield f"{first} `{each.verb}{f' {{{names}}}' if names else ''}`: {meaning} | {keys} |"
-        first = "| |"
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{each}`" for each in names) or "no fields"
 
 
 def main(arguments: list[str]) -> int:

@@ -1,8 +1,7 @@
-"""Renders how strong the suite is, in Markdown: the tables of ``docs/power.md``."""
+"""Renders how strong the suite is, in Markdown: the tables of ``docs/internals/power.md``."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import median
 from typing import Any, Final
 
 from kipcheck.conformance.engine.catalogue.lint import lint_input
@@ -33,26 +32,19 @@ def sections(bugs: Iterable[Bug], results: Mapping[str, Measured]) -> Iterator[t
     yield MUTANTS, [*mutation_table(rows)]
     searched = reach.searched(reach.sources(), lint_input().invariants)
     yield REACH, [*reach_table(reach.rows(searched, reach.Reached.read(), reach.excused()))]
-    yield BUGS, [*bug_table(entered, results)]
+    yield BUGS, [*bug_table(entered)]
 
 
-def bug_table(bugs: Iterable[Bug], results: Mapping[str, Measured]) -> Iterator[str]:
-    """A row for each bug, in the order of kinds."""
-    yield from _head("bug", "kind", "guard", "first", "today", "seeds", "cases", "why missed")
+def bug_table(bugs: Iterable[Bug]) -> Iterator[str]:
+    """A row for each kind: the bugs by today's result. A star marks a guard."""
+    by_kind: dict[str, dict[str, list[str]]] = {}
     for bug in sorted(bugs, key=lambda each: (KINDS.index(each.kind), each.id)):
-        found = results.get(bug.id)
-        cells = (
-            f"[{bug.id}]({bug.link})", bug.kind, "guard" if bug.is_guard else "", bug.first, bug.today,
-            *(("", "", "") if found is None else _measured(found)),
-        )  # fmt: skip
-        yield _row(*cells)
-
-
-def _measured(found: Measured) -> tuple[str, str, str]:
-    """Seeds that found it, the median of the cases, and why it was missed."""
-    if not found.seeds:
-        return f"0 of {found.of_seeds}" if found.result == "missed" else "", "", found.why or found.reason
-    return f"{len(found.seeds)} of {found.of_seeds}", f"{median(found.cases):,.0f}", ""
+        link = f"[{bug.id}]({bug.link}){'*' if bug.is_guard else ''}"
+        by_kind.setdefault(bug.kind, {}).setdefault(bug.today or NOT_MEASURED, []).append(link)
+    words = [each for each in (*RESULTS, NOT_MEASURED) if any(each in by for by in by_kind.values())]
+    yield from _head("kind", *words)
+    for kind, by in by_kind.items():
+        yield _row(kind, *(", ".join(by.get(each, ())) for each in words))
 
 
 def totals_table(bugs: Iterable[Bug]) -> Iterator[str]:
@@ -89,15 +81,11 @@ def mutation_table(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def reach_table(rows: Iterable[Row]) -> Iterator[str]:
-    """The branches of invariants by family. ``fewest``: the cases of the branch that the fewest cases reach; 0 where an
-    invariant has none that a target without a defect reaches."""
-    yield from _head("family", "invariants", "branches", "by cases", "by mutants", "excused", "fewest")
-    by_family: dict[str, list[Row]] = {}
-    for row in rows:
-        by_family.setdefault(row.invariant.partition("/")[0], []).append(row)
-    for family, mine in by_family.items():
-        counts = (sum(getattr(row, name) for row in mine) for name in ("branches", "by_cases", "by_mutants", "excused"))
-        yield _row(family, len(mine), *counts, min(row.least for row in mine))
+    """The branches of all invariants."""
+    yield from _head("families", "invariants", "branches", "by cases", "by mutants", "excused")
+    every = [*rows]
+    counts = (sum(getattr(row, name) for row in every) for name in ("branches", "by_cases", "by_mutants", "excused"))
+    yield _row(len({row.invariant.partition("/")[0] for row in every}), len(every), *counts)
 
 
 def _head(*cells: str) -> tuple[str, str]:

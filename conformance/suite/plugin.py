@@ -1,11 +1,13 @@
 """Options and fixtures of the pytest plugin. Every pytest loads it, so it imports other modules late."""
 
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from kipcheck.conformance.live.testing.in_thread import Broker
     from kipcheck.conformance.suite.items import Item, SessionTargets
     from kipcheck.conformance.targets.protocol import Target
 
@@ -17,6 +19,8 @@ LISTS = {
     "message": "messages, assignors, machines; default all; may be repeated",
     "known": "known deviations: a file, or default for the lists shipped with kipcheck; may be repeated",
 }
+BROKER = "kipcheck_broker"
+BROKERS = pytest.StashKey["list[Broker]"]()
 SESSION_TARGETS = pytest.StashKey["SessionTargets"]()
 SUMMARY = pytest.StashKey[str]()
 
@@ -62,6 +66,31 @@ def kipcheck_target(request: pytest.FixtureRequest) -> "Target":
     """A target of ``--kipcheck-target``: ``open`` gives a session, which runs cases. All tests share its process."""
     found = _session_targets(request.config).find(request.param)
     return found
+
+
+@pytest.fixture
+def kipcheck_broker(request: pytest.FixtureRequest) -> "Iterator[Broker]":
+    """A broker on a port of its own, which ``kipcheck.testing`` describes. Its settings are those of the mark:
+    ``@pytest.mark.kipcheck_broker("SCRIPT", release="3.9.2", topics={"orders": 3}, config={...})``."""
+    from kipcheck.conformance.live.testing.in_thread import broker
+
+    mark = request.node.get_closest_marker(BROKER)
+    with broker(*mark.args, **mark.kwargs) if mark else broker() as made:
+        request.node.stash.setdefault(BROKERS, []).append(made)
+        yield made
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{BROKER}(script, release, topics, config): the broker of a test, by kipcheck")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call" and report.failed:
+        for made in item.stash.get(BROKERS, ()):
+            report.sections.append(("kipcheck broker", made.report))
+    return report
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

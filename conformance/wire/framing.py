@@ -8,7 +8,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.values.edition import Edition, edition as _edition
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.lenient import read_first
-from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages, spec
+from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages, served, spec
 
 LARGEST: Final = 100 * 1024 * 1024
 """Largest size of a frame: the default of ``socket.request.max.bytes``."""
@@ -181,7 +181,8 @@ def resolved(edition: str | Edition) -> Edition:
 @cache
 def requests(edition: Edition) -> dict[int, MessageSpec]:
     """By API key."""
-    declared = (spec(edition, message) for message in messages(edition) if message.endswith("Request"))
+    names = (*messages(edition), *served(edition))
+    declared = (spec(edition, message) for message in names if message.endswith("Request"))
     return {each.api_key: each for each in declared if each.api_key is not None and each.kind == "request"}
 
 

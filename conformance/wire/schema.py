@@ -27,6 +27,8 @@ Raw: TypeAlias = Mapping[str, Any]
 
 INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint16": 16}
 SCALARS = frozenset({*INTEGERS, "bool", "float64", "string", "bytes", "records", "uuid", "utf", "utf16", "rest"})
+SERVED = "served"
+"""The folder of messages that only a broker of kipcheck's own knows."""
 ZERO_UUID = uuid.UUID(int=0)
 
 
@@ -416,6 +418,7 @@ def release_table() -> dict[str, Any]:
 
     ``{"releases": ["0.10.0.0", ...], "messages": {"JoinGroup": {"0.10.0.0": [0, 0], "0.10.1.0": [0, 1], ...}}}``:
     a range applies from its release until the next one named, in the order of release numbers; null ends it.
+    ``"served"`` is the same of the messages of ``served``.
     """
     table = json.loads((files("kipcheck.conformance.wire") / "schemas" / "releases.json").read_text())
     return {"releases": list(patches()), **table}
@@ -430,7 +433,8 @@ def family(message: str) -> str:
 
 def stable_versions(message: str, release: str) -> Versions | None:
     """The stable versions of ``message`` that the exact release ``release`` supports."""
-    return versions_at(release_table()["messages"].get(family(message), {}), Release.parse(release))
+    table, name = release_table(), family(message)
+    return versions_at(table["messages"].get(name) or table[SERVED].get(name, {}), Release.parse(release))
 
 
 def versions_at(changes: Mapping[str, list[int] | None], at: Release) -> Versions | None:
@@ -462,6 +466,12 @@ def messages(edition: Edition) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
+def served(edition: Edition) -> tuple[str, ...]:
+    """The messages that a broker on loopback answers and no check is about, in alphabetical order."""
+    names = () if edition.standing is Standing.DEFINITIONS else _declared(SERVED)
+    return tuple(each for each in names if not edition.exact or stable_versions(each, edition.release))
+
+
 @cache
 def _declared(folder: str) -> tuple[str, ...]:
     root = files("kipcheck.conformance.wire") / "schemas" / folder
@@ -486,7 +496,7 @@ def spec(edition: Edition, message: str) -> MessageSpec:
     if edition.exact and str(edition.release) not in release_table()["releases"]:
         raise LookupError(f"unknown release {edition.release} of Apache Kafka; use one from 0.10.0.0 to {_newest()}")
     own = edition.standing is Standing.DRAFT and message in _declared(edition.name)
-    folder = edition.name if own else "apache"
+    folder = edition.name if own else SERVED if message in _declared(SERVED) else "apache"
     if message not in _declared(folder):
         names = messages(edition)
         near = hint(message, names, 0.4) or f"; it has {len(names)}, for example {', '.join(names[:3])}"

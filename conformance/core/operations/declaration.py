@@ -18,6 +18,7 @@ from kipcheck.conformance.core.operations.observed_events import ObservedEvents
 from kipcheck.conformance.core.operations.request_words import EventWords, WordsForm
 from kipcheck.conformance.core.operations.templates import Place, Template, first_suiting
 from kipcheck.conformance.core.values.case import Role, Step
+from kipcheck.conformance.core.values.nearest import hint
 
 Form: TypeAlias = Template | EventWords
 """Text of an event."""
@@ -424,6 +425,16 @@ class Operations(Generic[E, A]):
     def forms(self) -> list[str]:
         """The forms of all steps in shorthand, for people: ``up BROKER LOW-HIGH``."""
         return [form.usage for each in self.declared for form in (*each.shorthand, *each.abbreviations)]
+
+    def usage_of(self, text: str) -> str:
+        """What to write in place of a step that cannot be read: the forms that begin like it, else the words with which
+        a step begins."""
+        word, forms = text.split()[0], self.forms
+        alike = [each for each in forms if each.split()[0].partition("[")[0] == word]
+        words = dict.fromkeys(each.split()[0].partition("[")[0] for each in forms)
+        return (
+            f"use {' or '.join(alike)}" if alike else f"a step begins with one of {', '.join(words)}{hint(word, words)}"
+        )
 
     def sentence(self, step: Step) -> str:
         """The step as text for people, without its sender."""

@@ -1,4 +1,5 @@
-"""Hooks of mkdocs: the navigation, with the findings by client, and what links of the pages lead to outside ``docs``.
+"""Hooks of mkdocs: the navigation, with the findings by client, redirects of pages that moved, and what links of the
+pages lead to outside ``docs``.
 
 A link to a file of the repository leads to a copy below ``project/`` of the site: README, CONTRIBUTING and CHANGELOG
 are pages there, with links of their own, and other files are copied as they are. A link to a file that does not exist
@@ -23,28 +24,37 @@ LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?(?=\))")
 FENCE: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 TARGET: Final = re.compile(r"^\| target \| (\S+)", re.MULTILINE)
 
-ERRANDS: Final = (
+GUIDES: Final = (
     "five-minutes", "test-your-client", "gate-your-ci", "plan-an-upgrade-of-streams", "run-a-night", "write-a-testee",
-    "serve-a-broker", "read-a-failure", "report-a-false-alarm", "troubleshooting", "glossary",
+    "serve-a-broker", "read-a-failure", "report-a-false-alarm", "troubleshooting",
 )  # fmt: skip
 REFERENCE: Final = {
-    "Targets": ("targets", "testee", "coordinators", "compatible-coordinators", "streams"),
-    "Runs": ("reports", "failures", "known", "campaigns", "matrix", "ci/index", "golden"),
-    "What is tested": ("declarations", "layouts", "assignments", "assign", "groups", "features", "explore", "metadata"),
+    "Targets": ("targets", "live-clients", "brokers", "testee"),
+    "Runs": ("testing", "reports", "failures", "known", "ci/index", "campaigns", "scoreboard"),
+    "Clusters and upgrades": ("inspect", "watch", "matrix", "records", "features", "stores"),
+    "What is tested": ("groups", "coordinators", "compatible-coordinators", "assign", "assignments", "streams"),
 }
-INSIDE: Final = ("architecture", "mutants", "style", "glossary")
+
+MOVED: Final = {
+    **{f"errands/{name}": f"guides/{name}" for name in GUIDES},
+    "errands/glossary": "glossary",
+    **{name: f"internals/{name}"
+       for name in ("architecture", "declarations", "golden", "metadata", "mutants", "power", "style")},
+}  # fmt: skip
+"""Former places of pages: addresses in reports and elsewhere still lead to them."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    named = {name for names in (*REFERENCE.values(), INSIDE) for name in names}
-    others = sorted({path.stem for path in (ROOT / DOCS).glob("*.md")} - named - {"index"})
+    named = {name for names in REFERENCE.values() for name in names} | {"index", "glossary"}
+    others = sorted({path.stem for path in (ROOT / DOCS).glob("*.md")} - named)
+    internals = sorted(path.name for path in (ROOT / DOCS / "internals").glob("*.md"))
     config.nav = [
         {"Start": "index.md"},
-        {"Errands": [f"errands/{name}.md" for name in ERRANDS]},
+        {"Guides": [f"guides/{name}.md" for name in GUIDES]},
         {"Reference": [{title: [f"{name}.md" for name in names]} for title, names in REFERENCE.items()]
-                      + [f"{name}.md" for name in others]},
+                      + [f"{name}.md" for name in (*others, "glossary")]},
         {"Findings": ["findings/index.md", *({client: pages} for client, pages in findings().items())]},
-        {"Project": [*PROJECT.values(), *(f"{name}.md" for name in INSIDE)]},
+        {"Project": [*PROJECT.values(), *(f"internals/{name}" for name in internals)]},
     ]  # fmt: skip
     return config
 
@@ -66,6 +76,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if files.get_file_from_path(place(target)) is None:
             files.append(File.generated(config, place(target), abs_src_path=str(ROOT / target)))
     return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    for old, new in MOVED.items():
+        path = Path(config.site_dir, f"{old}.html")
+        path.parent.mkdir(exist_ok=True)
+        target = posixpath.relpath(f"{new}.html", posixpath.dirname(old) or ".")
+        path.write_text(
+            f'<!doctype html><meta charset="utf-8"><title>Moved</title><meta http-equiv="refresh" content="0; '
+            f'url={target}"><a href="{target}">This page has moved.</a>\n', "utf-8",
+        )  # fmt: skip
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -1,5 +1,6 @@
-"""Progress of a run on standard error: one live line on a terminal, else a line for each check."""
+"""Progress of a run on standard error: one live line on a terminal, else the same line now and then."""
 
+import math
 import os
 import shutil
 import sys
@@ -21,8 +22,11 @@ A = TypeVar("A")
 
 OFTEN = 0.1
 """Seconds between two updates of the live line."""
-SELDOM = 5.0
-"""Seconds between two lines about one check, if there is no live line."""
+SELDOM = 10.0
+"""Seconds between two lines, if there is no live line."""
+
+WIDE = 1000
+"""Columns of a line that no terminal shows."""
 
 
 @dataclass(slots=True)
@@ -37,7 +41,11 @@ class _Plan:
     check: str = ""
     before: int = 0
     """Units of the checks before the current one."""
+    cases: int = 0
+    """Of these checks; so the next one."""
+    failed: int = 0
     causes: int = 0
+    begun: float = field(default_factory=lambda: time.monotonic())
 
 
 class Progress:
@@ -48,7 +56,7 @@ class Progress:
         self._live = _is_terminal(self._stream) if live is None else live
         self._shown = False
         self._plan = _Plan()
-        self._begun = self._told = 0.0
+        self._told = -math.inf
 
     @property
     def live(self) -> bool:
@@ -63,24 +71,23 @@ class Progress:
         plan = self._plan
         plan.before += plan.units.get(plan.check, 0)
         plan.number, plan.check = plan.number + 1, check
-        self._begun = self._told = time.monotonic()
         if self._live:
-            self._show_step(0, 0)
+            self._told = -math.inf
+            self.step(0, 0, 0)
 
     def step(self, done: int, cases: int, failed: int) -> None:
+        """``done``: subjects of the current check; ``cases``, ``failed``: its cases so far."""
         now = time.monotonic()
         if now - self._told < (OFTEN if self._live else SELDOM):
             return
         self._told = now
-        if self._live:
-            self._show_step(done, failed)
-        else:
-            self._print(f"{self._name} {done} of {self._plan.units.get(self._plan.check, 0)} subjects")
+        self.say(self._line(done, cases, failed, now))
 
     def end(self, cases: int, failed: int) -> None:
-        took = time.monotonic() - self._begun
+        plan = self._plan
         if not self._live:
-            self._print(f"{self._name}{cases:>7} cases{failed:>6} failed  {took:5.1f} s")
+            self.step(plan.units.get(plan.check, 0), cases, failed)
+        plan.cases, plan.failed = plan.cases + cases, plan.failed + failed
 
     def found(self, cause: "EarlyCause", unit: "Unit") -> None:
         """Shows a cause when its first case is found; known ones are only counted."""
@@ -102,27 +109,23 @@ class Progress:
                 self.say(f"{self._plan.target}  searching for the least cases: {number} of {total}")
             yield each
 
-    @property
-    def _name(self) -> str:
-        plan = self._plan
-        return f"{plan.target}  {plan.number:>2} of {len(plan.units)}  {plan.check:<22}"
-
-    def _show_step(self, done: int, failed: int) -> None:
+    def _line(self, done: int, cases: int, failed: int, now: float) -> str:
         plan = self._plan
         total, here = sum(plan.units.values()), plan.units.get(plan.check, 0)
-        self._show(
-            fitted(
-                [
-                    (plan.target, 4),
-                    (f"check {plan.number} of {len(plan.units)}", 0),
-                    (plan.check, 1),
-                    (f"{done} of {here}", 5),
-                    (f"{some(total - plan.before - done, 'subject')} left", 2),
-                    (f"{failed:,} failed", 6),
-                    (some(plan.causes, "cause"), 3),
-                ],
-                _columns(),
-            )
+        elapsed_s = now - plan.begun
+        return fitted(
+            [
+                (plan.target, 5),
+                (f"check {plan.number} of {len(plan.units)}", 0),
+                (plan.check, 1),
+                (f"{done} of {here}", 6),
+                (f"{some(total - plan.before - done, 'subject')} left", 2),
+                (f"{plan.failed + failed:,} failed", 7),
+                (some(plan.causes, "cause"), 3),
+                (span(elapsed_s), 4),
+                (f"{(plan.cases + cases) / max(elapsed_s, 1):,.0f} cases/s", 8),
+            ],
+            _columns() if self._live else WIDE,
         )
 
     def say(self, line: str) -> None:
@@ -151,6 +154,13 @@ class Progress:
         with suppress(BrokenPipeError, ValueError):
             self._stream.write(text)
             self._stream.flush()
+
+
+def span(seconds: float) -> str:
+    """``0:09``, ``1:02:03``."""
+    total_seconds = int(seconds)
+    hours, minutes = total_seconds // 3600, total_seconds // 60 % 60
+    return f"{hours}:{minutes:02}:{total_seconds % 60:02}" if hours else f"{minutes}:{total_seconds % 60:02}"
 
 
 def fitted(parts: Sequence[tuple[str, int]], width: int) -> str:

@@ -10,7 +10,6 @@ from kipcheck.conformance.core.operations.declaration import Operations
 from kipcheck.conformance.core.operations.requests import Requests
 from kipcheck.conformance.core.values.case import Case, Step
 from kipcheck.conformance.core.values.edition import edition as edition_of
-from kipcheck.conformance.core.values.nearest import hint
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Impossible, Sample
@@ -138,14 +137,11 @@ def _operations(machine: str) -> Operations[Any, Any] | None:
 
 
 def _why_unread(machine: str, text: str, wrong: Exception) -> str:
-    """What to write in place of a step: the forms that begin like it, else the words with which a step begins."""
-    reason, operations, (word, *_) = str(next(iter(wrong.args), wrong)), _operations(machine), text.split()
+    """What to write in place of a step."""
+    operations = _operations(machine)
     if operations is None or isinstance(operations, Requests):  # these name one form, or the words alone
-        return reason
-    forms = operations.forms
-    alike = [each for each in forms if each.split()[0].partition("[")[0] == word]
-    words = dict.fromkeys(each.split()[0].partition("[")[0] for each in forms)
-    return f"use {' or '.join(alike)}" if alike else f"a step begins with one of {', '.join(words)}{hint(word, words)}"
+        return str(next(iter(wrong.args), wrong))
+    return operations.usage_of(text)
 
 
 def _unplayable(check: Check[Any], case: Case) -> Iterator[Impossible]:

@@ -10,7 +10,7 @@ import signal
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -454,12 +454,15 @@ class Consumer(Connections):
             if error == Error.NONE:
                 self.generation = answer["memberEpoch"]
                 if answer["assignment"] is not None:
-                    mine = self.named(answer["assignment"]["topicPartitions"])
+                    mine = await self.named(answer["assignment"]["topicPartitions"])
                     await self.give_up({*self.owned}.difference(mine))
                     self.own(mine)
                 if self.polls() and self.owned:
                     await self.fetch()
-                    if self.unread is None and await self.commit() in NO_COORDINATOR:
+                    if self.unread is not None and self.unread["errorCode"] == Error.NONE:
+                        self.generation = self.unread["memberEpoch"]  # what it has is given up at the next turn
+                    is_member = self.unread is None or self.unread["errorCode"] == Error.NONE
+                    if is_member and await self.commit() in NO_COORDINATOR:
                         await self.find_coordinator()
                 await self.rest()
             elif error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND):
@@ -477,9 +480,13 @@ class Consumer(Connections):
         self.generation = 0
         self.own(())
 
-    def named(self, given: Iterable[Mapping[str, Any]]) -> tuple[Partition, ...]:
+    async def named(self, given: Sequence[Mapping[str, Any]]) -> tuple[Partition, ...]:
+        """A topic that was made anew has another id than its metadata had."""
+        if not {each["topicId"] for each in given} <= {*self.ids.values()}:
+            await self.find_topics()
         names = {id: name for name, id in self.ids.items()}
-        return tuple((names[each["topicId"]], number) for each in given for number in each["partitions"])
+        known = (each for each in given if each["topicId"] in names)
+        return tuple((names[each["topicId"]], number) for each in known for number in each["partitions"])
 
     async def beat(self) -> dict[str, Any]:
         if self.heartbeat != BEATS["consumer"]:

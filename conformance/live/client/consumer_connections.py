@@ -23,7 +23,7 @@ COORDINATED: Final = frozenset({
 PAUSE_S: Final = 0.06
 """Before a request is repeated."""
 TRIES: Final = 60
-MOST_LOST: Final = 7
+MOST_LOST: Final = 20
 """Of these those that lost a connection, as for what it sends; the others could not connect."""
 LAST_TRIES: Final = 5
 """Of a consumer that closes."""

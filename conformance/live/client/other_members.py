@@ -51,10 +51,11 @@ class Other:
     given: Partitions = frozenset()
     """What a client that leads assigned to it last."""
 
-    def metadata(self, protocol: str, generation: int) -> bytes:
-        """Its subscription. ``generation``: the last one; an assignor that keeps partitions is shown what it had."""
+    def metadata(self, protocol: str, generation: int, name_of: Callable[[str], str] = str) -> bytes:
+        """Its subscription. ``generation``: the last one; an assignor that keeps partitions is shown what it had.
+        ``name_of``: the name of a topic of a step."""
         wants = self.wants
-        claimed = frozenset((TOPIC, number) for number in wants.owned) or self.given
+        claimed = frozenset((name_of(TOPIC), number) for number in wants.owned) or self.given
         at = generation - wants.back
         version = max(wants.version, 1) if protocol == COOPERATIVE else wants.version
         if wants.damage == "future":
@@ -62,7 +63,7 @@ class Other:
         owned = tuple(sorted(claimed)) if protocol == COOPERATIVE or wants.owned else ()
         rack = "r" if version >= NEWEST else None
         data = self._user_data(protocol, claimed, at)
-        return self._damaged(Subscription(version, wants.topics, owned, at, rack, data).written)
+        return self._damaged(Subscription(version, tuple(map(name_of, wants.topics)), owned, at, rack, data).written)
 
     def _user_data(self, protocol: str, claimed: Partitions, generation: int) -> bytes:
         match self.wants.data:
@@ -113,9 +114,15 @@ class OtherMembers:
     """They send what members send, each request as soon as it is due. One that leads assigns what the script wants."""
 
     def __init__(
-        self, topics: Topics, in_zookeeper: dict[tuple[str, str, int], int], target: Callable[[], Partitions]
+        self,
+        topics: Topics,
+        in_zookeeper: dict[tuple[str, str, int], int],
+        target: Callable[[], Partitions],
+        name_of: Callable[[str], str] = str,
     ) -> None:
-        """``in_zookeeper``: see ``OffsetsApi``; ``target``: what a client that follows is assigned."""
+        """``in_zookeeper``: see ``OffsetsApi``; ``target``: what a client that follows is assigned; ``name_of``: the
+        name of a topic of a step."""
+        self.name_of = name_of
         self.topics = topics
         self.in_zookeeper = in_zookeeper
         self.target = target
@@ -168,10 +175,13 @@ class OtherMembers:
                 protocols = [only] if only in names else [*dict.fromkeys((*names, *ASSIGNORS))]
                 return messages.Join(
                     VERSION, "" if known is None else other.id, None, state.protocol_type or "",
-                    tuple((name, other.metadata(name, state.generation) or messages.EMPTY) for name in protocols),
+                    tuple((name, self._offered(other, name, state)) for name in protocols),
                     SESSION_MS, REBALANCE_MS, other.id,
                 )  # fmt: skip
         return None
+
+    def _offered(self, other: Other, protocol: str, state: State) -> messages.Blob:
+        return other.metadata(protocol, state.generation, self.name_of) or messages.EMPTY
 
     def _joined(self, group: ClassicGroup, reply: messages.Reply) -> None:
         assert isinstance(reply, messages.Joined)

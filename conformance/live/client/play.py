@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import Any, Final, cast, get_args
 
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
+from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.release import Release
-from kipcheck.conformance.live.client import disturbances
+from kipcheck.conformance.live.client.directions import NODES, Directions
 from kipcheck.conformance.live.client.failed_start import describe, sent_what_is_gone, unserved
 from kipcheck.conformance.live.client.launch import Launcher, Program
-from kipcheck.conformance.live.client.other_members import TOPIC
 from kipcheck.conformance.live.client.program_settings import FIRST, SESSION_MS, changed, launched, wanted
-from kipcheck.conformance.live.client.scripted import HEARTBEAT_MS, SECOND, ScriptedBroker
+from kipcheck.conformance.live.client.scripted import HEARTBEAT_MS, ScriptedBroker
 from kipcheck.conformance.live.recording.contents import ms_of
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
@@ -22,7 +21,7 @@ from kipcheck.conformance.live.server.listener import Front
 from kipcheck.conformance.protocols.client import events, log_ops, ops
 from kipcheck.conformance.protocols.client.model import UNSENT, is_possible
 from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
-from kipcheck.conformance.protocols.client.terms import BY_SCRIPT, HEARTBEATS, INTERVALS_OF_ITS_OWN, LATE_MS
+from kipcheck.conformance.protocols.client.terms import HEARTBEATS, INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
@@ -49,7 +48,6 @@ REFUSED_S: Final = 1.5
 """So long a client is watched that is refused: a law counts its requests in a second."""
 NOTICED_S: Final = 0.3
 """Time for a client to notice what happens to a log: its Fetch waits for records, but not for other leaders."""
-NODES: Final = 2
 STOP_S: Final = 30.0
 """The default timeout of ``KafkaConsumer.close``."""
 CLOSED_S: Final = 3.0
@@ -88,15 +86,12 @@ class Play:
         self.broker = ScriptedBroker(edition)
         self.recorder = Recorder(edition, self.broker.topics)
         self.front = Front(self.broker, edition, traffic=Traffic((self.recorder, *observers)))
+        self.directions = Directions(self.broker, self.front, self.recorder.add)
         self.launcher = launcher
         self.program: Program | None = None
         self.idle = Idle(LATE_MS, self._note_idle)
         self.settings = FIRST
         """Of the program's next start."""
-        self.release = ""
-        """Of the broker, from the program's next start on; empty: that of the edition."""
-        self.offered: dict[ops.Kind, range] = {}
-        """The versions that the broker offers then, of requests of which it does not offer all that it has."""
         self._due: dict[ops.Phase, list[Any]] = {"start": [], "stop": [], "next": []}
         """The steps that change answers when the program starts or stops next."""
         self.shut_out = False
@@ -120,7 +115,7 @@ class Play:
         if isinstance(event, (*ops.TIMED, ops.Rebalance)) and event.at != "now":
             self._due[event.at].append(event)
             if event.at == "next" and not isinstance(event, ops.Rebalance):
-                self._change_answers(event)
+                self.directions.change_answers(event)
             return {"status": "accepted", "actions": []}
         try:
             if not isinstance(event, BEFORE) and self.program is None:
@@ -150,138 +145,78 @@ class Play:
         self.broker.close()
 
     async def _take(self, event: ops.Event) -> None:
-        broker = self.broker
         match event:
-            case ops.Others(number, place):
-                broker.place_others(number, place == "lead")
-            case ops.Member():
-                broker.add_other(event)
-            case ops.Assign(partitions, more):
-                broker.given = {TOPIC: partitions, SECOND: more}
-            case ops.Grow(partitions):
-                broker.grow(partitions)
-            case ops.Committed(offset):
-                if self.program is not None:
-                    raise Unsuited("committed offsets are reset only while the group has no members: put it first")
-                broker.reset_offsets(offset)
-            case ops.Rebalance():
-                broker.rebalance()
-                await self._settle()
-            case ops.Move():
-                broker.move()
-                await self._settle()
+            case ops.Committed() if self.program is not None:
+                raise Unsuited("committed offsets are reset only while the group has no members: put it first")
             case ops.Down():
                 await self._go_down(event)
-            case ops.Disband():
-                broker.disband()
-                await self._settle()
-            case _ if isinstance(event, log_ops.EVENTS):
-                await self._change_log(event)
-            case (
-                ops.Answer() | ops.Late() | ops.Pieces() | ops.Reset() | ops.Silent() | ops.Together() | ops.Tags()
-                | ops.Throttle()
-            ):  # fmt: skip
-                if self._may_be_sent(event.kind):
-                    self._change_answers(event)
-                    broker.provoke(event.kind)
+            case ops.Refuse():
+                if self._provoked(event):
+                    await self._be_refused(event.kind)
+            case _ if isinstance(event, ops.TIMED):
+                if self._provoked(event):
                     await self._settle(event.kind, held_ms(event))
             case ops.Pass(ms):
                 await self._wait(ms / 1000)
             case ops.Fence():
-                self.shut_out = broker.instance is not None
-                broker.fence()
+                self.shut_out = self.broker.instance is not None
+                self.directions.take(event)
                 await self._wait(FENCED_S)
-            case ops.Refuse():
-                if self._may_be_sent(event.kind):
-                    self._change_answers(event)
-                    broker.provoke(event.kind)
-                    await self._be_refused(event.kind)
             case ops.Restart():
                 await self._restart()
             case ops.Stop():
                 await self._stop()
             case ops.Freeze(ms):
                 await self._freeze(ms)
-            case _:
+            case _ if isinstance(event, ops.SETTINGS):
                 self._set(event)
+            case _:
+                self.directions.take(event)
+                await self._notice(event)
+
+    def _provoked(self, event: ops.Timed) -> bool:
+        """Changes the answers to a request, and does what lets the client send one; False: it never does."""
+        if event.kind in UNSENT[self.broker.protocol]:
+            return False
+        self.directions.change_answers(event)
+        self.broker.provoke(event.kind)
+        return True
+
+    async def _notice(self, event: ops.Event) -> None:
+        """Waits until a client that runs has noticed what happened to its group, or, if it notices it soon, to a
+        log."""
+        if isinstance(event, ops.Rebalance | ops.Move | ops.Disband):
+            await self._settle()
+        if isinstance(event, log_ops.EVENTS) and self.program is not None:
+            await self._settle("Metadata" if isinstance(event, log_ops.Lags) else None)
+            await self._wait(NOTICED_S + (event.ms / 1000 if isinstance(event, log_ops.Elect) else 0.0))
 
     async def _go_down(self, event: ops.Down) -> None:
         """The client has its time once the nodes are back. Errors: ``Unsuited``."""
-        broker = self.broker
-        down = [broker.nodes[broker.home]] if event.nodes == "coordinator" else [*broker.nodes]
-        if (
-            event.release != "same"
-            and broker.is_modern
-            and not ScriptedBroker(edition_of(f"apache@{event.release}")).has_consumer_groups
-        ):
-            raise Unsuited(f"a broker of {event.release} has no groups of KIP-848")
-        if event.how == "silent":
-            broker.fall_silent(down, event.ms / 1000)
-            await self._wait(event.ms / 1000)
-        else:
-            for address in down:
-                self.front.suspend(address, BY_SCRIPT)
-            broker.lose(down)
-            await self._wait(event.ms / 1000)
-            if event.release != "same":
-                self.release = event.release
-                self._become()
-            broker.lose(())
-            for address in down:
-                await self.front.resume(address)
+        if lacked := self.directions.lacks(event):
+            raise Unsuited(lacked)
+        try:
+            await self.directions.go_down(event, self.settings.heartbeat_ms, self._wait)
+        except LookupError as why:
+            raise Unsuited(str(why)) from None
         await self._settle()
-
-    async def _change_log(self, event: log_ops.Event) -> None:
-        """Waits until a client that runs has noticed it, if it notices it soon."""
-        broker, lasts_ms = self.broker, 0
-        match event:
-            case log_ops.Create(topic):
-                if broker.logs.create(topic):
-                    broker.topics_changed()
-            case log_ops.Delete(topic):
-                if broker.logs.delete(topic):
-                    self.recorder.add(events.TopicDeleted(self._now_ms(), topic))
-                    broker.topics_changed()
-            case log_ops.Records(kept):
-                broker.logs.write(kept)
-            case log_ops.Trim(records):
-                self.recorder.add(events.Trimmed(self._now_ms(), broker.logs.trim(records)))
-            case log_ops.Elect(partitions, lasts_ms):
-                broker.logs.elect(partitions, NODES, lasts_ms)
-            case log_ops.Lags(what, ms):
-                broker.lag(what, ms)
-        if self.program is not None:
-            await self._settle("Metadata" if isinstance(event, log_ops.Lags) else None)
-            await self._wait(NOTICED_S + lasts_ms / 1000)
 
     def _set(self, event: ops.Setting) -> None:
         """What is different when the program starts next."""
         self.settings = changed(self.settings, event)
         match event:
             case ops.Older(release):
-                self.release = release if Release.parse(release) < self._own_release else ""
+                self.directions.release = release if Release.parse(release) < self._own_release else ""
             case ops.Newer(release):
-                self.release = release if Release.parse(release) > self._own_release else ""
+                self.directions.release = release if Release.parse(release) > self._own_release else ""
             case ops.Offer(kind, low, high):
-                self.offered[kind] = range(low, high + 1)
-
-    def _change_answers(self, event: ops.Timed | ops.Rebalance) -> None:
-        """Lets the broker change the answers that a step names, or its group rebalance."""
-        match event:
-            case ops.Answer(kind, error, times):
-                self.broker.fail_next(kind, error, times)
-            case ops.Refuse(kind, refusal):
-                self.broker.refuse(kind, refusal)
-            case ops.Rebalance():
-                self.broker.rebalance()
-            case _:
-                self.broker.disturb(event.kind, disturbances.of(event), getattr(event, "times", 1))
+                self.directions.offered[kind] = range(low, high + 1)
 
     def _change_due(self, phase: ops.Phase) -> list[Any]:
         """The same for the steps of a phase, which begins. Returns them."""
         due, self._due[phase] = self._due[phase], []
         for event in due:
-            self._change_answers(event)
+            self.directions.change_answers(event)
             self.shut_out |= isinstance(event, ops.Refuse)
         return due
 
@@ -291,14 +226,11 @@ class Play:
         return prepared
 
     def _wanted(self) -> str:
-        return wanted(self.settings, self.release, self.offered, self._missing)
+        return wanted(self.settings, self.directions.release, self.directions.offered, self._missing)
 
     @property
     def _own_release(self) -> Release:
         return Release.parse(self.edition.release)
-
-    def _may_be_sent(self, kind: ops.Kind) -> bool:
-        return kind not in UNSENT[self.broker.protocol]
 
     async def _restart(self) -> None:
         await self._stop()
@@ -359,10 +291,8 @@ class Play:
 
     def _become(self) -> None:
         """The broker has the release and the versions of the next start. Errors: ``Unsuited``."""
-        edition = edition_of(f"apache@{self.release}") if self.release else self.edition
-        self.front.edition = edition
         try:
-            self.broker.become(edition, self.offered, self.settings.heartbeat_ms)
+            self.directions.become(self.settings.heartbeat_ms)
         except LookupError as why:
             raise Unsuited(str(why)) from None
 

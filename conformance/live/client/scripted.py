@@ -50,6 +50,7 @@ from kipcheck.conformance.protocols.consumer_group import model as consumer_grou
 from kipcheck.conformance.protocols.consumer_group.heartbeat import Heartbeat
 from kipcheck.conformance.protocols.consumer_group.rules import Config
 from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember
 from kipcheck.conformance.protocols.share_group import heartbeat as share_group
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams_group
@@ -95,12 +96,26 @@ BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 
 
 class ScriptedBroker(Broker):
-    def __init__(self, edition: Edition, heartbeat_ms: int = HEARTBEAT_MS) -> None:
+    is_alone = True
+    """Whether there is one client, which laws judge: what it was sent in its last life is over when it joins again, its
+    sessions do not end by themselves, and its topics grow."""
+
+    def __init__(
+        self,
+        edition: Edition,
+        heartbeat_ms: int = HEARTBEAT_MS,
+        topics: Sequence[tuple[str, int]] = TOPICS,
+        config: Iterable[str] = (),
+    ) -> None:
+        """``topics``: those that steps call t and u, and others. ``config``: settings besides those of scripts."""
         known = settings(edition.release)
-        config = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
-        super().__init__(edition, Topics.of(TOPICS), config)
-        self.logs = ScriptedLog(TOPICS, self.topics, self.log, self.groups)
-        self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target)
+        own = [f"{name}={value}" for name, value in (SETTINGS | {HEARTBEAT: heartbeat_ms}).items() if name in known]
+        self.config = tuple(config)
+        super().__init__(edition, Topics.of(topics), (*own, *self.config))
+        self.names: Mapping[str, str] = dict(zip((TOPIC, SECOND), (name for name, _ in topics), strict=False))
+        """The topics by the names that they have in steps, where these are others."""
+        self.logs = ScriptedLog((*TOPICS, *topics), self.topics, self.log, self.groups)
+        self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target, self.name_of)
         self.nodes: Sequence[tuple[str, int]] = ()
         """The addresses of the nodes; none: one, that which a client connected to."""
         self.down: frozenset[int] = frozenset()
@@ -110,7 +125,7 @@ class ScriptedBroker(Broker):
         self.home = 0
         """The node that coordinates the group. The first one leads all partitions."""
         self.leads = True
-        self.given: Mapping[str, tuple[int, ...]] = {TOPIC: (0,)}
+        self.given: Mapping[str, tuple[int, ...]] = {self.name_of(TOPIC): (0,)}
         """The partitions that a client that follows is assigned, if it subscribes to them and they exist."""
         self.id = GROUP
         """Of the group."""
@@ -134,16 +149,19 @@ class ScriptedBroker(Broker):
 
     def _run_groups(self) -> None:
         """By the machines of the edition, with what the script decides of them."""
-        self.groups.machine = ScriptedCoordinator(self.groups.machine, self._is_to_lead)
+        self.groups.machine = self.directed(self.groups.machine)
         self.groups.observer = self._changed
-        self.groups.consumer_machine = self._targeted
+        self.groups.consumer_machine = self.targeted
         for _, group in self.groups.classics():
             group.machine = self.groups.machine
 
-    def _is_to_lead(self, id: str) -> bool:
+    def directed(self, machine: Coordinator) -> Coordinator:
+        return ScriptedCoordinator(machine, self.is_to_lead)
+
+    def is_to_lead(self, id: str) -> bool:
         return is_other(id) is not (self.leads or not self.others.members)
 
-    def _targeted(self, topics: Mapping[str, int], config: Config) -> LiveMachine:
+    def targeted(self, topics: Mapping[str, int], config: Config) -> LiveMachine:
         machine = ScriptedConsumerGroup(topics, config)
         machine.target = self.target
         return machine
@@ -163,7 +181,9 @@ class ScriptedBroker(Broker):
     def become(self, edition: Edition, offered: Mapping[Kind, range], heartbeat_ms: int) -> None:
         """Serves the versions of that edition, with these ranges of those that are offered otherwise, and has its
         settings. ``heartbeat_ms``: the interval of KIP-848. Errors: LookupError for a range in which it has none."""
-        other = ScriptedBroker(edition, heartbeat_ms)
+        known = settings(edition.release)
+        kept = (each for each in self.config if each.partition("=")[0] in known)
+        other = ScriptedBroker(edition, heartbeat_ms, config=kept)
         self.edition = edition
         self.versions = {
             key: within(served, key, offered) for key, served in other.versions.items()
@@ -185,23 +205,30 @@ class ScriptedBroker(Broker):
         members = self.others.members
         self.others.members = (*members, Other(f"other-{len(members)}", wants))
 
+    def name_of(self, topic: str) -> str:
+        """The name of a topic of a step."""
+        return self.names.get(topic, topic)
+
+    def assign(self, partitions: tuple[int, ...], more: tuple[int, ...]) -> None:
+        self.given = {self.name_of(TOPIC): partitions, self.name_of(SECOND): more}
+
     def grow(self, partitions: int) -> None:
         """The topic has at least so many partitions."""
-        topic = self.topics.by_name.get(TOPIC)
+        topic = self.topics.by_name.get(self.name_of(TOPIC))
         if topic is None:
             return
         grown = replace(topic, partitions=max(partitions, topic.partitions))
-        self.topics.by_name[TOPIC] = self.topics.by_id[topic.id] = grown
+        self.topics.by_name[topic.name] = self.topics.by_id[topic.id] = grown
 
     def reset_offsets(self, offset: int) -> None:
         """An administrator commits that offset of all partitions, for a group without members."""
         partitions = [
             (topic.name, number) for topic in self.topics.by_name.values() for number in range(topic.partitions)
         ]
-        group = self.groups.growing(GROUP)
+        group = self.groups.growing(self.id)
         offsets = tuple((*each, offset, LEADER_EPOCH, "") for each in partitions)
         group.send(messages.Commit(group.machine.rules.versions[messages.Commit][-1], "", None, -1, offsets))
-        self.offsets.in_zookeeper.update({(GROUP, *each): offset for each in partitions})
+        self.offsets.in_zookeeper.update({(self.id, *each): offset for each in partitions})
 
     def topics_changed(self) -> None:
         """Topics are created or deleted: a coordinator of KIP-848 assigns anew, and a leader among the others joins
@@ -377,7 +404,7 @@ class ScriptedBroker(Broker):
         """Another member joins, and leaves."""
         self.stable = False
         if (consumers := self.consumers) is not None:
-            consumers.heartbeat(VISITOR, 0, {TOPIC}, ())
+            consumers.heartbeat(VISITOR, 0, {self.name_of(TOPIC)}, ())
             consumers.heartbeat(VISITOR, LEFT[0], None, None)
         for member in clients(self.group.state)[:1]:
             self._join(member._replace(instance=None), "", VISITOR)
@@ -422,7 +449,7 @@ class ScriptedBroker(Broker):
             loop.call_at(until_s, connection.front.guard, connection, handle)
             return
         self._requests += 1
-        if self._requests > BUSY:
+        if self._requests > BUSY and self.is_alone:
             loop.call_later(BUSY_S, connection.front.guard, connection, lambda: self._receive(request, connection))
         else:
             self._receive(request, connection)
@@ -448,7 +475,7 @@ class ScriptedBroker(Broker):
             case "JoinGroup":
                 self.id, join = self.bodies.read(messages.Join, request)
                 self.instance, self.session_ms = join.instance, join.session_ms
-                if not join.member:
+                if not join.member and self.is_alone:
                     self._remove(instance=join.instance)
             case api if api in HEARTBEATS:
                 return self._beat(handler, request, answer)
@@ -488,7 +515,7 @@ class ScriptedBroker(Broker):
 
     def _grow(self) -> None:
         """Some clients commit new positions only."""
-        for topic in self.topics.by_name.keys() & self.others.subscribed if self._growths else ():
+        for topic in self.topics.by_name.keys() & self.others.subscribed if self._growths and self.is_alone else ():
             self.topics.grow(topic)
         self._growths = max(0, self._growths - 1)
         self.log.grew()
@@ -497,9 +524,9 @@ class ScriptedBroker(Broker):
         """Of a consumer group: what the client is given was read, and committed, by other members."""
         self.id, beat = self.bodies.read(BEATS[request.api], request)
         before = self._consumer(beat.member)
-        if beat.epoch > 0 and not beat.member:  # which a law judges, if the client is not shut out for it
+        if beat.epoch > 0 and not beat.member and self.is_alone:  # which a law judges, if the client is not shut out
             return self._refuse(handler, request, answer, "UNKNOWN_MEMBER_ID")
-        if not beat.epoch:
+        if not beat.epoch and self.is_alone:
             self._remove(beat.member)
             self.others.members = ()
             for member in self.group.state.members:
@@ -512,8 +539,9 @@ class ScriptedBroker(Broker):
                 self.stable = self.stable and beat.epoch not in LEFT
                 return
             had = before.assigned if before is not None else ()
-            offsets = self.others.positions(self.others.left.intersection(after.assigned).difference(had))
-            group.commit({at: (offset, LEADER_EPOCH, "") for at, offset in offsets.items()})
+            if self.is_alone:
+                offsets = self.others.positions(self.others.left.intersection(after.assigned).difference(had))
+                group.commit({at: (offset, LEADER_EPOCH, "") for at, offset in offsets.items()})
             if after.epoch == group.state.target_epoch == group.state.group_epoch:
                 self.others.left = self.others.everything().difference(after.assigned)
                 if beat.epoch == after.epoch and had == after.assigned:

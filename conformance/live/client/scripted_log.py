@@ -62,16 +62,11 @@ class ScriptedLog:
         return True
 
     def delete(self, name: str) -> bool:
-        """With its committed offsets, as ``GroupCoordinator`` does for partitions that are gone. Returns whether it
-        was there."""
+        """With its committed offsets. Returns whether it was there."""
         if name not in self.topics.by_name:
             return False
         self.topics.delete(name)
-        for _, group in self.groups.classics():
-            kept = tuple(offset for offset in group.state.offsets if offset[0] != name)
-            group.state = group.state._replace(offsets=kept)
-        for _, consumers in self.groups.consumers():
-            consumers.offsets = {at: found for at, found in consumers.offsets.items() if at[0] != name}
+        self.groups.forget(name)
         self.log.grew()
         return True
 

@@ -12,15 +12,23 @@ from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import Member as GroupMember, State
 
 
-class ScriptedCoordinator(Coordinator):
-    """The coordinator of a release, but for what a script decides.
-
-    It chooses the leader: Kafka takes the first in the order of a hash map, and then the former one.
-    """
+class LedCoordinator(Coordinator):
+    """The coordinator of a release, but that a script chooses the leader: Kafka takes the first in the order of a hash
+    map, and then the former one."""
 
     def __init__(self, machine: Coordinator, is_to_lead: Callable[[str], bool]) -> None:
         super().__init__(machine.rules, machine.config)
         self.is_to_lead = is_to_lead
+
+    def keeps_leader(self, state: State, leader: GroupMember) -> bool:
+        return super().keeps_leader(state, leader) and self.is_to_lead(leader.id)
+
+    def choose_leader(self, state: State, candidates: tuple[GroupMember, ...]) -> GroupMember:
+        return next((member for member in candidates if self.is_to_lead(member.id)), candidates[0])
+
+
+class ScriptedCoordinator(LedCoordinator):
+    """The same for a client that laws judge."""
 
     def unsupported(self, request: messages.Request) -> messages.Error | None:
         """The listener has refused versions that are not served, and the edition of all releases serves them all."""
@@ -43,12 +51,6 @@ class ScriptedCoordinator(Coordinator):
     def on_rebalance_timeout(self, state: State, out: Out) -> State:
         """Nor does a rebalance go on without the client."""
         return super().on_rebalance_timeout(state, out) if state.initial else state
-
-    def keeps_leader(self, state: State, leader: GroupMember) -> bool:
-        return super().keeps_leader(state, leader) and self.is_to_lead(leader.id)
-
-    def choose_leader(self, state: State, candidates: tuple[GroupMember, ...]) -> GroupMember:
-        return next((member for member in candidates if self.is_to_lead(member.id)), candidates[0])
 
 
 class ScriptedConsumerGroup(LiveMachine):

@@ -12,6 +12,7 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError as Error
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.recording.bodies import Bodies
 from kipcheck.conformance.live.recording.received import API_VERSIONS, Received
+from kipcheck.conformance.live.server.admin_api import AdminApi
 from kipcheck.conformance.live.server.classic_api import ClassicApi
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.consumer_api import ConsumerApi
@@ -93,6 +94,13 @@ class Broker:
             **self.offsets.handlers,
             **self.log.handlers,
             **ProduceApi(self.topics, self.log.grew).handlers,
+            **AdminApi(
+                self.edition.release,
+                self.topics,
+                self.groups,
+                lambda request: len(self.addresses(request)),
+                lambda: self.topics_changed(),
+            ).handlers,
             **consumer,
         }
 
@@ -131,6 +139,11 @@ class Broker:
 
     def close(self) -> None:
         self.groups.close()
+
+    def topics_changed(self) -> None:
+        """Topics were created or deleted."""
+        self.groups.know(self.topics.sizes)
+        self.log.grew()
 
     def addresses(self, request: Received) -> Sequence[tuple[str, int]]:
         """Of all nodes of the cluster."""

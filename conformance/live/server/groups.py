@@ -139,6 +139,20 @@ class Groups:
         self._consumer.pop(id).close()
         self._weigh(id, 0)
 
+    def know(self, topics: Mapping[str, int]) -> None:
+        """The topics that exist now, with their partitions."""
+        self.topics = topics
+        for group in self._consumer.values():
+            group.machine.topics = topics
+
+    def forget(self, topic: str) -> None:
+        """Removes the committed offsets of a topic that is gone, as ``GroupCoordinator`` does."""
+        for _, classic in self.classics():
+            kept = tuple(offset for offset in classic.state.offsets if offset[0] != topic)
+            classic.state = classic.state._replace(offsets=kept)
+        for _, consumers in self.consumers():
+            consumers.offsets = {at: found for at, found in consumers.offsets.items() if at[0] != topic}
+
     def weight(self, id: str) -> int:
         """The bytes that a group keeps, about."""
         return self._weights.get(id, 0)

@@ -188,10 +188,15 @@ class Topics:
         return {each.name: each.partitions for each in self.by_name.values()}
 
 
+def is_name(name: str) -> bool:
+    """Whether a topic may have this name."""
+    return 0 < len(name) <= NAME_LENGTH and _LEGAL.issuperset(name) and name not in (".", "..")
+
+
 def parse_topic(text: str) -> tuple[str, int]:
     """``t:3``: name and partitions; without a number one partition. Errors: ValueError with the valid form."""
     name, _, number = text.rpartition(":") if ":" in text else (text, "", "1")
-    if not name or len(name) > NAME_LENGTH or not _LEGAL.issuperset(name) or name in (".", ".."):
+    if not is_name(name):
         raise ValueError(f"invalid topic {text!r}: use NAME:PARTITIONS, the name of letters, digits, '.', '_' and '-'")
     if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= MOST_PARTITIONS:
         raise ValueError(f"invalid number of partitions in {text!r}: use 1 to {MOST_PARTITIONS}, as in {name}:3")

@@ -62,6 +62,7 @@ FIRST: Final = (
     ),
     "commit revoked; max-poll 10000; pause 3500; pass 500; rebalance; pass 500",
     "max-poll 3000; pause 6000; pass 7500",
+    "others 1 follow; pass 500; late JoinGroup 600 at next; reset Fetch times 8 at next; rebalance; pass 4200",
 )
 """How the first scripts begin: where the order of several steps matters. The plan goes on with them."""
 

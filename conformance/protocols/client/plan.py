@@ -25,7 +25,7 @@ from kipcheck.conformance.protocols.client.cells import (
     cells,
     placed,
 )
-from kipcheck.conformance.protocols.client.terms import MISSING
+from kipcheck.conformance.protocols.client.terms import MISSING, UNREAD_MS
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.operations import nodes
 
@@ -45,6 +45,9 @@ SHORT_MS, LONG_MS = 200, 1200
 ACTS: Final = ("request", "rebalance", "request", "other", "request", "request", "other", "rebalance")
 """What the parts of a script are about, in turns: a request, several in one rebalance, something else."""
 TIMES: Final = (6, 2, 3)
+SLOW_MS, ALL_THE_WHILE = 600, 8
+"""How long a rebalance lasts in which a client reads on, and how often that fails: the last attempt, after a pause,
+meets the new assignment."""
 SETTINGS: Final = tuple(
     made
     for made in ops.SETTINGS
@@ -86,7 +89,8 @@ def likelihood(cell: Cell) -> float:
     found, is_error = 1.0, cell.happens not in DISTURBANCES
     if cell.request in GROUP_REQUESTS and is_error:
         found *= 3 if cell.often == "several times" else 1.5
-    if cell.request in IN_A_REBALANCE and not is_error and cell.happens not in NOW_ONLY:
+    is_in_one = cell.request in IN_A_REBALANCE or (cell.request == "Fetch" and cell.phase in ("leading", "following"))
+    if is_in_one and not is_error and cell.happens not in NOW_ONLY:
         found *= 3  # an answer later than a poll, a connection that is lost in the middle of a rebalance
     if cell.happens in FENCING:
         found *= 1.5
@@ -118,6 +122,8 @@ class _Plan:
         self.used: Counter[tuple[str, str]] = Counter()
         """How often they have each setting and event, by verb, in each kind of group."""
         self.turns: Counter[str] = Counter()
+        self.calm: set[str] = set()
+        """The kinds of groups that a script has left after a rest, without any disturbance."""
 
     def can_have(self, setting: type) -> bool:
         return f"{{{model.PLACEHOLDERS.get(setting)}}}" not in self.limits
@@ -216,11 +222,13 @@ class _Draft:
         """Several changed answers in one rebalance."""
         if self.script.rebalances == "following":
             self._assign()
-        self._change("next", self.script.rebalances, self.random.choice((1, 2, 2)))
+        requests = self._change("next", self.script.rebalances, self.random.choice((1, 2, 2)))
         self._add(ops.Rebalance())
+        if "Fetch" in requests:
+            self._add(ops.Pass(UNREAD_MS + LONG_MS))
 
-    def _change(self, at: ops.Phase, phase: Phase, number: int) -> None:
-        """Changes the answers to different requests of that phase."""
+    def _change(self, at: ops.Phase, phase: Phase, number: int) -> set[str]:
+        """Changes the answers to different requests of that phase, which it returns."""
         requests: set[str] = set()
         for _ in range(number):
             found = self._best(
@@ -230,6 +238,9 @@ class _Draft:
             if found is not None:
                 requests.add(found.request)
                 self._add(self._changes(found, at))
+        if at == "next" and "Fetch" in requests and "JoinGroup" not in requests and self.group != "KIP-848":
+            self._add(ops.Late("JoinGroup", SLOW_MS, at=at))  # a rebalance of 20 ms meets no Fetch
+        return requests
 
     def _event(self, choices: Sequence[type[ops.Event]]) -> None:
         """A setting or an event of those, the least used one."""
@@ -277,6 +288,10 @@ class _Draft:
     def _end(self) -> None:
         if self.script.state.shut_out or ops.Rebalance("stop") in self.events:
             return self._add(ops.Stop())
+        kind = f"{self.group}, static" if self.script.state.static else self.group
+        if kind not in self.plan.calm:
+            self.plan.calm.add(kind)
+            return self._add(ops.Pass(LONG_MS), ops.Stop())
         end = self.plan.turn(f"end {self.group}", ENDS)
         if self.group == "static" and self.plan.turn("fence", ("fence", "", "")):
             self._add(ops.Fence())
@@ -345,7 +360,8 @@ class _Draft:
             is_long = cell.often == "once" and self.random.random() < (0.7 if cell.request in IN_A_REBALANCE else 0.3)
             fields["ms"] = 1500 if is_long else 400
         if cell.often == "several times":
-            fields["times"] = self.random.choice(TIMES)
+            is_in_one = (cell.request, at) == ("Fetch", "next")
+            fields["times"] = ALL_THE_WHILE if is_in_one else self.random.choice(TIMES)
         if at != "now":
             fields["at"] = at
         event: ops.Event = made(**fields)

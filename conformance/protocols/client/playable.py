@@ -11,6 +11,8 @@ from kipcheck.conformance.protocols.declare.check import Impossible
 
 STOP: Final = ops.OPERATIONS.step_of(ops.Stop())
 RULE: Final = "script"
+OF_BROKERS: Final = (ops.Older, ops.Newer, ops.Offer)
+"""The settings that are those of the broker."""
 BEATS: Final = {"consumer": "ConsumerGroupHeartbeat", "streams": STREAMS, "share": SHARES[0]}
 """Protocol -> the request by which its members join, stay and leave."""
 
@@ -32,6 +34,28 @@ def unplayable(case: Case) -> Iterator[Impossible]:
             yield Impossible(at, RULE, why)
         ended = ended or isinstance(event, ops.Stop)
         state = model.Scripts().step(state, event).state
+
+
+def errors_of(text: str) -> str:
+    """The errors that a step may name where it names none of them; empty: it names no request that has any."""
+    word, named, *_ = (*text.split(), "", "")
+    kind = next((each for each in model.ERRORS if each == named), None)
+    if word not in ("answer", "refuse") or kind is None:
+        return ""
+    passing, lasting = ", ".join(model.ERRORS[kind]), ", ".join(model.REFUSALS[kind])
+    return f"write answer {kind} with {passing}, or refuse {kind} with {lasting}"
+
+
+def unplayable_beside_a_test(event: ops.Event) -> str:
+    """Why a broker cannot take a step whose client a test starts; empty: it can."""
+    if isinstance(event, ops.Stop | ops.Restart | ops.Freeze):
+        return "the test starts and stops the client: it does that itself"
+    if isinstance(event, ops.SETTINGS) and not isinstance(event, OF_BROKERS):
+        return "the test starts the client, and gives it that setting itself"
+    if getattr(event, "at", "now") in ("start", "stop"):
+        way = "refuse it now" if isinstance(event, ops.Refuse) else "use at next"
+        return f"the test starts and stops the client, at times that the broker does not know: {way}"
+    return _never(event)
 
 
 def _not_here(state: model.State, event: ops.Event, starts_again: bool) -> str:

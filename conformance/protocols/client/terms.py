@@ -45,6 +45,8 @@ GRACE_MS: Final = 1000
 """What the client does so long after an answer may precede it."""
 RACE_MS: Final = 100
 """So long after an answer a request of another thread or connection may have been written before it was read."""
+UNREAD_MS: Final = 3000
+"""So long after its assignment, or after what last hindered the client, a partition is read."""
 NEVER: Final = 1 << 60
 SESSION_MS: Final = 3000
 """Where a JoinGroup names none."""
@@ -69,3 +71,8 @@ ATTEMPTS: Final = frozenset({"FindCoordinator", "JoinGroup", "SyncGroup", *HEART
 """The requests by which a client returns to its group."""
 WITHOUT_GENERATION: Final = frozenset({"JoinGroup", "LeaveGroup", *HEARTBEATS})
 """Requests without a generation; and that of KIP-848, an error to which ends the membership whatever its epoch."""
+
+
+def topic_of(partition: str) -> str:
+    """Of a partition's name, ``t-0``."""
+    return partition.rpartition("-")[0]

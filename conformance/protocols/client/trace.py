@@ -2,8 +2,8 @@
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeGuard, TypeVar
 
@@ -22,9 +22,9 @@ OVER: Final = (*STARTS, events.Signalled)
 """The same, and the signal to end."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Membership:
-    """A member id and a generation."""
+    """A member id and a generation, as they are at an event."""
 
     member: str
     generation: int
@@ -56,7 +56,7 @@ class Membership:
         return self.until_ms is None or ms <= self.until_ms + terms.GRACE_MS
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TracedEvent(Generic[E_co]):
     """An event, its step, and the memberships so far, the newest last."""
 
@@ -134,7 +134,8 @@ def connection_of(event: events.Event) -> int:
 
 @dataclass(slots=True)
 class _Reader:
-    memberships: list[Membership] = field(default_factory=list)
+    memberships: tuple[Membership, ...] = ()
+    """The last ``MOST_MEMBERSHIPS``."""
     in_doubt: bool = False
     shut_out: bool = False
 
@@ -151,7 +152,7 @@ class _Reader:
                 self._answered(event)
             case events.Launched() | events.Restarted() | events.Ended() | events.Killed():
                 self.shut_out = False
-                self.memberships.clear()
+                self.memberships = ()
 
     def _answered(self, event: events.AnswerSeen) -> None:
         error, ms = event.error or 0, event.ms
@@ -171,12 +172,11 @@ class _Reader:
             # What it had is taken away by the answer to SyncGroup.
             kept = newest is not None and newest.until_ms in (ms, None) and not newest.error
             partitions = newest.partitions if kept and newest is not None else frozenset[str]()
-            self.memberships.append(Membership(event.member or "", generation_of(event), ms, partitions=partitions))
+            self._add(Membership(event.member or "", generation_of(event), ms, partitions=partitions))
         elif event.api == "SyncGroup" and newest is not None:
             given = frozenset(event.partitions or ())
             renewed = Membership(newest.member, newest.generation, ms, None, ms, given)
-            renewed.adopted, renewed.unread = not event.empty, event.unread
-            self._renew(renewed)
+            self._renew(replace(renewed, adopted=not event.empty, unread=event.unread))
         elif event.api in terms.HEARTBEATS:
             self._beaten(event)
 
@@ -186,11 +186,11 @@ class _Reader:
         if now is None or now.until_ms is not None:
             return
         if event.api == "LeaveGroup" or (event.api == "JoinGroup" and not event.member):
-            now.given_up_ms = event.ms
+            self._give_up(event.ms)
         elif now.given_up_ms is not None and event.api in (*terms.GROUP_REQUESTS, "JoinGroup"):
             is_same = event.member == now.member and event.generation in (None, now.generation)
             if is_same and event.ms > now.given_up_ms + terms.RACE_MS and not event.pipelined:
-                now.given_up_ms = None
+                self._give_up(None)
 
     def _fence(self, event: events.AnswerSeen, error: int) -> None:
         """A JoinGroup has no generation, and a LeaveGroup neither: of them the member id says which membership ends.
@@ -205,8 +205,9 @@ class _Reader:
         is_of_it = event.api in terms.WITHOUT_GENERATION or generation == newest.generation
         if is_of_it and error in terms.FENCING:
             self._end(event.ms, error, event.api)
-        if newest.until_ms is None and (is_of_it or error in terms.OF_THE_ID):
-            newest.given_up_ms = event.ms
+        is_over = self.memberships[-1].until_ms is not None
+        if not is_over and (is_of_it or error in terms.OF_THE_ID):
+            self._give_up(event.ms)
 
     def _beaten(self, event: events.AnswerSeen) -> None:
         now, epoch = self.newest, generation_of(event)
@@ -223,14 +224,24 @@ class _Reader:
     def _renew(self, membership: Membership) -> None:
         self.shut_out = False
         self._end(membership.since_ms)
-        self.memberships.append(membership)
+        self._add(membership)
 
     def _end(self, ms: int, error: int = 0, by: str = "") -> None:
         """Ends what is not over, unless the client may not know it. What is not over is the newest of all."""
-        for membership in reversed(self.memberships) if not self.in_doubt else ():
-            if membership.until_ms is not None:
-                break
-            membership.until_ms, membership.error, membership.ended_by = ms, error, by
+        if self.in_doubt:
+            return
+        over = len(self.memberships)
+        while over and self.memberships[over - 1].until_ms is None:
+            over -= 1
+        ended = (replace(each, until_ms=ms, error=error, ended_by=by) for each in self.memberships[over:])
+        self.memberships = (*self.memberships[:over], *ended)
+
+    def _add(self, membership: Membership) -> None:
+        self.memberships = (*self.memberships, membership)[-MOST_MEMBERSHIPS:]
+
+    def _give_up(self, given_up_ms: int | None) -> None:
+        """When the client began to take the newest one for over."""
+        self.memberships = (*self.memberships[:-1], replace(self.memberships[-1], given_up_ms=given_up_ms))
 
 
 def generation_of(event: events.RequestSeen | events.AnswerSeen) -> int:
@@ -254,11 +265,12 @@ def parsed(action: Mapping[str, Any] | events.Event) -> events.Event:
     return events.EVENTS.from_json(action) if isinstance(action, Mapping) else action
 
 
-def trace(history: History) -> Iterator[TracedEvent[events.Event]]:
+@cached_on_history
+def trace(history: History) -> tuple[TracedEvent[events.Event], ...]:
     """All events up to the first step without an answer. Memberships change after the event that changes them; of a
     client that joins again and again they are the last ``MOST_MEMBERSHIPS``."""
+    found: list[TracedEvent[events.Event]] = []
     reader = _Reader()
-    count, memberships = 0, tuple[Membership, ...]()
     unqueued: dict[int, int] = {}
     stops = stops_of(history)
     closed, errors = _closed_and_errors(history)
@@ -272,12 +284,10 @@ def trace(history: History) -> Iterator[TracedEvent[events.Event]]:
         in_doubt = isinstance(event, events.AnswerSeen) and closed.get(connection, terms.NEVER) <= ms + terms.RACE_MS
         earliest_ms = unqueued.get(connection, ms)
         stopped = any(begin <= ms <= end for begin, end in stops)
-        yield TracedEvent(
-            step, event, memberships, in_doubt, reader.shut_out, earliest_ms, errors.get(at), stopped, at - first
-        )
+        state = reader.memberships, in_doubt, reader.shut_out
+        found.append(TracedEvent(step, event, *state, earliest_ms, errors.get(at), stopped, at - first))
         reader.read(event, in_doubt)
-        if count != len(reader.memberships):
-            count, memberships = len(reader.memberships), tuple(reader.memberships[-MOST_MEMBERSHIPS:])
+    return tuple(found)
 
 
 @cached_on_history

@@ -132,7 +132,7 @@ def test_the_answer_comes_first_and_decides_the_exit_code_where_it_is_required(r
 
 
 def deviation(verdict: str = "breaks") -> Deviation:
-    return Deviation("join", "2.8.0+", "3.9.0+", verdict, "A planted defect.", "conformance/docs/mutants.md")
+    return Deviation("join", "2.8.0+", "3.9.0+", verdict, "A planted defect.", "conformance/docs/internals/mutants.md")
 
 
 def test_a_cell_unlike_its_prediction_is_a_failure_and_is_told_with_what_plays_it_again(ran: Ran) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from kipcheck.conformance.benchmarks import finding_heads
 from kipcheck.conformance.clients.java import target
 from kipcheck.conformance.clients.java.programs import tool
 from kipcheck.conformance.core.files.releases_table import rocksdb
@@ -33,6 +34,11 @@ from kipcheck.conformance.tests.support.loops import for_each, some_by_day
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")
+SCRIPTS = FINDINGS / "repro"
+HELPERS = ("broker_requests", "loopback", "mock_requests")
+"""Modules that several scripts in Python have in common."""
+LANGUAGES = {".py": "python", ".java": "java", ".go": "go", ".mjs": "js", ".json": "json"}
+SHOWN_LINES = 10
 REPRODUCTION = re.compile(
     r"^```(python|java|go|js|json)\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL
 )
@@ -91,11 +97,12 @@ def marked(path: Path) -> Any:
 def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
     page = path.read_text("utf-8")
     name, release = row(page, "target").split()
-    ((language, code, printed),) = REPRODUCTION.findall(page.partition(WITHOUT)[0])
+    ((_, _, printed),) = REPRODUCTION.findall(page.partition(WITHOUT)[0])
+    language, _ = program(path)
     if language == "json":
-        return assert_replayed(code, name, release, printed, tmp_path)
+        return assert_replayed(script(path), name, release, printed)
     with reached(page, name, release) as ports:
-        command = [*COMMANDS[language](code, name, release, tmp_path), *map(str, ports)]
+        command = [*COMMANDS[language](script(path), name, release, tmp_path), *map(str, ports)]
         try:
             done = played(command)
         except subprocess.TimeoutExpired:  # threads of kafka-python may wait for each other on a busy machine
@@ -143,13 +150,11 @@ ALONE, AT_ONCE = 3, 6
 """A script whose defect is a race of threads is run so often one after another, and then side by side."""
 
 
-def assert_replayed(code: str, name: str, release: str, printed: str, place: Path) -> None:
+def assert_replayed(file: Path, name: str, release: str, printed: str) -> None:
     """``kipcheck replay`` of a script prints the law that the released client breaks. ID: any uuid; N: any
     number."""
-    assert json.loads(code)["target"] in (name, f"{name}@{release}")
+    assert json.loads(file.read_text("utf-8"))["target"] in (name, f"{name}@{release}")
     skip_a_release_for_later_nodes(name.removeprefix(LIVE), release)
-    file = place / "failure.json"
-    file.write_text(code, "utf-8")
     for _ in range(ALONE):
         done = replayed(file)
         if done.returncode == 1:
@@ -176,15 +181,15 @@ def played(command: list[str], seconds: int = 60) -> subprocess.CompletedProcess
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
 
-def python(code: str, name: str, release: str, place: Path) -> list[str]:
-    imported = {*re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)} - sys.stdlib_module_names
+def python(file: Path, name: str, release: str, place: Path) -> list[str]:
+    imported = imports(file) - sys.stdlib_module_names - {*HELPERS}
     if name.startswith(LIVE):
         name = name.removeprefix(LIVE)
         assert imported == {{"kafka-python": "kafka"}.get(name, name.replace("-", "_"))}
-        return [str(environments.interpreter(name, release)), "-c", code]
+        return [str(environments.interpreter(name, release)), str(file)]
     if name in (*BROKERS, *SERVED, TOOL):
         assert not imported
-        return [sys.executable, "-c", code]
+        return [sys.executable, str(file)]
     assert imported == {{"kafka-python": "kafka"}.get(name, name)}
     try:
         installed = version(name)
@@ -192,7 +197,13 @@ def python(code: str, name: str, release: str, place: Path) -> list[str]:
         pytest.skip(f"{name} is not installed")
     if installed != release:
         pytest.skip(f"{name} {installed} is installed, the page is about {release}")
-    return [sys.executable, "-c", code]
+    return [sys.executable, str(file)]
+
+
+def imports(file: Path) -> set[str]:
+    """The packages that a script imports, and those that its helpers import."""
+    found = {*re.findall(r"^(?:import|from) (\w+)", file.read_text("utf-8"), re.MULTILINE)}
+    return found.union(*(imports(SCRIPTS / f"{each}.py") for each in found & {*HELPERS}))
 
 
 PARTS_OF_CLIENTS = ("clients.admin", "clients.consumer", "clients.producer", "common", "common.serialization")
@@ -206,7 +217,8 @@ TEST_UTILS = ("MockProcessorContext", "TopologyTestDriver")
 """Public classes of kafka-streams-test-utils, in packages of kafka-streams."""
 
 
-def java(code: str, name: str, release: str, place: Path) -> list[str]:
+def java(file: Path, name: str, release: str, place: Path) -> list[str]:
+    code = file.read_text("utf-8")
     imported = re.findall(r"^import ([\w.]+?)\.(?:\*|[A-Z])", code, re.MULTILINE)
     ours = KAFKA[name.partition("-")[2].partition("-")[0]]
     assert all(each in ours for each in imported if not each.startswith("java."))
@@ -225,8 +237,9 @@ def further_jars(code: str, release: str) -> Iterator[str]:
         yield f"org.apache.kafka:kafka-streams-test-utils:{release}"
 
 
-def in_go(code: str, name: str, release: str, place: Path) -> list[str]:
+def in_go(script: Path, name: str, release: str, place: Path) -> list[str]:
     """Built with what the testee of that release was built with."""
+    code = script.read_text("utf-8")
     imported = re.findall(r'^\t"([^"]+)"$', code, re.MULTILINE)
     module = go.MODULES["franz-go" if name == KFAKE else name]
     assert all(each.startswith(f"{module}/") for each in imported if "." in each)
@@ -239,8 +252,9 @@ def in_go(code: str, name: str, release: str, place: Path) -> list[str]:
     return [str(place / "main")]
 
 
-def in_js(code: str, name: str, release: str, place: Path) -> list[str]:
+def in_js(file: Path, name: str, release: str, place: Path) -> list[str]:
     """Beside what npm installed for the testee of that release."""
+    code = file.read_text("utf-8")
     imported = re.findall(r"from '(?:\./node_modules/)?(@?[^']+)'", code)
     assert all(each.startswith(node.PACKAGES[name]) for each in imported if not each.startswith("node:"))
     skip_a_release_for_later_nodes(name, release)
@@ -260,11 +274,18 @@ def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None
     found_by = re.findall(r"`([\w/-]+)`", row(page, "found by"))
     assert {*found_by} <= {*CHECKS, *invariants}
     broken = [invariants[id] for id in found_by if id in invariants]
-    assert row(page, "grade") in {each.grade.value for each in broken}
     assert {each.id for each in named} & {id for each in broken for id in each.requirements} or "survives" in found_by
     assert row(page, "status").startswith(("new", "known before"))
     index = (FINDINGS / "index.md").read_text("utf-8")
     assert f"[{page.splitlines()[0].removeprefix('# ')}]({path.name})" in index
+
+
+def test_heads_and_the_index_are_what_is_derived() -> None:
+    """If not: ``python -m kipcheck.conformance.benchmarks.pages``."""
+    assert [name for name, page in finding_heads.pages() if finding_heads.derived(page) != page] == []
+    index = (FINDINGS / finding_heads.INDEX).read_text("utf-8")
+    shown = index.partition(finding_heads.BEGIN)[2].partition(finding_heads.END)[0]
+    assert shown.splitlines() == [*finding_heads.index()]
 
 
 LINK = re.compile(
@@ -282,8 +303,21 @@ ADJACENT = 10
 
 def program(path: Path) -> tuple[str, str]:
     """The language and the text of the reproduction."""
-    ((language, code, _),) = REPRODUCTION.findall(path.read_text("utf-8").partition(WITHOUT)[0])
-    return str(language), str(code)
+    file = script(path)
+    return LANGUAGES[file.suffix], file.read_text("utf-8")
+
+
+def script(path: Path) -> Path:
+    """The file of the reproduction."""
+    found = re.fullmatch(r"\[(repro/[\w.-]+)\]\(\1\)", row(path.read_text("utf-8"), "reproduction"))
+    assert found is not None
+    return FINDINGS / found[1]
+
+
+def is_part(shown: str, code: str) -> bool:
+    """Whether these lines stand in the program in a row, whatever their indentation is."""
+    lines, wanted = ([each.strip() for each in text.strip("\n").splitlines()] for text in (code, shown))
+    return any(lines[at : at + len(wanted)] == wanted for at in range(len(lines)))
 
 
 def numbers(release: str) -> tuple[int, ...]:
@@ -377,23 +411,28 @@ def private_names(code: str) -> list[str]:
 
 
 @for_each(PAGES)
-def test_a_reproduction_fits_on_a_page_and_its_broker_on_half_of_one(path: Path) -> None:
+def test_a_page_shows_a_few_lines_of_its_script(path: Path) -> None:
     language, code = program(path)
+    ((shown_in, shown, _),) = REPRODUCTION.findall(path.read_text("utf-8").partition(WITHOUT)[0])
+    assert shown_in == language and is_part(shown, code)
+    assert len(shown.splitlines()) <= SHOWN_LINES
     assert len(code.splitlines()) <= 120
-    if language == "python":
-        assert len(broker(code).splitlines()) <= 60
 
 
-def test_all_reproductions_have_the_same_broker() -> None:
-    brokers = {each for path in PYTHON if (each := broker(program(path)[1]))}
-    assert len(brokers) == 1
+def test_each_script_is_that_of_a_page() -> None:
+    named = {script(path).name for path in PAGES} | {f"{each}.py" for each in HELPERS} | {"seaweedfs_gateway.go"}
+    assert {each.name for each in SCRIPTS.iterdir() if each.is_file() and "-alone." not in each.name} == named
 
 
-def broker(code: str) -> str:
-    """The loopback broker of a reproduction: from the versions that it supports to the end of its connections."""
-    lines = code.splitlines()
-    starts = [index for index, line in enumerate(lines) if line.startswith("VERSIONS = ")]
-    if not starts:
-        return ""
-    last = next(each for each in ast.parse(code).body if isinstance(each, ast.ClassDef) and each.name == "Connection")
-    return "\n".join(lines[starts[0] : last.end_lineno])
+def test_no_script_repeats_what_a_helper_has() -> None:
+    shared = {each for name in HELPERS for each in defined(SCRIPTS / f"{name}.py")}
+    repeated = {file.name: found for file in SCRIPTS.glob("*.py") if (found := shared & defined(file))}
+    assert len(shared) > 8 and repeated.keys() == {f"{name}.py" for name in HELPERS}
+
+
+def defined(file: Path) -> set[str]:
+    """The text of each class and function, but for those that are a line or two."""
+    found = (
+        each for each in ast.parse(file.read_text("utf-8")).body if isinstance(each, ast.ClassDef | ast.FunctionDef)
+    )
+    return {text for each in found if len((text := ast.unparse(each)).splitlines()) > 2}

@@ -18,10 +18,14 @@ from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.targets.toolchains import build, go
 from kipcheck.conformance.tests.clients.test_findings import (
     FINDINGS,
+    LANGUAGES,
     LIVE,
     LIVE_MARKS,
     PAGES,
     PRIVATE,
+    SCRIPTS,
+    SHOWN_LINES,
+    is_part,
     private_names,
     program,
     row,
@@ -35,7 +39,19 @@ ALONE = re.compile(
     r"It prints(, among other lines,)?\n\n```text\n(.*?)^```\n",
     re.MULTILINE | re.DOTALL,
 )
-SHOWN = {path: found.groups() for path in PAGES if (found := ALONE.search(path.read_text("utf-8")))}
+
+
+def consumer(path: Path) -> str:
+    """The program of a page: a file that the page links to."""
+    (file,) = SCRIPTS.glob(f"{path.stem}-alone.*")
+    return file.read_text("utf-8")
+
+
+SHOWN = {
+    path: (found[1], consumer(path), *found.groups()[2:])
+    for path in PAGES
+    if (found := ALONE.search(path.read_text("utf-8")))
+}
 RUN = ("python", "java", "node", "./consume")
 STATIC = "static"
 """The argument of a consumer that has an instance id."""
@@ -131,6 +147,11 @@ def test_a_consumer_in_another_language_shows_its_finding(path: Path, tmp_path: 
 def test_a_consumer_on_a_page_is_short_and_uses_public_interfaces_only(path: Path) -> None:
     language, code, _, _, _ = SHOWN[path]
     assert len(code.splitlines()) <= 60
+    found = ALONE.search(path.read_text("utf-8"))
+    (file,) = SCRIPTS.glob(f"{path.stem}-alone.*")
+    assert found is not None and is_part(found[2], code) and LANGUAGES[file.suffix] == language
+    assert len(found[2].splitlines()) <= SHOWN_LINES
+    assert len(code.splitlines()) <= SHOWN_LINES or f"(repro/{file.name})" in path.read_text("utf-8")
     assert (private_names(code) if language == "python" else re.findall(PRIVATE[language], code)) == []
 
 

@@ -1,4 +1,4 @@
-"""The drawing in docs/architecture.md names the packages that exist, and each of its arrows is an import."""
+"""The drawing in docs/internals/architecture.md names the packages that exist, and each of its arrows is an import."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 ROOT = Path(str(files("kipcheck")))
-PAGE = ROOT / "conformance" / "docs" / "architecture.md"
+PAGE = ROOT / "conformance" / "docs" / "internals" / "architecture.md"
 TOPS = ("strategies", "golden", "reports")
 """Packages beside ``conformance`` that the drawing shows."""
 NOT_DRAWN = frozenset({"tests", "benchmarks"})

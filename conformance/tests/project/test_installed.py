@@ -95,7 +95,7 @@ def contents(path: Path) -> dict[str, str]:
 
 def test_a_wheel_holds_one_package_and_all_of_it(built: Built) -> None:
     names = contents(built.wheel).keys()
-    assert {name.partition("/")[0] for name in names} == {"kipcheck", "kipcheck-0.1.0.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {"kipcheck", "kipcheck-0.2.0.dist-info"}
     ours = {name.removeprefix("kipcheck/") for name in names if name.startswith("kipcheck/")}
     assert {name.partition("/")[0] for name in ours} == {"__init__.py", "__main__.py", "py.typed", *NAMES}
     docs = "conformance/docs/report.png", "conformance/docs/site/"
@@ -151,6 +151,6 @@ def test_it_goes_and_leaves_nothing(built: Built, tmp_path: Path) -> None:
     (place,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
     before = {each.name for each in place.iterdir()}
     pip("install", "--no-deps", built.wheel, python=python)
-    assert {each.name for each in place.iterdir()} - before == {"kipcheck", "kipcheck-0.1.0.dist-info"}
+    assert {each.name for each in place.iterdir()} - before == {"kipcheck", "kipcheck-0.2.0.dist-info"}
     pip("uninstall", "-y", "kipcheck", python=python)
     assert {each.name for each in place.iterdir()} == before

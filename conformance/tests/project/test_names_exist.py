@@ -34,7 +34,8 @@ KAFKA_AND_JAVA = """
     MetadataCache LeaderEpochFileCache FetchSessionHandler FetchManager FetchContext FetchSession endOffsetFor
     getLocalLog getPartitionMetadata max.incremental.fetch.session.cache.slots
     OffsetMetadataManager validateOffsetFetch internal.leave.group.on.close members.metadata
-    SharePartition fetchSubMapForAcknowledgementBatch acquireSubsetBatchRecords
+    SharePartition fetchSubMapForAcknowledgementBatch acquireSubsetBatchRecords ConfigResource ReplicationControlManager
+    createTopic
 """
 CLIENTS_PROGRAMS_AND_EXAMPLES = """
     KIPCHECK_BOOTSTRAP KafkaNetClient NotCoordinatorError isEnabledFor nohup sha256sum sum.golang.org

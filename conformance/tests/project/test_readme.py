@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from kipcheck.conformance.cli.main import parser
-from kipcheck.conformance.tests.project.test_errands import MINE, play, player
+from kipcheck.conformance.tests.project.test_guides import MINE, play, player
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 README: Final = (ROOT / "README.md").read_text("utf-8")

@@ -69,10 +69,7 @@ def test_its_operations_are_published(copy: Copy) -> None:
     assert case["$defs"]["leasesVerbs"] == {"enum": ["lease", "release", "lease-elapse"]}
     assert "leases" in _of_hello(testee)["machines"]["description"]
     rows = (copy.conformance / "docs" / "testee.md").read_text("utf-8").splitlines()
-    (first,) = (
-        number for number, each in enumerate(rows) if each.startswith("| broker, `leases` | `lease {client, ms}`")
-    )
-    assert rows[first - 1].startswith("| ") and rows[first + 2].startswith("| | `lease-elapse {ms}`: time passes")
+    assert any(each.startswith("| broker, `leases` | `lease`, `release`, `lease-elapse` | ") for each in rows)
     assert copy.run("--check", module=PUBLISH) == ""
 
 

@@ -27,7 +27,7 @@ def test_every_operation_is_in_both_schemas_and_in_the_table(name: str) -> None:
                   if each["if"]["properties"]["role"] == {"const": operations.role.value})  # fmt: skip
     assert f'"#/$defs/{publish.definition_name(operations.machine)}Verbs"' in json.dumps(of_role)
     for each in operations.declared:
-        assert f"`{each.verb}" in page
+        assert f"`{each.verb}`" in page
         assert each.verb in case["$defs"][f"{publish.definition_name(operations.machine)}Verbs"]["enum"]
         if each.fields:
             found = testee["$defs"][publish.definition_name(each.verb)]

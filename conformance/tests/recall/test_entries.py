@@ -102,7 +102,7 @@ def test_no_total_is_below_the_floor() -> None:
 
 
 def test_the_page_has_the_recorded_tables() -> None:
-    page = (files("kipcheck.conformance") / "docs" / "power.md").read_text("utf-8")
+    page = (files("kipcheck.conformance") / "docs" / "internals" / "power.md").read_text("utf-8")
     for (begin, end), lines in power.sections(bugs().values(), record.results()):
         assert page.partition(begin)[2].partition(end)[0].splitlines() == lines, begin
 

@@ -216,9 +216,9 @@ def test_a_live_line_fits_the_terminal(clock: list[float], monkeypatch: pytest.M
     shown.begin("wire/damage")
     (line,) = stream.getvalue().split("\r\x1b[K")[1:]
     assert len(line) < columns
-    assert line.endswith("0 causes") == (columns > 40)
+    assert ("0 causes" in line) == (columns > 40)
     assert ("check 1 of 2" in line) == (columns > 12)
-    assert ("0 failed" in line) == (columns >= 120)
+    assert ("0 failed" in line) == (columns > 120)
 
 
 def test_a_cause_is_named_above_the_live_line_when_it_is_found(clock: list[float]) -> None:
@@ -235,7 +235,7 @@ def test_a_cause_is_named_above_the_live_line_when_it_is_found(clock: list[float
     assert "2 causes" in last and "0 causes" in first
 
 
-def test_elsewhere_each_check_has_its_line_and_a_long_one_more(clock: list[float]) -> None:
+def test_elsewhere_the_line_is_printed_now_and_then(clock: list[float]) -> None:
     stream = io.StringIO()
     shown = Progress(stream, live=False)
     shown.plan("somebody 1.0", PLAN)
@@ -243,14 +243,18 @@ def test_elsewhere_each_check_has_its_line_and_a_long_one_more(clock: list[float
     clock[0] += 1
     shown.step(1, 50, 0)
     clock[0] += 5
-    shown.step(5, 1000, 3)
     shown.end(2000, 3)
-    clock[0] += 1
-    assert list(shown.shrinking(after(clock, 6, range(2)), 2)) == [0, 1]
+    shown.begin("wire/repeat")
+    clock[0] += 6
+    shown.step(200, 400, 2)
+    assert list(shown.shrinking(after(clock, 11, range(2)), 2)) == [0, 1]
     shown.close()
     assert stream.getvalue().splitlines() == [
-        "somebody 1.0   1 of 2  wire/damage            5 of 10 subjects",
-        "somebody 1.0   1 of 2  wire/damage              2000 cases     3 failed    6.0 s",
+        "somebody 1.0  check 1 of 2  wire/damage  1 of 10  1,309 subjects left  0 failed  0 causes  0:01  50 cases/s",
+        (
+            "somebody 1.0  check 2 of 2  wire/repeat  200 of 1300  1,100 subjects left  5 failed  0 causes  "
+            "0:12  200 cases/s"
+        ),
         "somebody 1.0  searching for 2 least cases",
         "somebody 1.0  searching for the least cases: 1 of 2",
         "somebody 1.0  searching for the least cases: 2 of 2",

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES = (
+    "chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "google-chrome-stable", "chrome",
+)  # fmt: skip
 PATIENCE = 60.0
 
 
@@ -60,14 +62,15 @@ class Browser:
                 return
             self._buffer += piece
 
-    def load(self, page: Path, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+    def load(self, page: Path | str, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """Opens a file or an address."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         scheme = "dark" if dark else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.events.clear()
-        self.call("Page.navigate", url=page.absolute().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.absolute().as_uri())
         while not self.events_of("Page.loadEventFired"):
             self.events.append(next(self._messages()))
 

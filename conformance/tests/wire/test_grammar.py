@@ -113,6 +113,16 @@ def test_the_versions_of_a_family_grow_and_are_all_declared(name: str) -> None:
         assert Versions.parse(declared(each)["validVersions"]) == Versions(low, high)
 
 
+@for_each(sorted(release_table()["served"]))
+def test_the_versions_of_a_family_that_only_a_broker_answers_are_all_declared(name: str) -> None:
+    changes: Mapping[str, list[int]] = release_table()["served"][name]
+    assert [*changes] == sorted(changes, key=release_table()["releases"].index)
+    spans = Versions(min(span[0] for span in changes.values()), max(span[1] for span in changes.values()))
+    for each in (f"{name}Request", f"{name}Response"):
+        assert each in names("served") and each not in names()
+        assert Versions.parse(declared(each, "served")["validVersions"]) == spans
+
+
 def test_every_declared_message_is_spoken_by_some_release() -> None:
     assert {family(each) for each in names()} == {*release_table()["messages"]}
 

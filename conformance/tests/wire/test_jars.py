@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order, java_judge, parts
-from kipcheck.conformance.core.values.edition import APACHE
+from kipcheck.conformance.core.values.edition import APACHE, edition
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.tests.support.agreement import (
     BY_HAND,
@@ -27,7 +27,7 @@ from kipcheck.conformance.tests.support.agreement import (
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.tests.support.releases import CLIENTS, STREAMS_JARS
 from kipcheck.conformance.wire import layout
-from kipcheck.conformance.wire.schema import Layout, messages, release_table, spec
+from kipcheck.conformance.wire.schema import Layout, messages, release_table, served, spec
 
 pytestmark = pytest.mark.jars
 
@@ -81,6 +81,24 @@ def test_the_oracles_know_every_version_of_the_open_edition(message: str) -> Non
     """So ``apache`` alone, each version in the form of its newest speaker, is what was compared above."""
     compared = [on_the_wire(each) for release in CLIENTS for each in of(release, message)]
     assert [str(each) for each in spec(APACHE, message) if on_the_wire(each) not in compared] == []
+
+
+@for_each(CLIENTS)
+def test_the_messages_that_only_a_broker_answers_are_those_of_the_jars(release: str) -> None:
+    """But for InitProducerId 6, which no release serves unless it is told to."""
+    ours, theirs = edition(f"apache@{release}"), edition(f"maven:{release}")
+    for message in served(ours):
+        mine, other = spec(ours, message), spec(theirs, message)
+        assert mine.versions == other.versions or message.startswith("InitProducerId"), message
+        for each in mine:
+            assert shape(each) == shape(other.at(each.version)), each
+
+
+def shape(layout: Layout) -> Any:
+    fields = [(slot.name[0].lower() + slot.name[1:], slot.type if slot.item is None else shape(slot.item), slot.array,
+               slot.nullable, slot.compact, slot.tag, slot.default, slot.ignorable, slot.map_key)
+              for slot in layout.slots]  # fmt: skip
+    return layout.version, layout.flexible, fields
 
 
 def on_the_wire(layout: Layout) -> Any:

@@ -76,9 +76,11 @@ def calls_back_once(history: History) -> Iterator[Violation]:
 def calls_back_in_time(history: History) -> Iterator[Violation]:
     """A second after its assignment a member has called its user for it, also without partitions: it has them all.
 
-    Where it works between two polls, it may do so that much later.
+    Where it works between two polls, it may do so that much later. Assignments of KIP-848 have ids: without metadata
+    of a topic a member cannot name its partitions.
     """
     user, called, way = _User(), False, "cooperative"
+    named, has_ids = None, False
     judged: Membership | None = None
     reports = any(isinstance(event, events.CalledBack) for _, event in events_of(history))
     for traced in trace(history) if reports else ():
@@ -89,9 +91,13 @@ def calls_back_in_time(history: History) -> Iterator[Violation]:
         elif is_request(traced, "JoinGroup"):
             called = False
             way = "cooperative" if premises.EAGER.isdisjoint(traced.event.assignors) else "eager"
+        elif is_answer(traced, "Metadata") and traced.event.sizes is not None:
+            named = frozenset(traced.event.sizes)
+        has_ids = has_ids or is_answer(traced, *terms.HEARTBEATS)
         if now is None or now.synced_ms is None or not now.adopted or now.unread or now is judged or traced.stopped:
             continue
-        if _is_disturbed(traced):
+        is_unnamed = has_ids and named is not None and not named.issuperset(map(terms.topic_of, now.partitions))
+        if _is_disturbed(traced) or is_unnamed:
             judged = now  # an error of its group may take the assignment back
         elif traced.ms > now.synced_ms + terms.GRACE_MS + 2 * user.pause_ms:
             judged = now

@@ -129,10 +129,6 @@ def hindered_ms(traced: client_trace.TracedEvent[Event], before_ms: int) -> int:
     return traced.ms if hinders and (before_ms != terms.NEVER or isinstance(traced.event, Thawed)) else before_ms
 
 
-UNREAD_MS: Final = 3000
-"""So long after its assignment, or after what last hindered the client, a partition is read."""
-
-
 @dataclass(slots=True)
 class _Reading:
     """Which partitions of a member are read."""
@@ -181,7 +177,7 @@ class _Reading:
             self.has_read = True
         if client_trace.is_answer(traced, "Metadata"):
             there = traced.event.sizes or {}
-            self.missing |= {_topic(name) for name in mine} if traced.event.missing else set()
+            self.missing |= {terms.topic_of(name) for name in mine} if traced.event.missing else set()
             self.missing -= there.keys()
         self.hindered_ms = hindered_ms(traced, self.hindered_ms)
         self._wait_for_answers(traced)
@@ -208,9 +204,9 @@ class _Reading:
         waiting = [each for requests in self.waits.values() for each in requests]
         for name, seen_ms in self.seen_ms.items() if self.has_read and self.is_judged else ():
             since_ms = max(seen_ms, self.hindered_ms)
-            if _topic(name) in self.missing:
+            if terms.topic_of(name) in self.missing:
                 continue
-            if ms > since_ms + UNREAD_MS and not any(_is_asked_for(name, each) for each in waiting):
+            if ms > since_ms + terms.UNREAD_MS and not any(_is_asked_for(name, each) for each in waiting):
                 yield name, since_ms
 
 
@@ -232,12 +228,8 @@ def reads_what_it_is_assigned(history: History) -> Iterator[Violation]:
         found &= reading.seen_ms.keys()
         if unread:
             found |= unread.keys()
-            why = f"the member has {listed(unread)}, and does not read it for {UNREAD_MS / 1000:.0f} s"
+            why = f"the member has {listed(unread)}, and does not read it for {terms.UNREAD_MS / 1000:.0f} s"
             yield breach(traced, why, "Fetch", "none", "not read", since_ms=min(unread.values()))
-
-
-def _topic(name: str) -> str:
-    return name.rpartition("-")[0]
 
 
 def _all(memberships: Iterator[client_trace.Membership]) -> frozenset[str]:
@@ -341,7 +333,7 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
 
 
 def _claims(traced: client_trace.TracedEvent[RequestSeen], found: Subscribed, claimed: set[str]) -> Iterator[Violation]:
-    right = [{each for each in owned if _topic(each) in found.topics} for owned in _owned(traced)]
+    right = [{each for each in owned if terms.topic_of(each) in found.topics} for owned in _owned(traced)]
     if claimed not in right:
         more = claimed - set().union(*right)
         shape = "after its membership ended" if traced.now is None else "too many" if more else "too few"

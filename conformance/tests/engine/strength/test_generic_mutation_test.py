@@ -57,7 +57,7 @@ def test_where_a_mutant_is_the_reference_it_answers_the_same_in_all_default_case
 def test_the_page_has_the_recorded_table() -> None:
     from kipcheck.conformance.benchmarks.generic import BEGIN, END, table
 
-    page = (files("kipcheck.conformance") / "docs" / "mutants.md").read_text("utf-8")
+    page = (files("kipcheck.conformance") / "docs" / "internals" / "mutants.md").read_text("utf-8")
     assert page.partition(BEGIN)[2].partition(END)[0].strip().splitlines() == [*table()]
 
 

@@ -55,7 +55,7 @@ def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_page_has_the_table() -> None:
-    page = (files("kipcheck.conformance") / "docs" / "metadata.md").read_text("utf-8")
+    page = (files("kipcheck.conformance") / "docs" / "internals" / "metadata.md").read_text("utf-8")
     shown = page.partition(requirement_strength.BEGIN)[2].partition(requirement_strength.END)[0]
     assert shown.strip().splitlines() == [*table(strengths())]
 

@@ -163,7 +163,8 @@ def test_nodes_go_down_and_come_back(played: Played) -> None:
 
 
 def test_a_group_is_deleted(played: Played) -> None:
-    assert ("Heartbeat", 25) in errors(played, "deleted")
+    # Of a busy machine a commit may come first, whose error is ILLEGAL_GENERATION.
+    assert {("Heartbeat", 25), ("JoinGroup", 25)} & {*errors(played, "deleted")}
     given = [each["committed"] for each in events(played, "deleted", "answer") if each["api"] == "OffsetFetch"]
     assert {*given[-1].values()} == {-1}
     found = errors(played, "deleted group of KIP-848")

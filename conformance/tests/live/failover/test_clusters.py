@@ -57,7 +57,7 @@ def test_a_group_outlives_the_node_that_coordinates_it() -> None:
     history = History(
         case, "kafka", tuple(Op(i, step, each) for i, (step, each) in enumerate(zip(case.steps, found, strict=True)))
     )
-    # 4.x breaks the law of first answers at times: see docs/targets.md.
+    # 4.x breaks the law of first answers at times: see docs/brokers.md.
     laws = [INVARIANTS[each] for each in CHECKS[GROUPS].invariants if each != "failover/reads-commits-at-once"]
     assert {each.result for each in judge(history, laws)} == {Result.PASS}
     whats = [each["what"] for _, each in history.actions()]

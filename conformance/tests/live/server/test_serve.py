@@ -1,9 +1,11 @@
 """The command ``serve``: its first line, its options, and how it ends."""
 
+import json
 import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +75,12 @@ def test_it_serves_until_a_signal_and_exits_with_0(number: signal.Signals, tmp_p
         (("--host", "0.0.0.0"), "add --allow-remote"),
         (("--model", "grup"), "the nearest: group"),
         (("--topic", "t:x"), "number of partitions"),
+        (("--script", "rebalance; restart"), "step 2, 'restart', cannot be played: the test starts and stops"),
+        (("--script", "no/such/file"), "no/such/file"),
+        (("--script", "move", "--model", "features"), "are for brokers of a release"),
+        (("--script", "move", "--edition", "kip-429"), "are for brokers of a release"),
+        (("--script", "move", "--host", "0.0.0.0", "--allow-remote"), "serve one address, at which clients are"),
+        (("--http", "0", "--host", "192.0.2.1", "--allow-remote"), "--http is for this machine"),
     ]
 )
 def test_wrong_options_exit_with_2_and_serve_nothing(
@@ -98,3 +106,30 @@ def test_a_remote_host_needs_permission_and_gets_it() -> None:
         assert process.stdout.readline().startswith("listening 0.0.0.0:")
         process.terminate()
         assert process.wait(10) == 0
+
+
+def test_a_script_is_played_from_a_file_and_others_over_http(tmp_path: Path) -> None:
+    (tmp_path / "script.txt").write_text(
+        "# before the client comes\nanswer Heartbeat NOT_COORDINATOR at next;\npass 1\n"
+    )
+    options = ("--script", str(tmp_path / "script.txt"), "--http", "0", "--log", "--pcap", str(tmp_path / "all.pcap"))
+    with served(*options) as (process, port):
+        assert asked(port) == 16 and asked(port) == 25
+        assert process.stdout is not None
+        url = process.stdout.readline().strip().removeprefix("scripts at ")
+        with urllib.request.urlopen(f"{url}/brokers/1/requests") as answer:
+            errors = [each["error"] for each in json.load(answer)["requests"]]
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        out, err = process.stdout.read(), process.stderr.read()
+        assert process.wait(10) == 0
+    assert errors == ["NOT_COORDINATOR", "UNKNOWN_MEMBER_ID"]
+    assert err.endswith("2 connections, 2 requests; 0 requests that strict decoding refuses\n")
+    assert "script: answer Heartbeat NOT_COORDINATOR at next\n" in out and "> Heartbeat v4 id 7 me:" in out
+    assert (tmp_path / "all.pcap").read_bytes().startswith(file_header())
+
+
+def test_of_several_scripts_none_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "script.txt").write_text("rebalance\nmove\n")
+    assert run(["serve", "--script", str(tmp_path / "script.txt")]) == 2
+    assert "has 2 scripts, and one is played: end its lines with semicolons" in capsys.readouterr().err

@@ -1,0 +1,3 @@
+import { decodeConsumerProtocolAssignment } from '@platformatic/kafka'
+
+console.log(decodeConsumerProtocolAssignment(Buffer.from('0000' + '00000000' + 'ffffffff', 'hex')).userData)

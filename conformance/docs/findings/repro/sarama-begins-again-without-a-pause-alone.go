@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+type handler struct{}
+
+func (handler) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (handler) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+func (handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	for message := range claim.Messages() {
+		session.MarkMessage(message, "")
+	}
+	return nil
+}
+
+func main() {
+	config := sarama.NewConfig()
+	config.Version = sarama.V2_3_0_0
+	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+	config.Consumer.Group.Heartbeat.Interval = 300 * time.Millisecond
+	group, err := sarama.NewConsumerGroup([]string{os.Args[1]}, "g", config)
+	if err != nil {
+		panic(err)
+	}
+	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	for ended.Err() == nil {
+		if err := group.Consume(ended, []string{"t"}, handler{}); err != nil {
+			fmt.Println("Consume:", err)
+			return
+		}
+	}
+	group.Close()
+}

@@ -1,0 +1,1 @@
+"""A broker for tests of other projects: scripted steps, and what arrived (``kipcheck.testing``, ``serve --script``)."""
