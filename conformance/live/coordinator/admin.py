@@ -12,6 +12,7 @@ from kipcheck.conformance.live.connections.connections import Connections, Garbl
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.protocols.consumer_group import rules as consumer_groups
 from kipcheck.conformance.protocols.group.model.answers import SETTINGS, Config
+from kipcheck.conformance.protocols.share_group import rules as share_groups
 from kipcheck.conformance.protocols.share_partition import rules as share_partitions
 from kipcheck.conformance.protocols.streams_group import model as streams_groups
 from kipcheck.conformance.targets.protocol import Unavailable
@@ -148,8 +149,9 @@ async def configure(group: str, settings: Mapping[str, str], connections: Connec
 
 def settings_of(
     described: Mapping[str, str], release: str
-) -> tuple[Config, consumer_groups.Config, streams_groups.Config, share_partitions.Config]:
-    """The settings of the four types of groups; the defaults of the release for what is not ``described``."""
+) -> tuple[Config, consumer_groups.Config, streams_groups.Config, share_partitions.Config, share_groups.Config]:
+    """The settings of classic, consumer and streams groups, share partitions and share groups; the defaults of the
+    release for what is not ``described``."""
     values: dict[str, Value] = dict(defaults(release))
     values |= {name: int(value) for name, value in described.items() if value.isdigit()}
     if policy := described.get(consumer_groups.POLICY):
@@ -159,12 +161,14 @@ def settings_of(
         configured(consumer_groups.Config(max_size=LARGEST), consumer_groups.SETTINGS, values),
         configured(streams_groups.Config(standbys=0), streams_groups.SETTINGS, values),
         configured(share_partitions.DEFAULT, share_partitions.SETTINGS, values),
+        configured(share_groups.Config(max_size=LARGEST), share_groups.SETTINGS, values),
     )
 
 
 async def described_settings(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> dict[str, str]:
     """Those of all types of groups that the broker describes, by name."""
     names = [*SETTINGS, *consumer_groups.SETTINGS, *streams_groups.SETTINGS, *share_partitions.SETTINGS]
+    names += share_groups.SETTINGS
     try:
         node = await _node(connections, versions)
         asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))

@@ -10,6 +10,7 @@ from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAU
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.share_group import ops as share_group
 from kipcheck.conformance.protocols.share_partition.rules import DEFAULT as DEFAULT_SHARE
 from kipcheck.conformance.protocols.streams_group import model as streams_model, ops as streams_group
 from kipcheck.conformance.targets.protocol import Unavailable
@@ -18,7 +19,10 @@ HEARTBEAT_MS: Final = 5_000
 """``group.consumer.heartbeat.interval.ms``"""
 
 LONGEST_SHARE_SESSION_MS: Final = 60_000
-"""In real time: the member that keeps a share group sends no further heartbeats."""
+"""In real time: the member that keeps a share group sends no further heartbeats. Conversations about share groups set
+that of their groups."""
+SHARE_MAX_SIZE: Final = 200
+"""``group.share.max.size``, which has a lower bound in the preview of 3.9."""
 
 
 def of_started(times: int) -> dict[str, str]:
@@ -47,6 +51,9 @@ def of_started(times: int) -> dict[str, str]:
         "group.streams.assignor.offload.enable": False,
         "group.streams.num.standby.replicas": streams_model.DEFAULT.standbys,
         "group.share.session.timeout.ms": LONGEST_SHARE_SESSION_MS,
+        "group.share.min.session.timeout.ms": share_group.SESSION_MS // times,
+        "group.share.assignment.interval.ms": share_group.INTERVAL_MS // times,
+        "group.share.assignor.offload.enable": False,
         "group.share.record.lock.duration.ms": DEFAULT_SHARE.lock_ms // times,
         "group.share.min.record.lock.duration.ms": DEFAULT_SHARE.lock_ms // times,
         "group.share.delivery.count.limit": DEFAULT_SHARE.limit,

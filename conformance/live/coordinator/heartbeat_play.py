@@ -1,5 +1,5 @@
-"""Plays a conversation with the coordinator of a consumer group (KIP-848) or a streams group (KIP-1071) of a running
-broker, in real time. Each heartbeat is answered at once."""
+"""Plays a conversation with the coordinator of a consumer group (KIP-848), a share group (KIP-932) or a streams group
+(KIP-1071) of a running broker, in real time. Each heartbeat is answered at once."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -34,6 +34,9 @@ from kipcheck.conformance.protocols.consumer_group.ops import LATER
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.reconciled.terms import LEAVING, SETTINGS_OF_GROUPS, UNAVAILABLE
+from kipcheck.conformance.protocols.share_group import heartbeat as shares
+from kipcheck.conformance.protocols.share_group.clients import ShareClients
+from kipcheck.conformance.protocols.share_group.rules import DEFAULT as SHARE_DEFAULT
 from kipcheck.conformance.protocols.streams_group import heartbeat as streams
 from kipcheck.conformance.protocols.streams_group.clients import StreamsClients
 from kipcheck.conformance.protocols.streams_group.model import DEFAULT as STREAMS_DEFAULT
@@ -42,6 +45,10 @@ from kipcheck.conformance.targets.protocol import Unavailable
 SESSION: Final = "session_ms"
 READS_S: Final = 15.0
 """How long a coordinator may take to read its log."""
+INITIALIZES_S: Final = 20.0
+"""How long the broker may take to prepare the state of share partitions."""
+KEEPER: Final = "keeper"
+"""The member that waits for it."""
 CREATES_S: Final = 10.0
 """How long the broker may take to create internal topics."""
 POLL_INTERVAL_S: Final = 0.05
@@ -50,11 +57,25 @@ METADATA_DELAY_S: Final = 3.0
 """How much later the coordinator of a group may learn of topics than the broker."""
 PAUSE_S: Final = 0.3
 """How much later it usually has."""
+ANSWERS: Final[Mapping[type, Any]] = {
+    consumers.Heartbeat: consumers.HeartbeatAnswer,
+    shares.Heartbeat: shares.HeartbeatAnswer,
+    streams.Heartbeat: streams.HeartbeatAnswer,
+}
+USUAL: Final[Mapping[type, Any]] = {
+    ConsumerClients: DEFAULT,
+    ShareClients: SHARE_DEFAULT,
+    StreamsClients: STREAMS_DEFAULT,
+}
+"""Settings that need no mention, by clients."""
 NOT_LEARNED: Final = "the coordinator may not have learned yet of the internal topics"
 
 
 async def serves(
-    made: type[consumers.Heartbeat] | type[streams.Heartbeat], group: str, connections: Connections, setting: Setting
+    made: type[consumers.Heartbeat] | type[shares.Heartbeat] | type[streams.Heartbeat],
+    group: str,
+    connections: Connections,
+    setting: Setting,
 ) -> bool:
     """Whether the broker has the type of group of a heartbeat. ``group``: one that does not exist.
 
@@ -63,8 +84,7 @@ async def serves(
     low, high = setting.announced(made)
     if low > high:
         return False
-    answer = consumers.HeartbeatAnswer if made is consumers.Heartbeat else streams.HeartbeatAnswer
-    leaving = SentRequest("kipcheck", made("nobody", LEAVING), answer)
+    leaving = SentRequest("kipcheck", made("nobody", LEAVING), ANSWERS[made])
     found = await answer_of(connections, leaving, setting.newest(made), setting.context_by_ids(group))
     return bool(found.error != KafkaError.UNSUPPORTED_VERSION)
 
@@ -87,7 +107,7 @@ async def loaded(group: str, connections: Connections, setting: Setting) -> None
 
 @dataclass(slots=True)
 class HeartbeatConversation(TimedConversation):
-    clients: ConsumerClients | StreamsClients
+    clients: ConsumerClients | ShareClients | StreamsClients
 
     _created: set[str] = field(default_factory=set)
     """The names on the broker of topics of this conversation."""
@@ -102,7 +122,7 @@ class HeartbeatConversation(TimedConversation):
         """What was observed at each step. Errors: ``Closed``, ``Garbled`` before the first one."""
         if later := {step.body["topic"] for step in steps if creates(step)}:
             await self._expect(later)
-        return await self.played(steps, DEFAULT if isinstance(self.clients, ConsumerClients) else STREAMS_DEFAULT)
+        return await self.played(steps, USUAL[type(self.clients)])
 
     async def _expect(self, later: Collection[str]) -> None:
         """Names topics that are created later. Time passes as stated: no setting of a broker has how often it resolves
@@ -195,7 +215,7 @@ class HeartbeatConversation(TimedConversation):
         return await exchange(self.connections, sent, self.setting.newest(type(sent.request)), context)
 
     async def _observed(self, step: Step, answer: Any) -> Observation:
-        assert isinstance(self.clients, ConsumerClients)
+        assert not isinstance(self.clients, StreamsClients)
         return self.clients.observed(step, answer)
 
     async def leave(self) -> None:
@@ -210,6 +230,34 @@ class HeartbeatConversation(TimedConversation):
 def creates(step: Step) -> bool:
     """Whether a topic is created."""
     return step.verb.endswith("-create")
+
+
+@dataclass(slots=True)
+class ShareGroupConversation(HeartbeatConversation):
+    """Waits until partitions have state: before that, no member is assigned any."""
+
+    async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
+        scale = self.setting.scale
+        if scale.times > 1:
+            # Conversations about share partitions need a longer one, which is that of the broker.
+            own = {SETTINGS_OF_GROUPS["share_session_ms"]: str(scale.ms(self._deadlines.session_ms))}
+            await configure(self.group, own, self.connections)
+        await self._initialize()
+        return await HeartbeatConversation.play(self, steps)
+
+    async def _initialize(self) -> None:
+        """A member has all partitions, and leaves. Errors: ``Closed``, ``Garbled``."""
+        topics, until = tuple(self.setting.topics.ids), now() + INITIALIZES_S
+        joining = SentRequest(KEEPER, shares.Heartbeat(KEEPER, 0, topics=topics), shares.HeartbeatAnswer)
+        while len((await self._kept(joining)).assignment or ()) < sum(self.setting.topics.partitions.values()):
+            if now() > until:
+                raise Garbled(f"{self.group} gets no share partitions within {INITIALIZES_S:.0f} s")
+            await asyncio.sleep(POLL_INTERVAL_S)
+        await self._kept(SentRequest(KEEPER, shares.Heartbeat(KEEPER, LEAVING), shares.HeartbeatAnswer))
+
+    async def _kept(self, sent: SentRequest) -> Any:
+        context = self.setting.context_by_ids(self.group)
+        return await answer_of(self.connections, sent, self.setting.newest(shares.Heartbeat), context)
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.live.coordinator.waits import STARTED_MOST_MS, waits_ms
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER
 from kipcheck.conformance.protocols.reconciled.log_laws import RELOAD
+from kipcheck.conformance.protocols.share_group.ops import OPERATIONS as SHARES
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 
@@ -58,7 +59,7 @@ def reloads(case: Case) -> bool:
     """
     verbs = [step.verb for step in case.steps if step.verb.endswith(RELOAD)]
     resolves = any(step.body.get("regex") or step.verb.endswith("-create") for step in case.steps)
-    return len(verbs) == 1 and not resolves and (verbs[0] in CONSUMER.by_verb or verbs[0] in STREAMS.by_verb)
+    return len(verbs) == 1 and not resolves and any(verbs[0] in each.by_verb for each in (CONSUMER, SHARES, STREAMS))
 
 
 @dataclass(slots=True)

@@ -15,13 +15,14 @@ from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import VALUES
+from kipcheck.conformance.protocols.share_group.rules import Config as ShareGroupConfig
 from kipcheck.conformance.protocols.share_partition.rules import Config as ShareConfig
 from kipcheck.conformance.protocols.streams_group import topology
 from kipcheck.conformance.protocols.streams_group.model import Config as StreamsConfig
 from kipcheck.conformance.wire.bodies import key_of
 from kipcheck.conformance.wire.schema import spec
 
-Settings: TypeAlias = Config | ConsumerConfig | StreamsConfig | ShareConfig
+Settings: TypeAlias = Config | ConsumerConfig | StreamsConfig | ShareConfig | ShareGroupConfig
 REQUEST_S: Final = 0.03
 """What a request takes, for the plan of a wait before it."""
 VERSIONS: Final = "versions"
@@ -101,6 +102,8 @@ class Setting:
     """Of streams groups; None: the broker has none."""
     shares: ShareConfig | None = None
     """Of share partitions; None: the broker has none."""
+    share_groups: ShareGroupConfig | None = None
+    """Of share groups; None: the broker has none."""
     reload: Reload | None = None
     """Has the coordinator read its log. None: nothing can."""
 

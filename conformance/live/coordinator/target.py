@@ -29,6 +29,7 @@ from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
 from kipcheck.conformance.live.coordinator.ended_brokers import play_one_by_one
 from kipcheck.conformance.live.coordinator.heartbeat_play import (
     HeartbeatConversation,
+    ShareGroupConversation,
     StreamsConversation,
     loaded,
     serves,
@@ -51,6 +52,10 @@ from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.migration import ops as migration
+from kipcheck.conformance.protocols.share_group import ops as share_group
+from kipcheck.conformance.protocols.share_group.clients import ShareClients
+from kipcheck.conformance.protocols.share_group.heartbeat import Heartbeat as ShareHeartbeat
+from kipcheck.conformance.protocols.share_group.rules import Config as ShareGroupConfig
 from kipcheck.conformance.protocols.share_partition import ops as share_partition
 from kipcheck.conformance.protocols.share_partition.clients import ShareConsumers
 from kipcheck.conformance.protocols.share_partition.rules import DEFAULT as DEFAULT_SHARE, Config as ShareConfig
@@ -228,12 +233,13 @@ class BrokerSession:
         versions = await admin.versions_of(self.bootstrap)
         started = self.settings is not None
         if self.settings is not None:
-            config, consumer, streams, share = (
-                self.settings, DEFAULT_CONSUMER, streams_model.DEFAULT, DEFAULT_SHARE
+            config, consumer, streams, share, group_of_shares = (
+                self.settings, DEFAULT_CONSUMER, streams_model.DEFAULT, DEFAULT_SHARE,
+                ShareGroupConfig(max_size=broker_settings.SHARE_MAX_SIZE),
             )  # fmt: skip
         else:
             described = await admin.described_settings(self.bootstrap, versions)
-            config, consumer, streams, share = admin.settings_of(described, self.release)
+            config, consumer, streams, share, group_of_shares = admin.settings_of(described, self.release)
             config = await measured(config, described, versions, self.run_id, self._coordinator, self._used)
         topics = await self._topics(versions)
         least = min(DEFAULT.min_session_ms, config.min_session_ms)
@@ -241,7 +247,7 @@ class BrokerSession:
             self.rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
             waits.LONGEST_MS, waits.STARTED_MOST_MS if started else waits.MOST_MS,
         )  # fmt: skip
-        await self._find_other_groups(consumer, streams, share)
+        await self._find_other_groups(consumer, streams, share, group_of_shares)
 
     def allow_nameless(self) -> None:
         """Lets conversations use the group with the empty name, for those that are played one by one and delete it."""
@@ -249,7 +255,11 @@ class BrokerSession:
         self._setting = replace(self._setting, nameless=True)
 
     async def _find_other_groups(
-        self, config: ConsumerConfig, streams: streams_model.Config, share: ShareConfig
+        self,
+        config: ConsumerConfig,
+        streams: streams_model.Config,
+        share: ShareConfig,
+        group_of_shares: ShareGroupConfig,
     ) -> None:
         """Claims the machines of consumer groups and streams groups if the broker has them, and topics as their
         conversations need them."""
@@ -268,6 +278,9 @@ class BrokerSession:
         if await serves(StreamsHeartbeat, probed, connections, setting):
             setting = replace(setting, streams=streams)
             found.append(streams_group.OPERATIONS.machine)
+        if await serves(ShareHeartbeat, probed, connections, setting):
+            setting = replace(setting, share_groups=group_of_shares)
+            found.append(share_group.OPERATIONS.machine)
         if serves_share_partitions(setting):
             setting = replace(setting, shares=share)
             found.append(share_partition.OPERATIONS.machine)
@@ -509,6 +522,9 @@ class BrokerSession:
         if verb in share_partition.OPERATIONS.by_verb:
             assert setting.shares is not None, "no case of a machine that is not claimed"
             return ShareConversation(setting, group, connections, ShareConsumers(setting.shares))
+        if verb in share_group.OPERATIONS.by_verb:
+            assert setting.share_groups is not None, "no case of a machine that is not claimed"
+            return ShareGroupConversation(setting, group, connections, ShareClients(setting.share_groups))
         if verb in streams_group.OPERATIONS.by_verb:
             assert setting.streams is not None, "no case of a machine that is not claimed"
             return StreamsConversation(setting, group, connections, StreamsClients(setting.streams))

@@ -27,6 +27,7 @@ UNAVAILABLE: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE
 
 SETTINGS_OF_GROUPS: Final = {
     "session_ms": "consumer.session.timeout.ms",
+    "share_session_ms": "share.session.timeout.ms",
     "standbys": "streams.num.standby.replicas",
 }
 """The setting of one group that a field of an operation is."""

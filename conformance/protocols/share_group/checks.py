@@ -66,7 +66,7 @@ def stated(steps: Sequence[Step]) -> list[Beat]:
     ]
 
 
-RELOADED: Final = Reloaded(OPERATIONS, stated, known=KNOWN)
+RELOADED: Final = Reloaded(OPERATIONS, stated, known=KNOWN, pause=Pass(INTERVAL_MS))
 GROUPS: Family[Subject] = operations_family(OPERATIONS, MACHINE.editions, lambda edition: SHARE_GROUPS, "coordinator")
 
 CHECKS: tuple[Check[Subject], ...] = (

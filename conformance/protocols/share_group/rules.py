@@ -1,5 +1,6 @@
 """The settings of brokers for share groups, and the differences between their coordinators by release."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, Final, final
@@ -20,6 +21,12 @@ class Config:
 
 
 DEFAULT: Final = Config()
+SETTINGS: Final[Mapping[str, str]] = {
+    "group.share.session.timeout.ms": "session_ms",
+    "group.share.assignment.interval.ms": "interval_ms",
+    "group.share.max.size": "max_size",
+}
+"""The field that has a setting."""
 
 
 @final

@@ -225,6 +225,12 @@ def test_a_released_broker_follows_the_settings_of_a_group_and_resolves_expressi
 
 @pytest.mark.all_jars
 @pytest.mark.parametrize("release", ["4.2.1", "4.3.1", "4.4.0"])
+def test_share_groups_of_a_released_broker_break_no_law(release: str, tmp_path: Path) -> None:
+    breaks_no_law(release, ("share-group/*",), 40, tmp_path)
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", ["4.2.1", "4.3.1", "4.4.0"])
 def test_share_partitions_of_a_released_broker_are_as_ours(release: str, tmp_path: Path) -> None:
     breaks_no_law(release, ("share-partition/*",), 20, tmp_path)
     found = unlike_the_machine(

@@ -19,7 +19,11 @@ from kipcheck.conformance.core.values.kafka_errors import KafkaError
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.coordinator import admin, heartbeat_play
 from kipcheck.conformance.live.coordinator.consumer_group_time import EARLY, Deadlines
-from kipcheck.conformance.live.coordinator.heartbeat_play import HeartbeatConversation
+from kipcheck.conformance.live.coordinator.heartbeat_play import (
+    KEEPER,
+    HeartbeatConversation,
+    ShareGroupConversation,
+)
 from kipcheck.conformance.live.coordinator.settings import Scale, Setting, Topics
 from kipcheck.conformance.live.coordinator.time_windows import Span
 from kipcheck.conformance.protocols.consumer_group.clients import ConsumerClients
@@ -32,6 +36,10 @@ from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.group.model import answers
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.reconciled.terms import Rejected, Says
+from kipcheck.conformance.protocols.share_group import heartbeat as shares
+from kipcheck.conformance.protocols.share_group.clients import ShareClients
+from kipcheck.conformance.protocols.share_group.ops import OPERATIONS as SHARES
+from kipcheck.conformance.protocols.share_group.rules import DEFAULT as SHARE_DEFAULT
 from kipcheck.conformance.wire.bodies import body_of, layout_of, read_body
 
 GROUP: Final = "g"
@@ -176,6 +184,34 @@ def test_a_later_topic_is_one_of_the_conversation_in_which_time_passes_as_stated
     keys = [key for key, _ in door.plain]
     assert keys == [admin.ALTER_CONFIGS, admin.CREATE_TOPICS, admin.DELETE_TOPICS]
     assert admin.text("45000") in door.plain[0][1] and admin.text(f"{GROUP}-v") in door.plain[1][1]
+
+
+class ShareDoor(AdministeredDoor):
+    """Prepares the state of share partitions between the first heartbeat and the second one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.members: list[tuple[str, int]] = []
+
+    async def ask(self, api: str, version: int, client: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        assert api == "ShareGroupHeartbeat"
+        request = read_body(shares.Heartbeat, version, body, SETTING.context_by_ids(GROUP))
+        self.members.append((request.member, request.epoch))
+        given = tuple((topic, each) for topic, size in TOPICS.items() for each in range(size))
+        answer = shares.HeartbeatAnswer(0, None, request.member, 1, 0, given if len(self.members) > 1 else ())
+        return body_of(answer, version, SETTING.context_by_ids(GROUP))
+
+
+def test_a_conversation_with_a_share_group_begins_when_partitions_have_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin, "APPLIES_S", 0.0)
+    door, clients = ShareDoor(), ShareClients(SHARE_DEFAULT)
+    setting = replace(SETTING, scale=Scale(5, 0), versions={76: (1, 1)}, longest_ms=60_000, most_ms=290_000)
+    conversation = ShareGroupConversation(setting, GROUP, cast(Connections, door), clients)
+    (found,) = asyncio.run(conversation.play(SHARES.parse_shorthand("join a on t")))
+    assert isinstance(found, Replied)
+    assert door.members == [(KEEPER, 0), (KEEPER, 0), (KEEPER, -1), ("a", 0)]
+    ((key, altered),) = door.plain
+    assert key == admin.ALTER_CONFIGS and admin.text("share.session.timeout.ms") + b"\0" + admin.text("9000") in altered
 
 
 def test_sessions_are_as_long_as_the_group_states_from_the_next_heartbeat_and_a_reload_on() -> None:

@@ -12,6 +12,7 @@ from kipcheck.conformance.live.coordinator import restarts
 from kipcheck.conformance.live.coordinator.restarts import Reload, Restarted, Restarts, reloads
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER
 from kipcheck.conformance.protocols.group.ops import OPERATIONS as CLASSIC
+from kipcheck.conformance.protocols.share_group.ops import OPERATIONS as SHARES
 from kipcheck.conformance.targets.protocol import Broken
 from kipcheck.conformance.tests.support.loops import for_each
 
@@ -36,6 +37,11 @@ def case(text: str) -> Case:
 )
 def test_conversations_with_one_reload_and_nothing_that_comes_later_are_played(text: str, played: bool) -> None:
     assert reloads(case(text)) is played
+
+
+def test_share_groups_have_reloads_too() -> None:
+    steps = SHARES.parse_shorthand("join a on t; reload; beat a")
+    assert reloads(Case("share-group/records", "apache", Role.COORDINATOR, steps))
 
 
 def test_classic_groups_have_no_reload() -> None:

@@ -112,7 +112,7 @@ def test_the_size_of_consumer_groups_is_limited() -> None:
 def test_a_broker_that_does_not_describe_its_settings_has_the_defaults_of_the_release(release: str) -> None:
     async def test(world: World) -> None:
         connections = Connections("127.0.0.1", world.port)
-        group, consumer, streams, _ = settings_of(
+        group, consumer, streams, *_ = settings_of(
             await described_settings(connections, await versions_of(connections)), release
         )
         assert group.max_session_ms == (300_000 if release == "1.1.1" else 1_800_000)
