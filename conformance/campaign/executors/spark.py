@@ -1,8 +1,8 @@
-"""The Spark executor: one task for each shard; only the driver decides, writes and waits.
+"""The Spark executor: one job of one task for each shard; only the driver decides, writes and waits.
 
-A wave is one job, ``range(0, n, 1, n).mapInArrow(..).toArrow()``: nothing else gives exactly one task per shard without
-a shuffle, and it also works through Spark Connect. A shard that crashes its worker is given up at the third attempt,
-which costs the job nothing, and then run once more in a job of its own.
+A job is ``range(0, 1, 1, 1).mapInArrow(..).toArrow()``, which also works through Spark Connect. The row of a shard
+comes when the shard ends, and no slow shard keeps others waiting. A shard that crashes its worker is given up at the
+third attempt, and then run once more alone.
 
 Run as a program, the module is the daemon that starts Spark's Python workers: ``spark.python.daemon.module``.
 """
@@ -14,10 +14,11 @@ import pickle
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from itertools import count
+from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol
 
 from pyspark import InheritableThread, TaskContext, daemon
@@ -61,8 +62,8 @@ IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
 IDLE_ENDS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
 TICK_S: Final = 0.25
 """Between two ticks."""
-POLL_S: Final = 2.0
-"""Between two queries of a job's progress, each of which costs the JVM some milliseconds."""
+JOBS_AHEAD: Final = 2
+"""Jobs beyond one for each slot."""
 CANCEL_S: Final = 15.0
 """For a cancelled job: Spark gives a task two seconds before it kills its worker."""
 FIRST_EXECUTOR_S: Final = 300.0
@@ -89,12 +90,12 @@ class Spark:
 
     def ready(self, workers: int) -> None:
         """Waits for the first executor, and checks that its Python matches this one. Errors: ``Unready``."""
-        self._require_same_environment(self._wave([b""], b"", _no_tick, FIRST_EXECUTOR_S))
+        self._require_same_environment(self._tried(1, FIRST_EXECUTOR_S))
         self.slots = workers or self._api.slots()
-        self._require_same_environment(self._wave([b""] * self.slots, b"", _no_tick))
+        self._require_same_environment(self._tried(self.slots))
 
     def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
-        """The rows of a wave come when all of it is done. Errors: ``Unready`` if Spark itself has ended."""
+        """Errors: ``Unready`` if Spark itself has ended."""
         if not shards:
             return
         # A second limit, for a worker that does not end its shard in time.
@@ -102,42 +103,66 @@ class Spark:
         with suppress(Exception):  # a server may forbid these settings
             self._session.conf.set(IDLE, str(int(2 * longest)))
             self._session.conf.set(IDLE_ENDS, "true")
-        apart = []
-        for number, kind, content in self._wave([pickle.dumps(shard) for shard in shards], snapshot, tick):
-            if kind == "row":
-                yield Row.of(json.loads(content))
-            else:
-                apart.append(shards[number])
-        for done, shard in enumerate(apart, len(shards) - len(apart)):
-            tick(Progress(done, 1, len(shards)))
-            yield self._run_apart(shard, snapshot)
+        yield from self._rows(shards, spark_worker.common(snapshot), tick)
 
-    def _run_apart(self, shard: Shard, snapshot: bytes) -> Row:
-        """Runs a shard in a job of its own, because another shard may have caused the crash."""
-        ((_, kind, content),) = self._wave([pickle.dumps(shard)], snapshot, _no_tick)
-        if kind == "row":
-            return Row.of(json.loads(content))
-        return failed_row(shard, "unlike" if kind == "unlike" else "infra", content)
-
-    def _wave(self, packed: Sequence[bytes], snapshot: bytes, tick: Tick, start_s: float = math.inf) -> list[Answered]:
-        """Errors: ``Unready``."""
-        job = _Job(self._session, self._api, f"kipcheck-{next(self._names)}", len(packed),
-                   _task(self._answer, spark_worker.common(snapshot), packed))  # fmt: skip
-        has_begun, latest = False, time.monotonic() + start_s
+    def _rows(self, shards: Sequence[Shard], sent: Mapping[str, Any], tick: Tick) -> Generator[Row, None, None]:
+        """One job for each shard, so that its row comes when it ends; a few more than there are slots, so that no slot
+        waits for this process.
+        """
+        waiting, apart, done = deque(shards), deque[Shard](), 0
+        running: dict[_Job, Shard] = {}
+        ended: SimpleQueue[_Job] = SimpleQueue()
+        alone = False
         try:
-            while not job.finished.wait(TICK_S):
-                tick(replace(job.progress, running=min(job.progress.running, self.slots)))
-                has_begun = has_begun or bool(job.progress.done or job.progress.running)
-                if not has_begun and time.monotonic() > latest:
-                    raise Unready(
-                        f"{self._where} has started no task for {start_s:g} s: its workers need a free core and the "
-                        f"memory of an executor"
-                    )
+            while waiting or running or apart:
+                if not waiting and not running:  # those that may have been ended by another shard
+                    waiting, apart, alone = apart, deque(), True
+                while waiting and len(running) < (1 if alone else self.slots + JOBS_AHEAD):
+                    shard = waiting.popleft()
+                    running[self._begin([pickle.dumps(shard)], sent, ended)] = shard
+                tick(Progress(done, min(len(running), self.slots), len(shards)))
+                with suppress(Empty):
+                    job = ended.get(timeout=TICK_S)
+                    shard = running.pop(job)
+                    row = _row_of(shard, self._answers(job)[0], alone)
+                    if row is None:
+                        apart.append(shard)
+                    else:
+                        done += 1
+                        yield row
+            tick(Progress(done, 0, len(shards)))
         finally:
-            job.end()
+            for job in running:
+                job.cancel()
+            until = time.monotonic() + CANCEL_S
+            for job in running:
+                job.finished.wait(max(0.0, until - time.monotonic()))
+
+    def _begin(self, packed: Sequence[bytes], sent: Mapping[str, Any], ended: "SimpleQueue[_Job]") -> "_Job":
+        name = f"kipcheck-{next(self._names)}"
+        return _Job(self._session, self._api, name, len(packed), _task(self._answer, sent, packed), ended)
+
+    def _answers(self, job: "_Job") -> list[Answered]:
+        """Errors: ``Unready`` if Spark itself failed."""
         if job.error is not None:
             raise Unready(spark_logging.reason(job.error, self._where)) from job.error
         return sorted(job.answers)
+
+    def _tried(self, number: int, start_s: float = math.inf) -> list[Answered]:
+        """The answers of so many tasks at once that run no shard. Errors: ``Unready``."""
+        ended: SimpleQueue[_Job] = SimpleQueue()
+        job = self._begin([b""] * number, spark_worker.common(b""), ended)
+        try:
+            ended.get(timeout=None if start_s == math.inf else start_s)
+        except Empty:
+            raise Unready(
+                f"{self._where} has started no task for {start_s:g} s: its workers need a free core and the "
+                f"memory of an executor"
+            ) from None
+        finally:
+            if not job.finished.is_set():
+                job.cancel()
+        return self._answers(job)
 
     def _require_same_environment(self, answers: Sequence[Answered]) -> None:
         for each in answers:
@@ -147,8 +172,11 @@ class Spark:
                 raise Unready(f"the workers of {self._where} cannot run shards: {each.said}")
 
 
-def _no_tick(progress: Progress) -> None:
-    """A tick that does nothing."""
+def _row_of(shard: Shard, answered: Answered, alone: bool) -> Row | None:
+    """None: the shard is to be run alone, because another one may have ended its worker."""
+    if answered.kind == "row":
+        return Row.of(json.loads(answered.said))
+    return failed_row(shard, "unlike" if answered.kind == "unlike" else "infra", answered.said) if alone else None
 
 
 def _task(answer: Answer, sent: Mapping[str, Any], packed: Sequence[bytes]) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -172,49 +200,40 @@ def _task(answer: Answer, sent: Mapping[str, Any], packed: Sequence[bytes]) -> C
 
 
 class _Job:
-    """A running wave, in a thread of its own: PySpark's calls do not survive a Ctrl-C in the main thread."""
+    """A running job, in a thread of its own: PySpark's calls do not survive a Ctrl-C in the main thread."""
 
     def __init__(
         self,
         session: SparkSession,
-        way: "_SessionApi",
+        api: "_SessionApi",
         name: str,
-        total: int,
+        tasks: int,
         task: Callable[[Iterator[Any]], Iterator[Any]],
+        ended: "SimpleQueue[_Job]",
     ) -> None:
-        self._session, self._api, self._name, self._total, self._task = session, way, name, total, task
-        self.progress = Progress(0, 0, total)
+        """``ended``: gets this job at its end."""
+        self._session, self._api, self._name, self._tasks, self._task = session, api, name, tasks, task
+        self._ended = ended
         self.answers: list[Answered] = []
         self.error: Exception | None = None
         self.finished = threading.Event()
-        way.begin(self, self._run)
+        api.begin(self._run)
 
     def _run(self) -> None:
         try:
             self._api.tag_thread(self._name)
-            numbers = self._session.range(0, self._total, 1, self._total)
+            numbers = self._session.range(0, self._tasks, 1, self._tasks)
             table = numbers.mapInArrow(self._task, DDL).toArrow()
             self.answers = [Answered(**each) for each in table.to_pylist()]
         except Exception as why:  # noqa: BLE001 - raised by the waiting thread
             self.error = why
         finally:
             self.finished.set()
+            self._ended.put(self)
 
-    def set_progress(self, done: int, running: int) -> None:
-        self.progress = Progress(done, running, self._total)
-
-    def poll(self) -> None:
-        """Polls the progress, in another thread."""
-        while not self.finished.wait(POLL_S):
-            with suppress(Exception):  # progress is only displayed
-                self.set_progress(*self._api.task_counts(self._name))
-
-    def end(self) -> None:
-        """Cancels the job if it is not finished."""
-        if not self.finished.is_set():
-            off = threading.Thread(target=self._cancel, daemon=True)
-            off.start()
-            self.finished.wait(CANCEL_S)
+    def cancel(self) -> None:
+        """Cancels the job, without waiting for its end."""
+        threading.Thread(target=self._cancel, daemon=True).start()
 
     def _cancel(self) -> None:
         with suppress(Exception):  # the job has ended
@@ -224,12 +243,9 @@ class _Job:
 class _SessionApi(Protocol):
     """The operations that differ between a session in this process and a remote one."""
 
-    def begin(self, job: _Job, run: Callable[[], None], /) -> None: ...
+    def begin(self, run: Callable[[], None], /) -> None: ...
     def tag_thread(self, name: str, /) -> None:
         """Tags the jobs of this thread."""
-
-    def task_counts(self, name: str, /) -> tuple[int, int]:
-        """Finished and running tasks."""
 
     def cancel(self, name: str, /) -> None: ...
     def slots(self) -> int: ...
@@ -238,24 +254,12 @@ class _SessionApi(Protocol):
 class _ClassicSession:
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
-        self._tracker = self._context.statusTracker()
 
-    def begin(self, job: _Job, run: Callable[[], None], /) -> None:
-        for each in (run, job.poll):
-            InheritableThread(target=each, daemon=True).start()
+    def begin(self, run: Callable[[], None], /) -> None:
+        InheritableThread(target=run, daemon=True).start()
 
     def tag_thread(self, name: str, /) -> None:
         self._context.setJobGroup(name, name, interruptOnCancel=True)
-
-    def task_counts(self, name: str, /) -> tuple[int, int]:
-        done = running = 0
-        for job in self._tracker.getJobIdsForGroup(name):
-            found = self._tracker.getJobInfo(job)
-            for stage in map(self._tracker.getStageInfo, found.stageIds if found is not None else ()):
-                if stage is not None:
-                    done += stage.numCompletedTasks
-                    running += min(stage.numActiveTasks, stage.numTasks - stage.numCompletedTasks)
-        return done, running
 
     def cancel(self, name: str, /) -> None:
         self._context.cancelJobGroup(name)
@@ -267,26 +271,12 @@ class _ClassicSession:
 class _ConnectSession:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        self._job: _Job | None = None
-        session.registerProgressHandler(self._on_progress)  # type: ignore[arg-type]  # it is called with keywords
 
-    def _on_progress(self, **progress: Any) -> None:
-        """Must not raise: Spark ends a job whose progress handler fails."""
-        job = self._job
-        with suppress(Exception):
-            if job is not None and progress["stages"]:
-                done = sum(stage.num_completed_tasks for stage in progress["stages"])
-                job.set_progress(done, progress["inflight_tasks"])
-
-    def begin(self, job: _Job, run: Callable[[], None], /) -> None:
-        self._job = job
+    def begin(self, run: Callable[[], None], /) -> None:
         threading.Thread(target=run, daemon=True).start()
 
     def tag_thread(self, name: str, /) -> None:
         self._session.addTag(name)
-
-    def task_counts(self, name: str, /) -> tuple[int, int]:
-        raise NotImplementedError("the progress handler reports it")
 
     def cancel(self, name: str, /) -> None:
         self._session.interruptTag(name)
