@@ -84,7 +84,7 @@ PYTHONS: Final = ("3.11", "3.12", "3.13")
 def installed(session: nox.Session) -> None:
     """The wheel in ``dist/`` as a user gets it: with the constraints, outside the checkout."""
     (wheel,) = (each.resolve() for each in DIST.glob("*.whl"))
-    session.install("-c", str(CONSTRAINTS), f"kipcheck[pytest,targets] @ {wheel.as_uri()}")
+    session.install("-c", str(CONSTRAINTS), f"{wheel}[pytest,targets]")
     session.chdir(session.create_tmp())
     session.run("kipcheck", "--version")
     session.run("kipcheck", "run", "--dry-run", silent=True)
