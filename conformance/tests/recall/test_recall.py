@@ -120,6 +120,7 @@ def test_a_released_bug_is_found_in_its_release_and_not_in_the_next(
     assert all("KeyError" in each for each in shown["alarms"]), "another defect of both"
 
 
+@pytest.mark.integration
 def test_runs_that_come_to_nothing_have_the_reason_of_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
     none = runs.execute(Job("no-such-client@1.0", "apache", "assign", 0))
     assert none.exits == (2,) and none.why.startswith("unknown target 'no-such-client'")

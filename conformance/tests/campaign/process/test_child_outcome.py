@@ -353,6 +353,7 @@ def test_what_is_no_drill_is_said_with_what_would_be_one(name: str) -> None:
         target_of(name)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_drill_does_nothing_outside_of_a_campaign(kind: str) -> None:
     cases = undisturbed(shard())[1]

@@ -117,6 +117,7 @@ def test_a_conversation_of_several_checks_is_played_and_shown_once(
     assert "group/parked-are-answered" in shown or "group/" in shown.partition("verdicts")[2]
 
 
+@pytest.mark.integration
 def test_only_failing_conversations_are_traced_unless_all_are_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +166,7 @@ def test_the_steps_of_scripts_for_clients_are_listed(capsys: pytest.CaptureFixtu
     assert "kipcheck run --target client:... --script STEPS; --events lists the steps" in capsys.readouterr().err
 
 
+@pytest.mark.integration
 def test_a_list_of_known_deviations_is_not_stale_because_a_script_does_not_show_them(tmp_path: Path) -> None:
     asked = [
         "run",

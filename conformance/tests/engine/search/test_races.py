@@ -38,6 +38,7 @@ def outcome(tmp_path: Path, *starts: int) -> int:
     return run([*asked, "--script", "stop", "--edition", f"apache@{NEWEST}", "--out", str(tmp_path / "out")])
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("failing", "code"), [(range(5, 11), 1), (range(5, 7), 4)])
 def test_a_race_is_a_failure_if_more_than_a_third_of_its_plays_fail(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], failing: range, code: int

@@ -82,6 +82,7 @@ def test_a_client_gets_the_same_through_it_and_nothing_is_reported(tmp_path: Pat
     assert {each.name for each in (tmp_path / "out").iterdir()} >= {"ledger.jsonl", "report.html", "junit.xml"}
 
 
+@pytest.mark.integration
 def test_a_member_that_breaks_a_law_is_named_with_group_clause_and_bytes(tmp_path: Path) -> None:
     capture = tmp_path / "all.pcap"
     with (
