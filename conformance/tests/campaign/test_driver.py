@@ -374,7 +374,7 @@ def test_where_the_disk_is_full_it_ends_and_goes_on_when_there_is_room(
     out = copied(whole, tmp_path)
     shutil.rmtree(out / "ledger" / "round=1")
 
-    def full(folder: Path, round_: int, wave: int, rows: Any) -> Path:
+    def full(folder: Path, round_: int, wave: int, rows: Any, *more: Any) -> Path:
         raise Full(28, folder / "ledger" / "wave", 4000)
 
     with monkeypatch.context() as patched:
