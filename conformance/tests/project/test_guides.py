@@ -100,7 +100,7 @@ TRIALS: Final[dict[str, dict[str, Trial]]] = {
         'kipcheck campaign --target "cmd:./my-testee" --budget 8h --seed 2 --corpus last-night --out tonight': (
             Trial(1, FEW)
         ),
-        "kipcheck triage tonight --against last-night": Trial(1, out=" new, "),
+        "kipcheck triage tonight --against last-night": Trial(out=" new, "),
         "kipcheck show ID --out tonight": Trial(out="FAIL"),
         "kipcheck campaign --resume tonight": Trial(1),
         "kipcheck campaign --known known.toml --budget 8h": Trial(0, ("--target", "cmd:./my-testee", *FEW)),
