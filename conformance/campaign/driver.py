@@ -26,7 +26,7 @@ from kipcheck.conformance.campaign.progress import CampaignProgress
 from kipcheck.conformance.campaign.report import campaign_report, row_files
 from kipcheck.conformance.campaign.report.round_statistics import RoundEnd
 from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Found, Key, Row, hash_of
-from kipcheck.conformance.core.files.output_folder import Unusable
+from kipcheck.conformance.core.files.output_folder import OutputFolder, Unusable
 from kipcheck.conformance.core.ledger import NAME as LEDGER
 from kipcheck.conformance.core.operations.field_kinds import to_json
 from kipcheck.conformance.core.values import exits
@@ -427,8 +427,7 @@ class _CampaignRun:
                 with interrupts.deferred():
                     self._note(ended.values())
                     self._write(round_, ended.values())
-                    for each in singles:
-                        each.unlink(missing_ok=True)
+                    OutputFolder(self.request.out).forget({str(each.relative_to(self.request.out)) for each in singles})
 
     def _write(self, round_: int, rows: Iterable[Row], as_lines: bool = False) -> Path:
         wave = row_files.next_wave(self.request.out, round_)

@@ -208,6 +208,12 @@ class OutputFolder:
             with suppress(OSError):
                 (self.path / folder).rmdir()
 
+    def forget(self, entries: Collection[str]) -> None:
+        """Removes listed files whose content is in other ones by now, and their names."""
+        for entry in entries:
+            (self.path / entry).unlink(missing_ok=True)
+        self._replace_list([each for each in self._listed() if each not in entries])
+
     def remove_all(self) -> None:
         """Removes every listed file, the list, and the folder. Errors: ``Unusable`` if the folder contains other
         files.
