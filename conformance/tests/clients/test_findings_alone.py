@@ -41,14 +41,17 @@ ALONE = re.compile(
 )
 
 
-def consumer(path: Path) -> str:
-    """The program of a page: a file that the page links to."""
-    (file,) = SCRIPTS.glob(f"{path.stem}-alone.*")
-    return file.read_text("utf-8")
+def consumer(path: Path) -> Path:
+    """The program of a page: the file that it links to, which several pages of a client have in common, or a short one
+    that the page shows whole.
+    """
+    linked = re.search(r"\(repro/([\w.-]+-alone\.\w+)\)", path.read_text("utf-8"))
+    (file,) = [SCRIPTS / linked[1]] if linked else SCRIPTS.glob(f"{path.stem}-alone.*")
+    return file
 
 
 SHOWN = {
-    path: (found[1], consumer(path), *found.groups()[2:])
+    path: (found[1], consumer(path).read_text("utf-8"), *found.groups()[2:])
     for path in PAGES
     if (found := ALONE.search(path.read_text("utf-8")))
 }
@@ -148,7 +151,7 @@ def test_a_consumer_on_a_page_is_short_and_uses_public_interfaces_only(path: Pat
     language, code, _, _, _ = SHOWN[path]
     assert len(code.splitlines()) <= 60
     found = ALONE.search(path.read_text("utf-8"))
-    (file,) = SCRIPTS.glob(f"{path.stem}-alone.*")
+    file = consumer(path)
     assert found is not None and is_part(found[2], code) and LANGUAGES[file.suffix] == language
     assert len(found[2].splitlines()) <= SHOWN_LINES
     assert len(code.splitlines()) <= SHOWN_LINES or f"(repro/{file.name})" in path.read_text("utf-8")
