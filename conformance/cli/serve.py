@@ -70,35 +70,19 @@ def _port(text: str) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.core.values.edition import edition
     from kipcheck.conformance.core.values.nearest import hint
-    from kipcheck.conformance.core.values.release import NEWEST
     from kipcheck.conformance.live.server.listener import is_loopback
-    from kipcheck.conformance.live.server.serve import Serving, serve
-    from kipcheck.conformance.live.server.topics import parse_topic
 
     if options.model not in MODELS:
         known = f"; models that can be served: {', '.join(MODELS)}"
         return complain(f"unknown model {options.model!r}{hint(options.model, MODELS) or known}", USAGE)
     if not (options.allow_remote or is_loopback(options.host)):
         return complain(f"other machines can reach {options.host}: add --allow-remote to listen there", USAGE)
-    features = options.model == "features"
-    if features and (options.topic or options.config):
+    if options.model == "features" and (options.topic or options.config):
         return complain("--model features has no topics and settings: leave out --topic and --config", USAGE)
-    if options.script is not None or options.http is not None:
-        return _serve_script(options)
+    serve = _serve_machine if options.script is None and options.http is None else _serve_script
     try:
-        serving = Serving(
-            edition(options.edition or f"apache@{options.release or NEWEST}"),
-            options.host,
-            options.port,
-            tuple(map(parse_topic, options.topic or ["t:3"])),
-            config=tuple(options.config),
-            log=options.log,
-            pcap=options.pcap,
-            features=features,
-        )
-        found = serve(serving, print_harmless, lambda line: complain(line, OK))
+        found = serve(options)
     except (LookupError, ValueError) as wrong:
         return complain(wrong.args[0], USAGE)
     except KeyboardInterrupt:  # before it listens
@@ -109,7 +93,28 @@ def _serve(options: argparse.Namespace) -> int:
     return OK
 
 
-def _serve_script(options: argparse.Namespace) -> int:
+def _serve_machine(options: argparse.Namespace) -> str:
+    """Serves until it is interrupted; returns a summary. Errors: ValueError, LookupError for wrong usage; OSError."""
+    from kipcheck.conformance.core.values.edition import edition
+    from kipcheck.conformance.core.values.release import NEWEST
+    from kipcheck.conformance.live.server.serve import Serving, serve
+    from kipcheck.conformance.live.server.topics import parse_topic
+
+    serving = Serving(
+        edition(options.edition or f"apache@{options.release or NEWEST}"),
+        options.host,
+        options.port,
+        tuple(map(parse_topic, options.topic or ["t:3"])),
+        config=tuple(options.config),
+        log=options.log,
+        pcap=options.pcap,
+        features=options.model == "features",
+    )
+    return serve(serving, print_harmless, lambda line: complain(line, OK))
+
+
+def _serve_script(options: argparse.Namespace) -> str:
+    """The same with a script, or the port at which other languages play some. Errors: as of ``_serve_machine``."""
     from kipcheck.conformance.core.values.release import NEWEST
     from kipcheck.conformance.engine.execution import scripts
     from kipcheck.conformance.live.server.listener import is_loopback
@@ -119,25 +124,16 @@ def _serve_script(options: argparse.Namespace) -> int:
 
     edition = options.edition or f"apache@{options.release or NEWEST}"
     if options.model != "group" or not edition.startswith("apache@"):
-        return complain("--script and --http are for brokers of a release: use --release, without --model", USAGE)
+        raise ValueError("--script and --http are for brokers of a release: use --release, without --model")
     if options.host in ANY_ADDRESS:
-        return complain(f"--script and --http serve one address, at which clients are: not {options.host}", USAGE)
+        raise ValueError(f"--script and --http serve one address, at which clients are: not {options.host}")
     if options.http is not None and not is_loopback(options.host):
-        return complain("--http is for this machine: leave out --host", USAGE)
-    try:
-        given = () if options.script is None else scripts.given(options.script)
-        if len(given) > 1:
-            why = "and one is played: end its lines with semicolons"
-            return complain(f"{options.script} has {len(given)} scripts, {why}", USAGE)
-        topics = tuple(map(parse_topic, options.topic or ["t:3"]))
-        setting = Setting(edition, topics, tuple(options.config), "".join(given))
-        served = ServedScript(setting, options.host, options.port, options.http, options.log, options.pcap)
-        found = serve(served, print_harmless, lambda line: complain(line, OK))
-    except (LookupError, ValueError) as wrong:
-        return complain(wrong.args[0], USAGE)
-    except KeyboardInterrupt:  # before it listens
-        return OK
-    except OSError as unusable:
-        return complain(unusable, FAILED)
-    complain(found, OK)
-    return OK
+        raise ValueError("--http is for this machine: leave out --host")
+    given = () if options.script is None else scripts.given(options.script)
+    if len(given) > 1:
+        why = "and one is played: end its lines with semicolons"
+        raise ValueError(f"{options.script} has {len(given)} scripts, {why}")
+    topics = tuple(map(parse_topic, options.topic or ["t:3"]))
+    setting = Setting(edition, topics, tuple(options.config), "".join(given))
+    served = ServedScript(setting, options.host, options.port, options.http, options.log, options.pcap)
+    return serve(served, print_harmless, lambda line: complain(line, OK))
