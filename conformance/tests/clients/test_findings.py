@@ -35,7 +35,7 @@ from kipcheck.conformance.tests.support.loops import for_each, some_by_day
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")
 SCRIPTS = FINDINGS / "repro"
-HELPERS = ("broker_requests", "loopback", "mock_requests", "waiting_members")
+HELPERS = ("broker_requests", "feature_requests", "loopback", "mock_requests", "waiting_members")
 """Modules that several scripts in Python have in common."""
 LANGUAGES = {".py": "python", ".java": "java", ".go": "go", ".mjs": "js", ".json": "json"}
 SHOWN_LINES = 10

@@ -1,15 +1,10 @@
-import socket
 import struct
-import sys
 import time
 
-PORT = int(sys.argv[1]) if sys.argv[1:] else 9092
+from feature_requests import connection, finalized, numbers, read, varint
+
 TOPIC = "__consumer_offsets"
 GROUP = "g"  # its partition is 103 % partitions
-
-
-def numbers(form, *values):
-    return struct.pack(">" + form, *values)
 
 
 def text(value):
@@ -22,35 +17,6 @@ def ask(api, version, body):
     connection.sendall(numbers("i", len(request)) + request)
     (size,) = struct.unpack(">i", read(4))
     return read(size)[4:]
-
-
-def read(size):
-    data = b""
-    while len(data) < size:
-        data += connection.recv(size - len(data))
-    return data
-
-
-def varint(data, at, shift=0, value=0):
-    while True:
-        value, shift, at = value | (data[at] & 127) << shift, shift + 7, at + 1
-        if data[at - 1] < 128:
-            return value, at
-
-
-def finalized():
-    """The level of metadata.version, from the tagged field 2 of ApiVersions version 3."""
-    body = ask(18, 3, b"\0" + b"\5tool" + b"\2" + b"1" + b"\0")
-    count, at = varint(body, 2)
-    at += 7 * (count - 1) + 4
-    fields, at = varint(body, at)
-    for _ in range(fields):
-        tag, at = varint(body, at)
-        size, at = varint(body, at)
-        if tag == 2:
-            name = body.index(b"metadata.version", at) + len("metadata.version")
-            return struct.unpack_from(">h", body, name)[0]
-        at += size
 
 
 def commit():
@@ -80,8 +46,7 @@ def version(batch):
     return struct.unpack_from(">h", batch, at)[0]
 
 
-connection = socket.create_connection(("localhost", PORT), 30)
-print("metadata.version", finalized())
+print("metadata.version", finalized()["metadata.version"])
 end = time.monotonic() + 60  # the coordinator creates its topic, and loads it
 while (error := struct.unpack_from(">h", ask(10, 0, text(GROUP)))[0] or commit()) and time.monotonic() < end:
     time.sleep(0.2)
