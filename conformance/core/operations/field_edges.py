@@ -70,7 +70,7 @@ def _of_value(path: str, kind: Kind, value: Any) -> Iterator[Edge]:
         elif isinstance(value, Mapping):
             if name in value:
                 yield from _of_value(_inside(path, name), part, value[name])
-        elif not isinstance(value, str):
+        elif not isinstance(value, str) and int(name) < len(value):  # the last items of a list may be left out
             yield from _of_value(_inside(path, name), part, value[int(name)])
 
 

@@ -120,7 +120,7 @@ def test_a_testee_steers_neither_a_terminal_nor_a_file(capsys: pytest.CaptureFix
         assert live(each.read_text("utf-8"), is_log=each.suffix not in (".html", ".xml")) == [], each.name
     for form in reports.FORMS:
         shown = kipcheck(capsys, "report", str(out), "--form", form).out if form not in ("html", "junit") else ""
-        assert "evil.example" in shown or not shown
+        assert "evil.example" in shown or form in ("html", "junit", "badge")  # a badge has no words of a testee
     kipcheck(capsys, "triage", str(out))
     kipcheck(capsys, "triage", str(out), "--json")
     failures = read(out / NAME).failures

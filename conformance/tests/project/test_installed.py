@@ -97,7 +97,7 @@ def test_a_wheel_holds_one_package_and_all_of_it(built: Built) -> None:
     names = contents(built.wheel).keys()
     assert {name.partition("/")[0] for name in names} == {"kipcheck", "kipcheck-0.2.0.dist-info"}
     ours = {name.removeprefix("kipcheck/") for name in names if name.startswith("kipcheck/")}
-    assert {name.partition("/")[0] for name in ours} == {"__init__.py", "__main__.py", "py.typed", *NAMES}
+    assert {name.partition("/")[0] for name in ours} == {"__init__.py", "__main__.py", "py.typed", "testing.py", *NAMES}
     docs = "conformance/docs/report.png", "conformance/docs/site/"
     apart = ("conformance/tests/", "conformance/benchmarks/", "reports/out/", *docs)
     tracked = run("git", "ls-files", *NAMES, cwd=ROOT).splitlines()
