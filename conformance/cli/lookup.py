@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kipcheck.conformance.cli.filters import Fields, NothingFits, add_filters, family, filtered
+from kipcheck.conformance.cli.filters import Fields, NothingFits, Row, add_filters, family, filtered
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, edition_name, print_json
 from kipcheck.conformance.core.values.nearest import hint
 
@@ -130,7 +130,7 @@ def _requirements(options: argparse.Namespace) -> int:
     options.out = options.out or Path("kipcheck-out")
     if options.id:
         try:
-            rows = [requirement(options.id)]
+            rows: list[Row] = [requirement(options.id)]
         except LookupError as unknown:
             return complain(unknown.args[0], USAGE)
     else:
