@@ -46,8 +46,6 @@ REVOKES_AGAIN = (
 """It has to give up more while it gives up the first ones."""
 GIVES_UP = f"{REVOKING}; beat a on u before; beat a told; beat b told"
 """And it no longer subscribes to a topic."""
-HANDED_OVER = f"{REVOKED}; join c on v none; pass {INTERVAL_MS}; beat b told; beat a told; beat c told"
-"""The new owner gets the next epoch before the former one: the log has its record first."""
 RETURNED = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join a on t none as i; beat b told; beat a told as i"
 
 
@@ -168,7 +166,7 @@ def stated(steps: Sequence[Step]) -> list[Beat]:
 
 RELOADED: Final = Reloaded(
     OPERATIONS, stated, CLIENTS[:2], {"taken over": TAKEN_OVER, "returned": RETURNED, "revoking": REVOKING,
-                                      "revoked": REVOKED, "regex": BY_REGEX, "alone": ALONE, "handed over": HANDED_OVER,
+                                      "revoked": REVOKED, "regex": BY_REGEX, "alone": ALONE,
                                       "simple": f"commit 5 for 0; {REVOKED}; commit 6 for 1 by a in 3 with m"},
     Pass(INTERVAL_MS),
 )  # fmt: skip
