@@ -13,10 +13,11 @@ import pytest
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.manifest import with_id
 from kipcheck.conformance.campaign.plan import Aim, Plan
-from kipcheck.conformance.campaign.report.campaign_report import CampaignReport, RoundEnd, report
+from kipcheck.conformance.campaign.report.campaign_report import CampaignReport, report
 from kipcheck.conformance.campaign.report.row_files import Clash
 from kipcheck.conformance.campaign.rows import Found, Row
 from kipcheck.conformance.campaign.shard import run_shard
+from kipcheck.conformance.campaign.summary import RoundEnd, summary_of
 from kipcheck.conformance.core.ledger import Failure, FirstFound, Ledger, SequenceExhibit, lines, read, type_of
 from kipcheck.conformance.engine.execution import run
 from kipcheck.conformance.engine.execution.replay import replay, stored
@@ -82,7 +83,7 @@ def reported(
     }  # fmt: skip
     out.mkdir(exist_ok=True)
     rounds = [RoundEnd(number, sum(row.round == number for row in rows), 3, 1.5) for number in range(2)]
-    return report(out, manifest, rows, rounds, complete, stopped_by, **more)
+    return report(out, manifest, summary_of(rows, rounds), complete, stopped_by, **more)
 
 
 def ledger_of(out: Path) -> Ledger:
