@@ -74,6 +74,8 @@ class CampaignRequest:
     """0: one for each core."""
     master: str | None = None
     remote: str | None = None
+    ship: bool = False
+    """Sends kipcheck, its libraries and its cache to the workers of ``master``."""
     out: Path = Path("kipcheck-out")
     resume: bool = False
     """Continue the campaign in ``out``; options that its manifest fixes are ignored."""
@@ -102,7 +104,7 @@ class _OutOfTime(Exception):
     """The time for the stage is over."""
 
 
-Ready: TypeAlias = Callable[[ExecutorName, int, str | None, str | None], AbstractContextManager[Chosen]]
+Ready: TypeAlias = Callable[[ExecutorName, int, str | None, str | None, bool], AbstractContextManager[Chosen]]
 
 
 def campaign(request: CampaignRequest, ready: Ready = ready) -> Outcome:
@@ -114,7 +116,8 @@ def campaign(request: CampaignRequest, ready: Ready = ready) -> Outcome:
             stack.enter_context(folder.trial(LEDGER))
             # Invalid options are reported before waiting for a cluster.
             resolved = _resumed_manifest(request) if request.resume else _Intent.of(request)
-            chosen = stack.enter_context(ready(request.executor, request.workers, request.master, request.remote))
+            where = request.executor, request.workers, request.master, request.remote, request.ship
+            chosen = stack.enter_context(ready(*where))
             watch = CampaignProgress()
             stack.callback(watch.close)
             watch.note(chosen.why)
