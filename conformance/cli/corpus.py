@@ -12,6 +12,7 @@ from kipcheck.conformance.cli.options import (
     USAGE,
     Call,
     Commands,
+    Parser,
     add_out,
     complain,
     edition_name,
@@ -65,8 +66,8 @@ def add(commands: Commands) -> None:
         metavar="info|merge|minimise|export|promote|seeds", required=True
     )
 
-    def part(name: str, call: Call, about: str, epilog: str = DONE) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = parts.add_parser(
+    def part(name: str, call: Call, about: str, epilog: str = DONE) -> Parser:
+        made: Parser = parts.add_parser(
             name, help=about, description=about, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         made.set_defaults(call=_with_errors(call))
