@@ -34,7 +34,6 @@ from kipcheck.conformance.core.values.exits import BROKEN, OURS, USAGE
 from kipcheck.conformance.core.values.plain import short_digest
 from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED
 from kipcheck.conformance.recall.sources import digest
-from kipcheck.conformance.targets.registry import is_live
 from kipcheck.conformance.targets.toolchains.maven import cache as cache_folder
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree
@@ -42,8 +41,9 @@ from kipcheck.reports.phrases import numbered, operation
 
 LIMIT: Final = "40m"
 """The budget of a run, as ``kipcheck run --budget`` takes it: a target that hangs does not stop a measurement."""
-LIVE_LEAST: Final = "5s"
-"""The time of a search for a least case where cases take real time: enough to see whether a failure occurs again."""
+LEAST: Final = "5s"
+"""The time of a search for a least case: enough to see whether a failure occurs again. What is found is not measured by
+how short a case is, and a release with a bug has many failures."""
 UNSTABLE: Final = re.compile(r", ([\w/-]+): .*; run alone the case does not fail", re.DOTALL)
 """In the line of a run about a failure that did not occur again."""
 JUDGED: Final = frozenset({"PASS", "FAIL", "WARN", "NOTE", "KNOWN"})
@@ -58,19 +58,19 @@ STEP: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run of all checks of one family against one target."""
+    """A run of one check against one target: entries that count other invariants share the checks that judge both."""
 
     target: str
     edition: str
-    family: str
-    """What the ids of the checks begin with; all checks of a family have one role."""
+    check: str
+    """Its id."""
     seed: int
 
     @property
     def words(self) -> tuple[str, ...]:
         """The command, as a person would type it."""
         edition = () if self.edition == "apache" else ("--edition", self.edition)
-        checks = ("--check", f"{self.family}/*", "--seed", str(self.seed))
+        checks = ("--check", self.check, "--seed", str(self.seed))
         return ("kipcheck", "run", "--target", self.target, *edition, *checks)
 
 
@@ -135,7 +135,7 @@ class Run(Record):
 
     @property
     def is_about_nothing(self) -> bool:
-        """Whether the target has no subject for the family."""
+        """Whether the target has no subject for the check."""
         return USAGE in self.exits and self.why == NOTHING_SELECTED
 
     @property
@@ -177,8 +177,8 @@ def default_folder() -> Path:
 
 
 def _file(job: Job, of: str) -> str:
-    named = re.sub(r"[^A-Za-z0-9.@-]+", "-", f"{job.target}-{job.family}-{job.seed}")
-    return f"{named}-{short_digest([job.target, job.edition, job.family, job.seed, of])}.json"
+    named = re.sub(r"[^A-Za-z0-9.@-]+", "-", f"{job.target}-{job.check}-{job.seed}")
+    return f"{named}-{short_digest([job.target, job.edition, job.check, job.seed, of])}.json"
 
 
 def _kept(path: Path) -> Run | None:
@@ -191,8 +191,7 @@ def _kept(path: Path) -> Run | None:
 def execute(job: Job) -> Run:
     """Runs a job in a child process. Errors: OSError."""
     with temporary_folder("recall") as folder:
-        least = ("--least", LIVE_LEAST) if is_live(job.target) else ()
-        command = (sys.executable, "-m", *job.words, *least, "--budget", LIMIT, "--out", str(folder / "out"))
+        command = (sys.executable, "-m", *job.words, "--least", LEAST, "--budget", LIMIT, "--out", str(folder / "out"))
         env = {name: each for name, each in os.environ.items() if name != "KIPCHECK_PART"}
         before = _cpu_of_children()
         ended = process_tree.run(command, env=env)

@@ -24,7 +24,7 @@ from kipcheck.conformance.protocols.group import ops as group
 from kipcheck.conformance.protocols.group.clients import GroupClients
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.migration.clients import ClassicClients, blobs
-from kipcheck.conformance.protocols.reconciled import log_ops
+from kipcheck.conformance.protocols.reconciled import log_laws, log_ops
 from kipcheck.conformance.protocols.reconciled.terms import SETTINGS_OF_GROUPS
 from kipcheck.conformance.protocols.share_group import heartbeat as share_messages, ops as share_group
 from kipcheck.conformance.protocols.share_group.clients import ShareClients
@@ -100,6 +100,8 @@ class Door:
     """What the last operation caused, by the steps of the requests."""
     created: Mapping[str, int] = field(default_factory=dict)
     """The topics that the broker created after it, with their numbers of partitions."""
+    unread: str = ""
+    """The method of the release in which reading the log failed, if it did."""
     is_lost: bool = False
     """The coordinator was given up with the last operation."""
     _sent: dict[int, tuple[SentRequest, Layout, Context]] = field(default_factory=dict)
@@ -133,7 +135,7 @@ class Door:
             self.answers = dict(self._read(bytes.fromhex(frame)) for frame in result["responses"])
         except (Refused, Unfit) as why:
             raise NotDone(Died("garbled", str(why))) from None
-        self.created = result["created"]
+        self.created, self.unread = result["created"], result["unread"]
 
     def answer(self, step: int) -> Any:
         """The answer to a request that is never parked. Errors: ``NotDone``."""
@@ -213,6 +215,8 @@ class ReconciledGroup:
         if sent is None:
             operation, fields = _order(step)
             yield from door.do(operation, **fields)
+            if door.unread and operation == "reload":
+                seen = Replied(((log_laws.UNREAD, door.unread),))
         else:
             yield from door.ask(index, sent, VALUES)
             seen = self._observed(step, door.answer(index), door.created)

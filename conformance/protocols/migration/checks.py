@@ -50,6 +50,8 @@ EXPRESSED = (
     f"{3 * 'beat b told; classic-beat y; classic-join y on u told as i; classic-sync y; '}"
 )
 """A client of the classic protocol takes over the instance of a consumer with a regular expression."""
+RESTATED = f"{RESTED}classic-join y on t,u as j; classic-sync y; classic-beat y; classic-beat x"
+"""It makes the group a classic one, and subscribes to another topic."""
 REMOVED = (
     f"{RESTED}remove i; classic-beat x; remove i; remove j; beat a told as j; join a on t none as j; "
     "classic-join y on t; remove j; classic-beat y; beat a told as j"
@@ -90,6 +92,7 @@ def there_and_back(subject: Subject) -> Iterable[Conversation]:
     yield Conversation(ops.OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
     yield Conversation(ops.OPERATIONS.parse_shorthand(REPLACED), "replaced")
     yield Conversation(ops.OPERATIONS.parse_shorthand(REPLACED_CONSUMER), "replaced consumer")
+    yield Conversation(ops.OPERATIONS.parse_shorthand(RESTATED), "restated")
     yield Conversation(ops.OPERATIONS.parse_shorthand(ASKED), "asked")
     yield Conversation(ops.OPERATIONS.parse_shorthand(EXPRESSED), "expressed")
     yield Conversation(ops.OPERATIONS.parse_shorthand(REMOVED), "removed")

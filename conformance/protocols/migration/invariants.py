@@ -372,15 +372,19 @@ def successor_fits(history: History) -> Iterator[Violation]:
 
 
 @impact("After the last consumer left its partitions stay unassigned", "stuck group", "gating", "unread-partition")
-@rule("migration/downgrades", "grp-121", applies_to=asks)
+@rule("migration/downgrades", "grp-121", "grp-403", applies_to=asks)
 def downgrades(history: History) -> Iterator[Violation]:
-    """When the last member of KIP-848's protocol has left, the others join again, and one of them leads."""
+    """When the last member of KIP-848's protocol has left, the others join again, and one of them leads.
+
+    So they do if a client of the classic protocol takes its place, and subscribes to other topics.
+    """
     for step in mixed_steps(history):
         if not step.before.changed or step.member is None:
             continue
+        kind = ("other topics",) if step.before.restated else ()
         if isinstance(step.request, ops.ClassicBeat) and not step.request.behind and step.received == ops.NONE:
             why = f"only classic members are left, {step.name} among them"
-            yield breach(step, why, "REBALANCE_IN_PROGRESS", "NONE", "heartbeat")
+            yield breach(step, why, "REBALANCE_IN_PROGRESS", "NONE", "heartbeat", *kind)
         found = step.answers
         joined = found is not None and isinstance(found.request, ops.ClassicJoin) and step.received == ops.NONE
         if joined and not step.answer.get("led"):

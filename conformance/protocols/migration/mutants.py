@@ -221,6 +221,13 @@ class CountsPredecessors(MutantCoordinator):
 
 
 @defect("downgrades", ...)
+class KeepsOldTargets(MutantCoordinator):
+    """A client of the classic protocol that replaces the last consumer, with other topics, disturbs nobody."""
+
+    owed = replace(MutantCoordinator.owed, rebalances_changed_successors=False)
+
+
+@defect("downgrades", ...)
 class StaysAConsumerGroup(MutantCoordinator):
     """The group stays a consumer group without members of that protocol."""
 

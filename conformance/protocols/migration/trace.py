@@ -86,6 +86,8 @@ class Group:
     """How often it has changed its form."""
     changed: bool = False
     """A consumer group became a classic one in a join phase, and none has ended since."""
+    restated: bool = False
+    """It became so when a client took over an instance and stated other topics."""
     taken_over: bool = False
     """It became a classic one when a client of the classic protocol took over an instance, and no join phase has ended
     since."""
@@ -211,11 +213,11 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
 
     @property
     def subscription(self) -> Subscription | None:
-        """What a client joins with; None: with something else than topics and assignors of clients."""
+        """What a client states; None: nothing, or something else than topics and assignors of clients."""
         match self.request:
             case ops.ClassicJoin(topics=topics, protocols=assignors):
                 return frozenset(topics), assignors
-            case Beat(topics=topics, regex=None, assignor=None) if topics and self.epoch == 0:
+            case Beat(topics=topics, regex=None, assignor=None) if topics and self.accepted:
                 return frozenset(topics), ()
             case _:
                 return None
@@ -258,9 +260,12 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
             return replace(before, quiet_rounds={}, waited_ms=0)
         stays = self.replaces and self.joined_epoch == before.epoch
         rest = replace(before, quiet_rounds={}, waited_ms=0) if stays else before.disturbed()
-        if self.subscription is not None:
+        if not isinstance(request, Beat):
+            return rest if self.subscription is None else rest.subscribed(self.name, *self.subscription)
+        if self.subscription is not None and (self.epoch == 0 or self.name in rest.subscriptions):
             return rest.subscribed(self.name, *self.subscription)
-        return rest.unsubscribed(self.name) if isinstance(request, Beat) and request.regex else rest
+        states = request.regex or request.topics is not None or request.assignor
+        return rest.unsubscribed(self.name) if states and self.accepted else rest
 
     def known_after(self) -> Group:
         known = self._known_after()
@@ -404,8 +409,10 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
         by_expression = by_expression or (not former and member.after_expression)
         member = replace(member, topics=topics, after_expression=by_expression)
         known = known.having(replace(member, epoch=generation, silent_ms=found.age_ms, late_ms=found.age_ms))
+        restated = False
         if known.form != CLASSIC and any(each in known.memories for each in former):
             known = _as_classic(known)
+            restated = known.form == CLASSIC and self._restates(*former)
             known = replace(known, taken_over=known.form == CLASSIC)
         if self.answer.get("led"):
             known = replace(known, taken_over=False)
@@ -415,9 +422,15 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
                     known = known.without(each.name, surely=False)
         known = replace(
             known, generations={**known.generations, self.name: generation}, highest=max(known.highest, generation),
-            changed=False,
+            changed=restated, restated=restated,
         )  # fmt: skip
         return _without_late(known)
+
+    def _restates(self, former: str, *others: str) -> bool:
+        """Whether a client states other topics than the one client had whose instance it takes over."""
+        had, states = self.before.rest.subscriptions.get(former), self.subscription
+        is_certain = not others and former not in self.before.doubted
+        return is_certain and had is not None and states is not None and had[0] != states[0]
 
 
 def _without_claims(known: Group) -> Group:

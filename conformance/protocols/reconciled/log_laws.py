@@ -31,6 +31,8 @@ CLASSIC: Final = "classic-heartbeat"
 SYNC: Final = "classic-sync"
 RECEIVE: Final = "classic-receive"
 RECEIVED: Final = "received"
+UNREAD: Final = "unread"
+"""Where reading the log failed, of a target that sees that: a part of the shape, as a release may fail in some."""
 UNCHANGED: Final = ("NONE", terms.UNKNOWN_MEMBER_ID)
 """What a classic member is answered where no rebalance is under way, or that is no member."""
 NOT_WRITTEN: Final = ("endpoint_epoch", "endpoints")
@@ -58,7 +60,9 @@ def outlived(history: History) -> Iterator[Violation]:
                 why = f"the coordinator read its log at step {at + 1}, and answers step {op.index + 1} with {error}"
                 while_read = ops[at].step.body.get("since", 0) > 0
                 kind = "compacted meanwhile" if while_read else "compacted" if ops[at].step.body else "whole log"
-                yield Violation(why, (at, op.index), "the group is served", error, shape=("not loaded", kind))
+                place = payload(ops[at]).get(UNREAD)
+                shape = ("not loaded", kind, *((str(place),) if place else ()))
+                yield Violation(why, (at, op.index), "the group is served", error, shape=shape)
                 return
         for was, now in zip(_round(ops[:at]), ops[at + 1 : following], strict=False):
             if was.step != now.step or not _is_written(ops[:at], was):

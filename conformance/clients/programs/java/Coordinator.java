@@ -276,7 +276,7 @@ final class Coordinator {
                 "gone".equals(order.get("tombstones")));
         }
 
-        /** The responses by now, and the topics that the broker creates after them. */
+        /** The responses by now, the topics that the broker creates after them, and where its log could not be read. */
         Map<String, Object> caused() throws Throwable {
             List<Object> responses = new ArrayList<>();
             Map<String, Object> created = new TreeMap<>();
@@ -293,7 +293,7 @@ final class Coordinator {
             }
             answers.clear();
             know(created);
-            return Map.of("responses", responses, "created", created);
+            return Map.of("responses", responses, "created", created, "unread", broker.unread());
         }
 
         private void send(Request request) throws Throwable {

@@ -127,6 +127,11 @@ final class CoordinatorBroker {
         work();
     }
 
+    /** See {@code CoordinatorLog.unread}. */
+    String unread() {
+        return log.unread();
+    }
+
     private Object service() throws Throwable {
         Release release = parts.release;
         Map<String, Object> ours = new HashMap<>();

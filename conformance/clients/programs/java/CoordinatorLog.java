@@ -22,6 +22,7 @@ final class CoordinatorLog {
     private Object listener;
     private Object playback;
     private CompletableFuture<Object> loading;
+    private String unread = "";
 
     CoordinatorLog(CoordinatorParts parts) {
         this.parts = parts;
@@ -58,6 +59,11 @@ final class CoordinatorLog {
         return loading != null;
     }
 
+    /** Where the coordinator failed to read the log the last time, such as {@code ConsumerGroup.addPartitionEpochs}. */
+    String unread() {
+        return unread;
+    }
+
     /**
      * Completes the loading that was requested, if any.
      *
@@ -74,6 +80,7 @@ final class CoordinatorLog {
         seen.addAll(batches.subList(dirty, batches.size()));
         CompletableFuture<Object> done = loading;
         loading = null;
+        unread = "";
         try {
             for (Batch batch : seen) {
                 for (Entry each : batch.entries) {
@@ -88,8 +95,21 @@ final class CoordinatorLog {
             }
             done.complete(Release.create(parts.runtime("CoordinatorLoader$LoadSummary"), 0L, 0L, 0L, 0L, 0L));
         } catch (Throwable thrown) {
+            unread = place(thrown);
             done.completeExceptionally(thrown);
         }
+    }
+
+    /** The method of the coordinator that threw. */
+    private static String place(Throwable thrown) {
+        for (StackTraceElement frame : thrown.getStackTrace()) {
+            String type = frame.getClassName();
+            if (type.startsWith("org.apache.kafka.coordinator.")) {
+                String method = frame.getMethodName().replaceAll("^lambda\\$(\\w+)\\$\\d+$", "$1");
+                return type.substring(type.lastIndexOf('.') + 1) + "." + method;
+            }
+        }
+        return thrown.getClass().getSimpleName();
     }
 
     /** Compacts the first batches, all but the last one at most, whose segment is written to. */
