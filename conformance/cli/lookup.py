@@ -128,10 +128,10 @@ def _requirements(options: argparse.Namespace) -> int:
     if options.strength:
         return _strength(options)
     options.out = options.out or Path("kipcheck-out")
-    rows: list[Mapping[str, Any]]
+    rows: list[Row]
     if options.id:
         try:
-            rows: list[Row] = [requirement(options.id)]
+            rows = [requirement(options.id)]
         except LookupError as unknown:
             return complain(unknown.args[0], USAGE)
     else:
