@@ -28,6 +28,7 @@ from kipcheck.conformance.campaign.report import campaign_report, row_files
 from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Row
 from kipcheck.conformance.campaign.summary import CampaignSummary, RoundEnd, RoundSummary
 from kipcheck.conformance.core.files.output_folder import OutputFolder, Unusable
+from kipcheck.conformance.core.files.unreadable_file import unwritable
 from kipcheck.conformance.core.ledger import NAME as LEDGER
 from kipcheck.conformance.core.operations.field_kinds import to_json
 from kipcheck.conformance.core.values import exits
@@ -126,7 +127,7 @@ def campaign(request: CampaignRequest, ready: Ready = ready) -> Outcome:
     except (execution_selection.InvalidOptions, UnusableCampaign, Unready, Unusable, row_files.Unreadable) as why:
         return Outcome(exits.USAGE, why=str(why))
     except OSError as denied:
-        return Outcome(exits.USAGE, why=f"{denied.filename or request.out} cannot be written: {denied.strerror}")
+        return Outcome(exits.USAGE, why=unwritable(denied, request.out))
     except (Unavailable, Broken) as why:
         return Outcome(exits.BROKEN, why=str(why))
     except KeyboardInterrupt:
@@ -300,7 +301,7 @@ class _CampaignRun:
         """For a full disk, which is not a bug in kipcheck."""
         if not isinstance(why, OSError) or why.errno not in NO_ROOM:
             return None
-        message = f"{why.filename or self.request.out} cannot be written: {why.strerror}"
+        message = unwritable(why, self.request.out)
         return Stopped(f"{message}; free some space, and continue with --resume {self.request.out}", exits.UNDECIDED)
 
     def _end(self, stopped: Stopped | None) -> Outcome:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast, get_args
 
+from kipcheck.conformance.core.files.unreadable_file import unstarted
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.release import Release
@@ -261,7 +262,7 @@ class Play:
                 self.program = await self.launcher.start(self.settings)
                 self.program.on_call = self._called_back
             except OSError as wrong:
-                raise Broken(f"the program cannot be started: {wrong}") from None
+                raise Broken(f"the program cannot be started: {unstarted(wrong)}") from None
             begun = self.front.now()
             joined = await self._joins(begun + START_S)
         if not joined and (self.shut_out or self.broker.has_refused):
