@@ -10,7 +10,7 @@ from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.client.directions import NODES, Directions
-from kipcheck.conformance.live.client.failed_start import describe, sent_what_is_gone, unserved
+from kipcheck.conformance.live.client.failed_start import describe, sent_what_is_gone, unserved, was_a_member
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.program_settings import FIRST, SESSION_MS, changed, launched, wanted
 from kipcheck.conformance.live.client.scripted import HEARTBEAT_MS, ScriptedBroker
@@ -305,9 +305,11 @@ class Play:
         needed = self._wanted()
         if sent_what_is_gone(self.recorder.events, self.broker.versions):
             return  # a law is broken; the script ends here
-        if needed and not (again and needed == self._suited):
+        assert self.program is not None
+        is_lost = bool(needed) and not self.program.ended.done() and was_a_member(self.recorder.events)
+        if needed and not is_lost and not (again and needed == self._suited):
             raise Unsuited(f"the client does not join with {needed}: {self._never_joined()}")
-        if not again:
+        if not (again or is_lost):
             if unserved(self.recorder.events):
                 return  # a law is broken; the script ends here
             raise Broken(self._never_joined())

@@ -1,17 +1,26 @@
 """The doctor of live clients: each probe fails for a program that is wrong in that way."""
 
+import asyncio
 import signal
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.live.client import play
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.doctor import Line, examine
 from kipcheck.conformance.live.client.in_process import Consumers
 from kipcheck.conformance.live.client.program_settings import INSTANCE
 from kipcheck.conformance.live.client.target import LiveClient
+from kipcheck.conformance.protocols.client.invariants.identity import names_its_instance
+from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.targets.protocol import observed
 
 PLACES = "{bootstrap} {group} {topics}"
 ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.defective_consumers"
@@ -103,3 +112,20 @@ def test_a_program_whose_versions_are_not_served_is_advised_about_its_versions()
     *_, joins, _, _ = examine(target, "apache@4.0.0")
     assert (joins.id, joins.state) == ("joins", "wrong")
     assert "JoinGroup, key 11 version 0 is not served" in joins.fix and "subscribe" not in joins.fix
+
+
+class JoinsWithoutItsInstance(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        wrong = {"groupInstanceId": None} if api == "JoinGroup" else {}
+        return await super().ask(api, {**body, **wrong})
+
+
+def test_a_static_member_that_the_group_takes_in_and_then_refuses_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not lack an instance id: a program that does is no static member, or never joins."""
+    monkeypatch.setattr(play, "START_S", 0.5)
+    monkeypatch.setattr(play, "CONNECT_S", 1.0)
+    steps = OPERATIONS.parse_shorthand("static; pass 200; stop")
+    answers = asyncio.run(play.play(edition("apache@4.0.0"), Consumers(JoinsWithoutItsInstance), steps))
+    case = Case("client/groups", "apache@4.0.0", Role.CLIENT, tuple(steps))
+    history = History.of(case, "client:it", tuple(map(observed, answers)))
+    assert {each.shape for each in names_its_instance(history)} == {("SyncGroup", "an instance id")}
