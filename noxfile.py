@@ -49,7 +49,7 @@ BESIDE_MODELS: Final = ("1.1.1", "2.1.1", "2.3.1", "2.4.1", "2.6.3", "3.9.2", "4
 def integration(session: nox.Session) -> None:
     """Tests with released jars, real clients, Go, Node, Spark and CI recipes. ``nox -s integration -- -k go``."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "pytest", "-n", "2", "-q", "--tier=integration", *session.posargs)
+    session.run("python", "-m", "pytest", "-n", "2", "-q", "--tier=integration", "--durations=40", *session.posargs)
 
 
 # ---- a release

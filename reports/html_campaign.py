@@ -1,7 +1,7 @@
 """The campaign in the HTML page: new failures, the growth of coverage, and the rounds."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate
 
 from kipcheck.conformance.core.ledger import Campaign, Failure, Flaky, Round
 from kipcheck.reports.campaigns import executor, first, grade, hours, pace, shards, standing, stands, stopped, troubles
@@ -138,78 +138,97 @@ def _rounds(rounds: Sequence[Round]) -> Safe:
 
 
 def _growth(found: Summary, campaign: Campaign, rounds: Sequence[Round]) -> Safe | None:
-    lines = _curves(rounds)
-    most_cases = max((cases for points in lines.values() for cases, _ in points), default=0)
+    clock = _Clock(rounds)
+    lines = _curves(rounds, clock)
     most_keys = max((keys for points in lines.values() for _, keys in points), default=0)
-    if not most_cases or not most_keys:
+    if not clock.end or not most_keys:
         return None
 
-    def at(cases: int, keys: int) -> str:
-        return f"{cases * WIDTH / most_cases:.1f},{HEIGHT - keys * HEIGHT / most_keys:.1f}"
+    def drawn(points: Sequence[tuple[float, int]], most: int, kind: str) -> Safe:
+        at = (f"{time * WIDTH / clock.end:.1f},{HEIGHT - number * HEIGHT / most:.1f}" for time, number in points)
+        return tag("polyline", points=" ".join(at), class_=f"curve {kind}")
 
-    curves = (
-        tag("polyline", points=" ".join(at(*point) for point in points), class_=f"curve stroke-{number % STROKES}")
-        for number, points in enumerate(lines.values())
-    )
-    drawn = tag(
+    causes = _causes(found, campaign, clock)
+    most_causes = max(causes[-1][1], 1)
+    drawing = tag(
         "svg",
-        tag("title", "Growth of coverage; the table of rounds has the same numbers"),
+        tag("title", "Growth of coverage and of causes; the table of rounds has the same numbers"),
         (tag("line", x1=0, x2=WIDTH, y1=y, y2=y, class_="rule-line") for y in (0, HEIGHT // 2, HEIGHT)),
-        _ends(rounds, most_cases),
-        _met(found, campaign, most_cases),
-        curves,
+        _ends(clock),
+        (drawn(points, most_keys, f"stroke-{number % STROKES}") for number, points in enumerate(lines.values())),
+        drawn(causes, most_causes, "causes"),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         preserveAspectRatio="none",
         role="img",
     )
     return tag(
         "figure",
-        tag("figcaption", "Kinds of behaviour observed (upwards) by cases run with a target (to the right)"),
-        tag("div", _scale(most_keys), drawn, tag("div", _cases(most_cases), class_="cases"), class_="plot"),
-        tag("ul", _legend(found, lines), class_="legend"),
+        tag("figcaption", "Kinds of behaviour and new causes found (upwards, each to its own scale) by time"),
+        tag("div", _scale(most_keys), drawing, tag("div", _times(clock.end), class_="cases"), class_="plot"),
+        tag("ul", _legend(found, lines, causes[-1][1]), class_="legend"),
         class_="growth",
     )
 
 
-def _curves(rounds: Sequence[Round]) -> Mapping[str, list[tuple[int, int]]]:
-    lines: dict[str, list[tuple[int, int]]] = {}
+class _Clock:
+    """Seconds since the campaign began. Within a round they are estimated from the cases run with a target."""
+
+    def __init__(self, rounds: Sequence[Round]) -> None:
+        self.ends = [*accumulate(line.seconds for line in rounds)]
+        self.end = self.ends[-1] if self.ends else 0.0
+        self._rounds = {line.round: (end - line.seconds, line) for line, end in zip(rounds, self.ends, strict=True)}
+
+    def at(self, round_: int, target: str, cases: int) -> float:
+        begun, line = self._rounds[round_]
+        points = line.growth.get(target, ())
+        first, last = (points[0][0], points[-1][0]) if points else (0, 0)
+        return begun + line.seconds * min(max((cases - first) / max(last - first, 1), 0.0), 1.0)
+
+
+def _curves(rounds: Sequence[Round], clock: _Clock) -> Mapping[str, list[tuple[float, int]]]:
+    lines: dict[str, list[tuple[float, int]]] = {}
     for line in rounds:
         for target, points in line.growth.items():
-            lines.setdefault(target, []).extend((int(cases), int(keys)) for cases, keys in points)
+            timed = ((clock.at(line.round, target, int(cases)), int(keys)) for cases, keys in points)
+            lines.setdefault(target, []).extend(timed)
     return {target: list(dict.fromkeys(points)) for target, points in lines.items()}
 
 
-def _cases(most: int) -> Iterator[Safe]:
-    yield from (tag("span", each) for each in ("0", f"{most // 2:,}", some(most, "case")))
+def _causes(found: Summary, campaign: Campaign, clock: _Clock) -> list[tuple[float, int]]:
+    """Steps: causes with a failure that is not known, each at its first one. Failures without a cause count as one."""
+    of = {id: number for number, cause in enumerate(found.ledger.causes) for id in cause.failures}
+    first: dict[int | str, float] = {}
+    for each in found.failures:
+        if each.first and each.first.campaign == campaign.id and not each.known:
+            time = clock.at(each.first.round, each.target, each.first.cases)
+            cause = of.get(each.id, each.id)
+            first[cause] = min(first.get(cause, time), time)
+    points: list[tuple[float, int]] = [(0.0, 0)]
+    for number, time in enumerate(sorted(first.values())):
+        points += [(time, number), (time, number + 1)]
+    return [*points, (clock.end, len(first))]
+
+
+def _times(end: float) -> Iterator[Safe]:
+    yield from (tag("span", each) for each in ("0 s", f"{end / 2:,.0f} s", f"{end:,.0f} s"))
 
 
 def _scale(most: int) -> Safe:
     return tag("div", (tag("span", f"{each:,}") for each in (most, most // 2, 0)), class_="scale")
 
 
-def _ends(rounds: Sequence[Round], most: int) -> Iterator[Safe]:
-    """Where a round ends and the next begins, by the target with the most cases."""
-    for line, _ in pairwise(rounds):
-        cases = max((int(points[-1][0]) for points in line.growth.values() if points), default=0)
-        x = f"{cases * WIDTH / most:.1f}"
+def _ends(clock: _Clock) -> Iterator[Safe]:
+    """Where a round ends and the next begins."""
+    for end in clock.ends[:-1]:
+        x = f"{end * WIDTH / clock.end:.1f}"
         yield tag("line", x1=x, x2=x, y1=0, y2=HEIGHT, class_="round-line")
 
 
-def _met(found: Summary, campaign: Campaign, most: int) -> Iterator[Safe]:
-    """Where each failure that is not known was first found."""
-    for each in found.failures:
-        met = each.first
-        if met and met.campaign == campaign.id and not each.known:
-            x = f"{met.cases * WIDTH / most:.1f}"
-            yield tag("line", x1=x, x2=x, y1=HEIGHT - 36, y2=HEIGHT, class_="met")
-
-
-def _legend(found: Summary, lines: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[Safe]:
+def _legend(found: Summary, lines: Mapping[str, Sequence[tuple[float, int]]], causes: int) -> Iterator[Safe]:
     def sample(kind: str) -> Safe:
         return tag("svg", tag("line", x1=0, x2=28, y1=6, y2=6, class_=kind), width=28, height=12, aria_hidden="true")
 
     for number, target in enumerate(lines):
         yield tag("li", sample(f"curve stroke-{number % STROKES}"), found.called(target))
-    mark = tag("svg", tag("line", x1=6, x2=6, y1=0, y2=12, class_="met"), width=12, height=12, aria_hidden="true")
-    yield tag("li", mark, "a failure that is not known is first found")
+    yield tag("li", sample("curve causes"), f"{some(causes, 'new cause')}")
     yield tag("li", sample("round-line"), "a round ends")

@@ -1,20 +1,21 @@
-"""Drives a campaign through its rounds: plan, shards, waves, union, reports.
+"""Drives a campaign through its rounds: plan, shards, union, reports.
 
-Only the driver writes files. It does not run a shard again whose row is in the ledger, so a campaign that was
-interrupted at any point continues from there with the same result.
+Only the driver writes files. It writes a row when its shard ends, and then keeps only what the row adds to the summary.
+It does not run a shard again whose row is in the ledger, so a campaign that was interrupted at any point continues from
+there with the same result.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
 from kipcheck.conformance.campaign import directory, shard_sizing
 from kipcheck.conformance.campaign.corpus import snapshots
-from kipcheck.conformance.campaign.corpus.entries import Snapshot, grown
+from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.executors.choice import Chosen, ExecutorName, ready
 from kipcheck.conformance.campaign.executors.local import Executor, Progress
 from kipcheck.conformance.campaign.executors.preflight import Unready
@@ -24,15 +25,15 @@ from kipcheck.conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, P
 from kipcheck.conformance.campaign.process.shard_pool import CannotRunShards
 from kipcheck.conformance.campaign.progress import CampaignProgress
 from kipcheck.conformance.campaign.report import campaign_report, row_files
-from kipcheck.conformance.campaign.report.round_statistics import RoundEnd
-from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Found, Key, Row, hash_of
+from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Row
+from kipcheck.conformance.campaign.summary import CampaignSummary, RoundEnd, RoundSummary
 from kipcheck.conformance.core.files.output_folder import OutputFolder, Unusable
 from kipcheck.conformance.core.ledger import NAME as LEDGER
 from kipcheck.conformance.core.operations.field_kinds import to_json
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.engine.execution import interrupts, selection as execution_selection
 from kipcheck.conformance.engine.execution.progress import show_traceback
-from kipcheck.conformance.engine.execution.target_names import labels_of
+from kipcheck.conformance.engine.execution.target_names import UNLABELED, Label, labels_of
 from kipcheck.conformance.engine.execution.worker import Worker
 from kipcheck.conformance.engine.findings.failures import Kind
 from kipcheck.conformance.engine.known.match import known_deviations
@@ -41,8 +42,8 @@ from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailabl
 from kipcheck.conformance.targets.registry import is_steady, target as target_of
 from kipcheck.reports.phrases import some
 
-WAVE: Final = 8
-"""The most shards for each slot in a wave: they are lost if the driver dies, and delay the next report."""
+ROWS_IN_A_FILE: Final = 64
+"""Rows are written one by one, and so many are then put into one file."""
 REPORT_SHARE: Final = 0.1
 """The largest share of the elapsed time that reports between rounds may take."""
 REPORTS_S: Final = (0.05, 30.0)
@@ -73,6 +74,8 @@ class CampaignRequest:
     """0: one for each core."""
     master: str | None = None
     remote: str | None = None
+    ship: bool = False
+    """Sends kipcheck, its libraries and its cache to the workers of ``master``."""
     out: Path = Path("kipcheck-out")
     resume: bool = False
     """Continue the campaign in ``out``; options that its manifest fixes are ignored."""
@@ -101,7 +104,7 @@ class _OutOfTime(Exception):
     """The time for the stage is over."""
 
 
-Ready: TypeAlias = Callable[[ExecutorName, int, str | None, str | None], AbstractContextManager[Chosen]]
+Ready: TypeAlias = Callable[[ExecutorName, int, str | None, str | None, bool], AbstractContextManager[Chosen]]
 
 
 def campaign(request: CampaignRequest, ready: Ready = ready) -> Outcome:
@@ -113,7 +116,8 @@ def campaign(request: CampaignRequest, ready: Ready = ready) -> Outcome:
             stack.enter_context(folder.trial(LEDGER))
             # Invalid options are reported before waiting for a cluster.
             resolved = _resumed_manifest(request) if request.resume else _Intent.of(request)
-            chosen = stack.enter_context(ready(request.executor, request.workers, request.master, request.remote))
+            where = request.executor, request.workers, request.master, request.remote, request.ship
+            chosen = stack.enter_context(ready(*where))
             watch = CampaignProgress()
             stack.callback(watch.close)
             watch.note(chosen.why)
@@ -199,7 +203,7 @@ def _aims(
     skipped: dict[str, str] = {}
     for name in dict.fromkeys(targets):
         try:
-            found.append(_aim(selection, name, labels.get(name, "")))
+            found.append(_aim(selection, name, labels.get(name, UNLABELED)))
         except LookupError as unknown:
             raise execution_selection.InvalidOptions(str(unknown)) from None
         except Unavailable as missing:
@@ -216,12 +220,13 @@ def _aims(
     return tuple(found), skipped
 
 
-def _aim(selection: execution_selection.Selection, name: str, label: str) -> Aim:
-    with Worker(name, target_of(name), label) as worker:
+def _aim(selection: execution_selection.Selection, name: str, label: Label) -> Aim:
+    with Worker(name, target_of(name), *label) as worker:
         info = worker.info(str(selection.edition), selection.checks[0].role)
     if not any(_has_subjects(selection, check, info) for check in selection.checks if check.role in info.roles):
         raise execution_selection.InvalidOptions(f"{name}: {execution_selection.NOTHING_SELECTED}")
-    return Aim(name, info.version, is_steady(name), label=info.name if info.command else "")
+    named = info.name if info.command else ""
+    return Aim(name, info.version, is_steady(name), label=named, states_version=not label.version)
 
 
 def _has_subjects(selection: execution_selection.Selection, check: Any, info: TargetInfo) -> bool:
@@ -234,7 +239,7 @@ def _resumed_manifest(request: CampaignRequest) -> Manifest:
     for aim in manifest.plan.aims:
         with Worker(aim.name, target_of(aim.name)) as worker:
             version = worker.info(manifest.plan.edition, CHECKS[manifest.plan.checks[0]].role).version
-        if version != aim.version:
+        if aim.states_version and version != aim.version:
             raise UnusableCampaign(
                 f"{aim.name} was {aim.version} and is {version} now: install that again, or start anew"
             )
@@ -251,15 +256,11 @@ class _CampaignRun:
     executor: Executor
     watch: CampaignProgress
     started_at: float = field(default_factory=time.monotonic)
-    digests: dict[Key, str] = field(default_factory=dict)
-    """Of all rows that count."""
+    summary: CampaignSummary = field(default_factory=CampaignSummary)
+    """Of the rounds before."""
     reduced: set[tuple[str, Kind]] = field(default_factory=set)
     """Targets and kinds of failures that have been reduced."""
-    partial_reductions: list[Row] = field(default_factory=list)
-    """Reductions of an unfinished round: reported, but not stored, since the finished round will have its own."""
-    round_statistics: list[RoundEnd] = field(default_factory=list)
-    earlier_rows: Mapping[Key, Row] = field(default_factory=dict)
-    """Rows written by an earlier driver."""
+    clashes: list[row_files.Clash] = field(default_factory=list)
     set_aside: list[SetAside] = field(default_factory=list)
     unreduced: set[tuple[str, Kind]] = field(default_factory=set)
     """Those that have been found, and not reduced."""
@@ -308,7 +309,7 @@ class _CampaignRun:
         if self.unreduced:
             reason += f"; {some(len(self.unreduced), 'failure')} not reduced: --resume {self.request.out} reduces more"
         why = None if stopped is None or planned else reason
-        self.manifest = self.manifest.ended(why is None, reason, hash_of(self.digests))
+        self.manifest = self.manifest.ended(why is None, reason, self.summary.hash)
         try:
             self.manifest.write(self.request.out)
             found = self._report(why is None, why, exits.CONFORMANT if stopped is None else stopped.code)
@@ -318,9 +319,7 @@ class _CampaignRun:
         return Outcome(found.exit_code, found.text, why or "")
 
     def _rounds(self) -> None:
-        holdings = row_files.read(self.request.out)
-        self._note_damaged([*holdings.set_aside, *snapshots.set_aside_damaged(self.request.out)])
-        self.earlier_rows = holdings.rows
+        self._note_damaged(snapshots.set_aside_damaged(self.request.out))
         snapshot = directory.first_snapshot(self.request.out, self.plan.corpus)
         if self.request.budget is not None:
             self.watch.ends = self.started_at + self.request.budget
@@ -344,111 +343,86 @@ class _CampaignRun:
     def _round(self, round_: int, snapshot: Snapshot) -> Snapshot:
         """Returns the snapshot for the next round."""
         started_at = time.monotonic()
-        rows = self._rows_of_round(round_)
+        summary = self._rows_before(round_)
         planned_shards = list(self.plan.shards(round_, snapshot.digest))
         try:
             try:
-                self._run(round_, "hold", planned_shards, rows, snapshot)
+                self._run("hold", planned_shards, summary, snapshot)
             except Stopped as why:
                 if why.code != exits.BROKEN:
-                    self._reduce_partial(round_, planned_shards, rows)
+                    self._reduce_partial(len(planned_shards), summary)
                 raise
-            reductions = self._reductions(round_, len(planned_shards), planned_shards, rows)
-            self._run(round_, "reduce", reductions, rows, Snapshot.empty())
+            self._run("reduce", self._reductions(len(planned_shards), summary), summary, Snapshot.empty())
         finally:  # a partial round's corpus is saved too, as a start for the next campaign
             with interrupts.deferred():
-                after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
-                directory.save(self.request.out, after)
+                after = summary.corpus.after(snapshot)
                 self.watch.keys = len(after.keys)
-                self._record_round(round_, after, rows, started_at)
+                self._end_round(summary, len(planned_shards), after, started_at)
+                directory.save(self.request.out, after)
         return after
 
-    def _rows_of_round(self, round_: int) -> dict[Key, Row]:
-        """Rows of the round that an earlier driver wrote."""
-        rows = {
-            key: row for key, row in self.earlier_rows.items() if key.round == round_ and row.status in FINAL_STATUSES
-        }
-        self.watch.cases += sum(row.cases for row in rows.values() if row.stage == "hold")
-        self._note(rows.values())
-        return rows
+    def _rows_before(self, round_: int) -> RoundSummary:
+        """The rows of the round that an earlier driver wrote."""
+        summary = RoundSummary(self.plan.campaign, round_)
+        scan = row_files.Scan(self.request.out, [round_])
+        for row in scan:
+            if row.status in FINAL_STATUSES:
+                self._add(row, summary)
+        self.watch.cases += summary.cases
+        self.clashes += scan.clashes
+        self._note_damaged(scan.set_aside)
+        return summary
 
-    def _run(self, round_: int, stage: str, shards: Sequence[Shard], rows: dict[Key, Row], snapshot: Snapshot) -> None:
-        """Adds the rows of all shards to ``rows``, wave by wave. Errors: ``Stopped``; OSError."""
-        pending = [shard for shard in shards if shard.key not in rows]
-        size = self._wave()
-        dump = snapshot.dump()
-        for at in range(0, len(pending), size):
-            wave = pending[at : at + size]
+    def _run(self, stage: str, shards: Sequence[Shard], summary: RoundSummary, snapshot: Snapshot) -> None:
+        """Adds the rows of all shards to ``summary``. Errors: ``Stopped``; OSError."""
+        pending = [shard for shard in shards if shard.key.shard not in summary.ends]
+        if pending:
             of = "" if self.plan.rounds is None else f"/{self.plan.rounds}"
-            self.watch.stage(f"round {round_ + 1}{of} {stage}", len(wave))
+            self.watch.stage(f"round {summary.round + 1}{of} {stage}", len(pending))
+            rows = _RowWriter(self.request.out, summary.round)
             try:
-                self._run_wave(round_, wave, dump, rows)
+                for row in self._rows(pending, snapshot):
+                    if row.status in FINAL_STATUSES:
+                        self._add(row, summary)
+                        rows.write(row)
             except _OutOfTime:
-                raise self._out_of_time(round_) from None
+                raise self._out_of_time(summary.round) from None
+            finally:
+                with interrupts.deferred():
+                    rows.close()
 
-    def _wave(self) -> int:
-        slots = self.executor.slots
-        if self.plan.cases is None and self.request.budget is not None:
-            return slots * max(
-                1, min(WAVE, int(self.request.budget / (10 * shard_sizing.shard_s(self.request.budget))))
-            )
-        return slots * WAVE
-
-    def _run_wave(
-        self, round_: int, wave: Sequence[Shard], dump: bytes, rows: dict[Key, Row], keep: bool = True
-    ) -> None:
-        """Adds the rows of a wave to ``rows``, also those from before an interruption. Errors: ``_OutOfTime``."""
-        came: list[Row] = []
-        singles: list[Path] = []
-        """The files of rows of this wave, until all are in one file."""
-        is_out_of_time = self._is_out_of_time_to_hold if wave[0].stage == "hold" else self._is_out_of_time_to_reduce
+    def _rows(self, shards: Sequence[Shard], snapshot: Snapshot) -> Iterator[Row]:
+        """Runs shards of one stage. Errors: ``_OutOfTime``; ``Stopped``."""
+        is_out_of_time = self._is_out_of_time_to_hold if shards[0].stage == "hold" else self._is_out_of_time_to_reduce
 
         def tick(shards: Progress) -> None:
             self.watch.tick(shards)
             if is_out_of_time():
                 raise _OutOfTime
 
-        try:
-            if is_out_of_time():
-                raise _OutOfTime
-            with closing(self.executor.run(wave, dump, tick)) as running:
-                for row in running:
-                    came.append(row)
-                    if keep and row.status in FINAL_STATUSES:
-                        singles.append(self._write(round_, [row], as_lines=True))
-                    if row.stage == "hold":
-                        self.watch.add_cases(row.cases)
-                    if row.status == "unlike":
-                        raise Stopped(row.detail, exits.BROKEN)
-        finally:
-            ended = {row.key: row for row in came if row.status in FINAL_STATUSES}
-            rows.update(ended)
-            if keep and ended:
-                with interrupts.deferred():
-                    self._note(ended.values())
-                    self._write(round_, ended.values())
-                    OutputFolder(self.request.out).forget({str(each.relative_to(self.request.out)) for each in singles})
+        if is_out_of_time():
+            raise _OutOfTime
+        with closing(self.executor.run(shards, snapshot.dump(), tick)) as running:
+            for row in running:
+                if row.stage == "hold":
+                    self.watch.add_cases(row.cases)
+                yield row
+                if row.status == "unlike":
+                    raise Stopped(row.detail, exits.BROKEN)
 
-    def _write(self, round_: int, rows: Iterable[Row], as_lines: bool = False) -> Path:
-        wave = row_files.next_wave(self.request.out, round_)
-        return row_files.write(self.request.out, round_, wave, rows, as_lines)
-
-    def _note(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            if row.deterministic:
-                self.digests[row.key] = row.digest
-            if row.stage == "reduce":
-                self.reduced.update((row.target, each.group) for each in row.found)
-        self._note_kinds(rows)
+    def _add(self, row: Row, summary: RoundSummary) -> None:
+        summary.add(row)
+        if row.stage == "reduce":
+            self.reduced.update((row.target, each.group) for each in row.found)
+        self._note_kinds(row)
         self.watch.failures = len(self.reduced)
 
-    def _note_kinds(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            kinds = {(row.target, each.group) for each in row.found}
-            if row.stage == "reduce":
-                self.unreduced -= kinds
-            else:
-                self.unreduced |= kinds - self.reduced
+    def _note_kinds(self, row: Row) -> None:
+        kinds = {(row.target, each.group) for each in row.found}
+        if row.stage == "reduce":
+            self.unreduced -= kinds
+        else:
+            self.unreduced |= kinds - self.reduced
 
     def _is_out_of_time_to_hold(self) -> bool:
         return self._is_out_of_time(self._reports_s() + (self._reserve(*REDUCTIONS_S) if self.unreduced else 0.0))
@@ -472,48 +446,36 @@ class _CampaignRun:
 
     # ---- reductions
 
-    def _reductions(
-        self, round_: int, after: int, planned_shards: Sequence[Shard], rows: Mapping[Key, Row]
-    ) -> list[Shard]:
-        """Shards that reduce kinds of failures not reduced before, in the order of the shards that found them."""
-        found: dict[str, dict[Kind, Found]] = {}
-        before = self._before(rows)
-        for shard in planned_shards:
-            row = rows.get(shard.key)
-            for each in row.found if row is not None else ():
-                if (shard.target, each.group) not in before:
-                    found.setdefault(shard.target, {}).setdefault(each.group, each)
+    def _reductions(self, after: int, summary: RoundSummary) -> list[Shard]:
+        """Shards that reduce kinds of failures not reduced before, in the order in which they were found."""
         shards: list[Shard] = []
         for aim in self.plan.aims:
-            new = tuple(found.get(aim.name, {}).values())
-            shards += self.plan.reductions(round_, after + len(shards), aim, new)
+            before, here = self.summary.targets.get(aim.name), summary.targets.get(aim.name)
+            reduced = {group for group, kind in before.kinds.items() if kind.alone} if before is not None else set()
+            kinds = here.kinds if here is not None else {}
+            new = sorted((kind.at, kind.first) for group, kind in kinds.items() if group not in reduced)
+            found = tuple(first for _, first in new)
+            shards += self.plan.reductions(summary.round, after + len(shards), aim, found)
         return shards
 
-    def _before(self, rows: Mapping[Key, Row]) -> set[tuple[str, Kind]]:
-        """Kinds reduced in earlier rounds; those that this round has reduced belong to its own plan."""
-        mine = {(row.target, each.group) for row in rows.values() if row.stage == "reduce" for each in row.found}
-        return self.reduced - mine
-
-    def _reduce_partial(self, round_: int, planned_shards: Sequence[Shard], rows: Mapping[Key, Row]) -> None:
-        shards = self._reductions(round_, len(planned_shards), planned_shards, rows)
+    def _reduce_partial(self, after: int, summary: RoundSummary) -> None:
+        """For an unfinished round. The result is reported, but not stored: the finished round will have its own."""
+        shards = self._reductions(after, summary)
         if shards:
-            self.watch.stage(f"round {round_ + 1} reduce", len(shards))
-            reduced: dict[Key, Row] = {}
-            try:
-                self._run_wave(round_, shards, Snapshot.empty().dump(), reduced, keep=False)
-            except _OutOfTime:
-                pass  # the report names what is not reduced
-            finally:
-                self.partial_reductions = list(reduced.values())
-                self._note_kinds(self.partial_reductions)
+            self.watch.stage(f"round {summary.round + 1} reduce", len(shards))
+            with suppress(_OutOfTime):  # the report names what is not reduced
+                for row in self._rows(shards, Snapshot.empty()):
+                    summary.add_reductions(row)
+                    self._note_kinds(row)
 
     # ---- reports
 
-    def _record_round(self, round_: int, snapshot: Snapshot, rows: Mapping[Key, Row], started_at: float) -> None:
-        planned = sum(1 for _ in self.plan.shards(round_, "")) + sum(row.stage == "reduce" for row in rows.values())
+    def _end_round(self, summary: RoundSummary, planned: int, after: Snapshot, started_at: float) -> None:
+        round_ = summary.round
+        planned += sum(each.stage == "reduce" for each in summary.ends.values())
         seconds = self.manifest.seconds.get(round_, 0.0) + time.monotonic() - started_at
-        self.round_statistics.append(RoundEnd(round_, planned, len(snapshot.entries), round(seconds, 1)))
-        self.manifest = replace(self.manifest, seconds={each.round: each.seconds for each in self.round_statistics})
+        self.summary.add(summary, RoundEnd(round_, planned, len(after.entries), seconds))
+        self.manifest = replace(self.manifest, seconds={each.round: each.seconds for each in self.summary.rounds})
 
     def _report_between_rounds(self) -> None:
         """Writes reports after a round, as long as they take a small share of the time."""
@@ -529,18 +491,41 @@ class _CampaignRun:
     def _report(
         self, complete: bool, stopped_by: str | None, code: int = exits.CONFORMANT
     ) -> campaign_report.CampaignReport:
-        holdings = row_files.read(self.request.out)
-        self._note_damaged(holdings.set_aside)
-        rows = [*holdings.rows.values(), *self.partial_reductions]
         return campaign_report.report(
             self.request.out,
             to_json(self.manifest),
-            rows,
-            self.round_statistics,
+            self.summary,
             complete,
             stopped_by,
             self.manifest.known,
-            holdings.clashes,
+            self.clashes,
             self.set_aside,
             code,
         )
+
+
+@dataclass(slots=True)
+class _RowWriter:
+    """Writes each row of a stage when it comes, and puts many of them into one file."""
+
+    out: Path
+    round: int
+    rows: list[Row] = field(default_factory=list)
+    singles: list[Path] = field(default_factory=list)
+    """Their files, until all are in one file."""
+
+    def write(self, row: Row) -> None:
+        self.rows.append(row)
+        self.singles.append(self._write([row], as_lines=True))
+        if len(self.rows) == ROWS_IN_A_FILE:
+            self.close()
+
+    def close(self) -> None:
+        """Puts the rows into one file. Errors: ``Full``; OSError."""
+        if self.rows:
+            self._write(self.rows)
+            OutputFolder(self.out).forget({str(each.relative_to(self.out)) for each in self.singles})
+            self.rows, self.singles = [], []
+
+    def _write(self, rows: Sequence[Row], as_lines: bool = False) -> Path:
+        return row_files.write(self.out, self.round, row_files.next_wave(self.out, self.round), rows, as_lines)

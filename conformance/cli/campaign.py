@@ -81,6 +81,9 @@ def _add_executor(made: argparse.ArgumentParser) -> None:
     cluster = made.add_mutually_exclusive_group()
     cluster.add_argument("--master", metavar="URL", help="Spark master: local[4], spark://HOST:7077, yarn, k8s://...")
     cluster.add_argument("--remote", metavar="sc://HOST:PORT", help="a Spark Connect server")
+    made.add_argument(
+        "--ship", action="store_true", help="send kipcheck, its libraries, jars and cache to the workers of --master"
+    )
 
 
 def _campaign(options: argparse.Namespace) -> int:
@@ -106,6 +109,7 @@ def _campaign(options: argparse.Namespace) -> int:
         "workers": options.workers,
         "master": options.master,
         "remote": options.remote,
+        "ship": options.ship,
         "corpus": options.corpus,
         "out": options.resume or options.out,
         "resume": options.resume is not None,

@@ -6,17 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.cli.options import (
+    FAILED,
     NOT_STARTED,
     OK,
     USAGE,
     Call,
     Commands,
+    Parser,
+    add_out,
     complain,
     edition_name,
     positive,
     print_json,
     target_name,
 )
+from kipcheck.conformance.core.files.unreadable_file import unreadable
 
 if TYPE_CHECKING:
     from kipcheck.conformance.campaign.corpus.entries import Snapshot
@@ -46,17 +50,24 @@ OUT/CHECK/NAME.json      for machines, assignors and clients: one conversation, 
 OUT/index.tsv            the check and the corpus entry of each file
 
 exit codes: 0 done, 2 usage"""
+PROMOTE = "make a regression test of a failure that a campaign or a run found"
+OF_PROMOTE = """\
+Writes DIR/ID.json with the least case, the invariant that it violates, and a note for reviewers. kipcheck replay DIR
+runs all of them; --target T with another target. In a checkout of kipcheck, DIR is golden/vectors/regressions, and
+python -m kipcheck.golden.make --lock adds it to the lock.
+
+exit codes: 0 done, 1 kipcheck's own models do not pass the case, or cannot judge it, 2 usage"""
 DIR = "a campaign's --out, or a folder that contains only its corpus/"
 DONE = "exit codes: 0 done, 2 usage"
 
 
 def add(commands: Commands) -> None:
     parts = commands.add("corpus", _info, ABOUT).add_subparsers(
-        metavar="info|merge|minimise|export|seeds", required=True
+        metavar="info|merge|minimise|export|promote|seeds", required=True
     )
 
-    def part(name: str, call: Call, about: str, epilog: str = DONE) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = parts.add_parser(
+    def part(name: str, call: Call, about: str, epilog: str = DONE) -> Parser:
+        made: Parser = parts.add_parser(
             name, help=about, description=about, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         made.set_defaults(call=_with_errors(call))
@@ -79,6 +90,12 @@ def add(commands: Commands) -> None:
     export.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
     for each in (info, merge, minimise, export):
         each.add_argument("--json", action="store_true", help="print JSON")
+
+    promote = part("promote", _promote, PROMOTE, OF_PROMOTE)
+    promote.add_argument("failure", metavar="ID|FILE", help="failures/ID.json of a campaign, or the ID in its --out")
+    promote.add_argument("--to", type=Path, required=True, metavar="DIR", help="the folder of the regression tests")
+    promote.add_argument("--note", metavar="TEXT", help="what is special about it; default: what was violated")
+    add_out(promote)
 
     seeds = part("seeds", _seeds, SEEDS, OF_SEEDS)
     seeds.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
@@ -244,6 +261,30 @@ def _export(options: argparse.Namespace) -> int:
     print(f"{count} inputs in {options.out}, of {len(entries)} entries")
     if stale:
         print(f"{stale} entries are no longer declared and were omitted")
+    return OK
+
+
+def _promote(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli.stored_failures import failure_file
+    from kipcheck.conformance.engine.findings.failures import load
+    from kipcheck.golden import regressions
+
+    try:
+        filed, _ = load(failure_file(options.failure, options.out))
+    except OSError as missing:
+        return complain(unreadable(missing), USAGE)
+    except ValueError as wrong:
+        return complain(wrong, USAGE)
+    path = options.to / f"{filed.id}.json"
+    if path.exists():
+        return complain(f"{path} exists: it is a regression test already", USAGE)
+    plain = filed.plain if options.note is None else {**filed.plain, "why": options.note}
+    options.to.mkdir(parents=True, exist_ok=True)
+    path.write_text(regressions.regression(plain), "utf-8")
+    if wrong_lines := [*regressions.check(regressions.read(path))]:
+        path.unlink()
+        return complain(f"no regression test: {'; '.join(wrong_lines)}", FAILED)
+    print(f"{path}: kipcheck replay {options.to} runs it, --target T with another target")
     return OK
 
 

@@ -1,14 +1,14 @@
 """The corpus of a campaign: values with new coverage, and the coverage keys of all values so far.
 
-All shards of a round start with the same snapshot. Their rows lead to the next snapshot: ``grown``.
+All shards of a round start with the same snapshot. Their rows lead to the next snapshot: ``RoundCorpus``.
 """
 
 import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Self
 
@@ -17,7 +17,7 @@ from kipcheck.conformance.campaign.corpus.value_text import plain_text, value_of
 from kipcheck.conformance.campaign.rows import Kept, Row, digest_of
 from kipcheck.conformance.core.operations.field_kinds import from_json, to_json
 
-__all__ = ["Damaged", "Snapshot", "grown", "merged", "plain_text", "value_of"]
+__all__ = ["Damaged", "RoundCorpus", "Snapshot", "grown", "merged", "plain_text", "value_of"]
 
 FORMAT: Final = 1
 LARGEST: Final = 256 << 20
@@ -26,6 +26,10 @@ LARGEST: Final = 256 << 20
 
 class Damaged(ValueError):
     """The bytes are not a valid snapshot."""
+
+
+GROUP: Final = 64
+"""Shards, or groups of shards, whose entries are reduced together."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +86,73 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def grown(snapshot: Snapshot, rows: Iterable[Row]) -> Snapshot:
-    """The snapshot with the entries of the rows, without redundant ones: the same for the same rows in any order.
+    """The snapshot after the rows of a round: see ``RoundCorpus``."""
+    found = RoundCorpus()
+    for row in rows:
+        found.add(row)
+    return found.after(snapshot)
 
-    A target with threads of its own has different coverage in every run. So that other targets start their next round
-    with a reproducible corpus, its rows are ignored as long as there are rows of deterministic targets.
+
+@dataclass(slots=True)
+class _Brought:
+    """What some shards with consecutive numbers kept: entries of targets without, and with threads of their own."""
+
+    steady: Sequence[Kept]
+    loose: Sequence[Kept]
+
+
+@dataclass(slots=True)
+class RoundCorpus:
+    """What the rows of a round bring to the corpus, in any order. Its size does not grow with the number of rows.
+
+    As soon as 64 shards with consecutive numbers have brought theirs, redundant entries of them are dropped, then of 64
+    such groups, and so on: which shards are a group follows from their numbers, so the result is the same in any order.
     """
-    found = sorted(rows, key=lambda row: row.key)
-    if any(row.deterministic for row in found):
-        found = [row for row in found if row.deterministic]
-    brought = [each for row in found for each in row.kept]
-    return _least([*snapshot.entries, *brought], snapshot.keys.union(*(row.coverage for row in found)))
+
+    parts: dict[tuple[int, int], _Brought] = field(default_factory=dict)
+    """(Level, number): the part of one shard, of 64 shards, of 64 times 64."""
+    keys: set[int] = field(default_factory=set)
+    """Of deterministic targets."""
+    loose_keys: set[int] = field(default_factory=set)
+    is_steady: bool = False
+    """Whether there is a row of a deterministic target."""
+
+    def add(self, row: Row) -> None:
+        if row.stage != "hold":
+            return
+        self.is_steady |= row.deterministic
+        (self.keys if row.deterministic else self.loose_keys).update(row.coverage)
+        self._put(0, row.shard, _Brought(*((row.kept, ()) if row.deterministic else ((), row.kept))))
+
+    def unite(self, other: "RoundCorpus") -> None:
+        """Adds what other shards of the same round brought."""
+        self.is_steady |= other.is_steady
+        self.keys |= other.keys
+        self.loose_keys |= other.loose_keys
+        for (level, number), part in sorted(other.parts.items()):
+            self._put(level, number, part)
+
+    def _put(self, level: int, number: int, part: _Brought) -> None:
+        self.parts[level, number] = part
+        first = number - number % GROUP
+        group = [(level, each) for each in range(first, first + GROUP)]
+        if all(each in self.parts for each in reversed(group)):
+            found = [self.parts.pop(each) for each in group]
+            steady = _without_redundant(each for part in found for each in part.steady)
+            loose = _without_redundant(each for part in found for each in part.loose)
+            self._put(level + 1, number // GROUP, _Brought(steady, loose))
+
+    def after(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the entries of the round, without redundant ones.
+
+        A target with threads of its own has different coverage in every run. So that other targets start their next
+        round with a reproducible corpus, its rows are ignored as long as there are rows of deterministic targets.
+        """
+        order = sorted(self.parts, key=lambda place: place[1] * GROUP ** place[0])
+        parts = [self.parts[each] for each in order]
+        brought = [each for part in parts for each in (part.steady if self.is_steady else part.loose)]
+        keys = self.keys if self.is_steady else self.loose_keys
+        return _least([*snapshot.entries, *brought], snapshot.keys | keys)
 
 
 def merged(snapshots: Iterable[Snapshot]) -> Snapshot:
@@ -102,7 +163,13 @@ def merged(snapshots: Iterable[Snapshot]) -> Snapshot:
 
 def _least(entries: Iterable[Kept], keys: frozenset[int]) -> Snapshot:
     once = _once(entries)
-    return Snapshot(tuple(once[index] for index in cover(once)), keys.union(*(each.keys for each in once)))
+    chosen = tuple(once[index] for index in cover(once))
+    return Snapshot(chosen, keys.union(*(each.keys for each in once)))
+
+
+def _without_redundant(entries: Iterable[Kept]) -> list[Kept]:
+    once = _once(entries)
+    return [once[index] for index in cover(once)]
 
 
 def _once(entries: Iterable[Kept]) -> list[Kept]:

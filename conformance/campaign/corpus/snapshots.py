@@ -4,8 +4,8 @@ A damaged or missing snapshot is rebuilt from the rows of the ledger, which dete
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -47,17 +47,10 @@ class SnapshotStore:
     """The snapshots of a campaign, read from files or, if these are missing or damaged, rebuilt from rows."""
 
     folder: Path
-    rows: Mapping[int, list[Row]] = field(default_factory=dict)
-    """By round."""
+    rounds: Sequence[int] = ()
+    """Those of which there are rows."""
     set_aside: list[SetAside] = field(default_factory=list)
     """Damaged files found so far."""
-
-    @classmethod
-    def of(cls, folder: Path, rows: Iterable[Row]) -> "SnapshotStore":
-        by_round: dict[int, list[Row]] = {}
-        for row in rows:
-            by_round.setdefault(row.round, []).append(row)
-        return cls(folder, by_round)
 
     def snapshot(self, digest: str) -> Snapshot:
         """The snapshot with that digest; an empty digest stands for the empty snapshot. Errors: ``Lost``."""
@@ -73,9 +66,9 @@ class SnapshotStore:
 
         Without rows it is the newest that was saved; if that is not known, the union of all files.
         """
-        if self.rows:
-            last = max(self.rows)
-            return grown(self.snapshot(self._starting_digest(last)), self.rows[last])
+        for round_ in reversed(self.rounds):
+            if (begun_with := self._starting_digest(round_)) is not None:
+                return grown(self.snapshot(begun_with), self._rows(round_))
         found = self._newest()
         return merged(each for each in map(self.read, self.files()) if each is not None) if found is None else found
 
@@ -90,17 +83,26 @@ class SnapshotStore:
         """In the order of their names; other files in the folder are ignored."""
         return sorted(each for each in (self.folder / NAME).glob(f"*{SUFFIX}") if FILE.fullmatch(each.name))
 
-    def _starting_digest(self, round_: int) -> str:
-        """The digest of the snapshot that a round started with."""
-        return next((row.corpus for row in self.rows.get(round_, ()) if row.stage == "hold"), "")
+    def _rows(self, round_: int) -> Generator[Row, None, None]:
+        scan = row_files.Scan(self.folder, [round_])
+        try:
+            yield from scan
+        finally:
+            self.set_aside += scan.set_aside
+
+    def _starting_digest(self, round_: int) -> str | None:
+        """The digest of the snapshot that a round started with; None: there are no rows of it."""
+        with closing(self._rows(round_)) as rows:
+            return next((row.corpus for row in rows if row.stage == "hold"), None)
 
     def _rebuilt(self, digest: str) -> Snapshot:
-        round_ = next((each for each in sorted(self.rows) if self._starting_digest(each) == digest), None)
-        if round_ is None or round_ - 1 not in self.rows:
+        round_ = next((each for each in self.rounds if self._starting_digest(each) == digest), None)
+        begun_with = None if round_ is None else self._starting_digest(round_ - 1)
+        if round_ is None or begun_with is None:
             raise SnapshotMissing(
                 f"{snapshot_path(self.folder, digest)} is missing, and there are no rows to rebuild it"
             )
-        found = grown(self.snapshot(self._starting_digest(round_ - 1)), self.rows[round_ - 1])
+        found = grown(self.snapshot(begun_with), self._rows(round_ - 1))
         if found.digest != digest:
             raise SnapshotMissing(
                 f"{snapshot_path(self.folder, digest)} is missing, and the rows lead to another one, {found.digest}"
@@ -125,14 +127,11 @@ class SnapshotStore:
 def snapshot_store(folder: Path) -> SnapshotStore:
     """Of a campaign with its ledger, or of a folder that contains only a corpus.
 
-    Errors: LookupError if the folder has neither; ``Unreadable``; OSError.
+    Errors: LookupError if the folder has neither.
     """
     if not any((folder / name).is_dir() for name in (NAME, row_files.NAME)):
         raise LookupError(f"{folder} has neither a corpus nor a ledger of a campaign")
-    contents = row_files.read(folder)
-    found = SnapshotStore.of(folder, contents.rows.values())
-    found.set_aside.extend(contents.set_aside)
-    return found
+    return SnapshotStore(folder, row_files.rounds(folder))
 
 
 def set_aside_damaged(folder: Path) -> list[SetAside]:

@@ -24,10 +24,15 @@ class Chosen:
 
 
 @contextmanager
-def ready(name: ExecutorName, workers: int, master: str | None, remote: str | None) -> Iterator[Chosen]:
-    """``workers``: the number of concurrent shards; 0: one for each core, here or in the cluster. Errors:
-    ``Unready``.
+def ready(
+    name: ExecutorName, workers: int, master: str | None, remote: str | None, ship: bool = False
+) -> Iterator[Chosen]:
+    """``workers``: the number of concurrent shards; 0: one for each core, here or in the cluster. ``ship``: sends the
+    workers what they need. Errors: ``Unready``.
     """
+    if ship and (master is None or preflight.LOCAL.fullmatch(master)):
+        instead = "a Spark Connect server has its own libraries" if remote else "this machine has all that it needs"
+        raise Unready(f"--ship is for the workers of a cluster (--master spark://HOST:PORT): {instead}, omit it")
     settings = {key: url for key, url in (("master", master), ("remote", remote)) if url is not None}
     if settings and name in ("inline", "pool"):
         raise Unready(f"--{next(iter(settings))} is for Spark: omit it, or use --executor spark instead of {name}")
@@ -39,7 +44,7 @@ def ready(name: ExecutorName, workers: int, master: str | None, remote: str | No
         # Imported here because it needs the extra, which other executors do not.
         from kipcheck.conformance.campaign.executors.spark import spark
 
-        with spark(master, remote, workers) as executor:
+        with spark(master, remote, workers, ship=ship) as executor:
             where = master or remote or f"local[{executor.slots}]"
             yield Chosen(executor, f"Spark at {where} runs the shards: {why}", {"workers": executor.slots, **settings})
     elif name == "inline":

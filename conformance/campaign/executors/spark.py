@@ -10,13 +10,14 @@ Run as a program, the module is the daemon that starts Spark's Python workers: `
 import gc
 import json
 import math
+import os
 import pickle
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol
@@ -24,12 +25,13 @@ from typing import Any, Final, NamedTuple, Protocol
 from pyspark import InheritableThread, TaskContext, daemon
 from pyspark.sql import SparkSession
 
-from kipcheck.conformance.campaign.executors import preflight, spark_logging, spark_worker
+from kipcheck.conformance.campaign.executors import preflight, shipping, spark_logging, spark_worker
 from kipcheck.conformance.campaign.executors.local import Progress, Tick
 from kipcheck.conformance.campaign.executors.preflight import Unready
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.process.child_outcome import RETRY_FACTOR, failed_row
 from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
 Answer = Callable[[Mapping[str, Any], bytes, int], tuple[str, str]]
 """``spark_worker.answer``, or a replacement in tests."""
@@ -60,6 +62,7 @@ MODE: Final = (
 """Variables by which PySpark remembers, for the whole process, that it uses a server."""
 IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
 IDLE_ENDS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
+NOTHING: Final[Mapping[str, str]] = {}
 TICK_S: Final = 0.25
 """Between two ticks."""
 JOBS_AHEAD: Final = 2
@@ -299,25 +302,41 @@ def _one_each(batches: Iterator[Any]) -> Iterator[Any]:
 
 @contextmanager
 def spark(
-    master: str | None, remote: str | None, workers: int, answer: Answer = spark_worker.answer
+    master: str | None,
+    remote: str | None,
+    workers: int,
+    answer: Answer = spark_worker.answer,
+    *,
+    ship: bool = False,
 ) -> Iterator[Spark]:
     """Starts Spark at ``master``, or at ``remote`` through Spark Connect; with neither, on this machine. ``workers``:
-    the number of concurrent shards; 0: as many as there are cores. Errors: ``Unready``.
+    the number of concurrent shards; 0: as many as there are cores. ``ship``: sends kipcheck, its libraries and its
+    cache to the workers of ``master``. Errors: ``Unready``; OSError if the archive cannot be written.
     """
-    with session(master, remote, workers) as (made, where):
+    with ExitStack() as stack:
+        shipped: Mapping[str, str] = {}
+        if ship:
+            shipped = shipping.settings(shipping.pack(stack.enter_context(temporary_folder("ship"))))
+        made, where = stack.enter_context(session(master, remote, workers, shipped))
         executor = Spark(made, remote is not None, where, answer)
         executor.ready(workers)
         yield executor
 
 
 @contextmanager
-def session(master: str | None, remote: str | None, workers: int) -> Iterator[tuple[SparkSession, str]]:
-    """The session, and the URL at which it runs. It writes nothing to the terminal. Errors: ``Unready``."""
+def session(
+    master: str | None, remote: str | None, workers: int, shipped: Mapping[str, str] = NOTHING
+) -> Iterator[tuple[SparkSession, str]]:
+    """The session, and the URL at which it runs. It writes nothing to the terminal. ``shipped``: the settings that send
+    the workers what they need. Errors: ``Unready``.
+    """
     url = preflight.master(master, workers) if remote is None else preflight.server(remote)
     preflight.libraries(remote is not None)
     preflight.require_reachable(url)
     here = preflight.on_this_machine(url)
     environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable} if here else {}
+    if shipped:
+        environment["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", shipping.PYTHON)
     if remote is None:
         environment["JAVA_HOME"] = str(preflight.java())
     capture = spark_logging.OutputCapture()
@@ -328,7 +347,7 @@ def session(master: str | None, remote: str | None, workers: int) -> Iterator[tu
                 spark_logging.environment_set(environment),
                 spark_logging.keep_sigint_handler(),
             ):
-                made = _remote(url) if remote else _classic(url, workers, here)
+                made = _remote(url) if remote else _classic(url, workers, here, shipped)
         except Exception as why:
             raise Unready(spark_logging.reason(why, url, capture.output)) from why
         try:
@@ -339,8 +358,8 @@ def session(master: str | None, remote: str | None, workers: int) -> Iterator[tu
             capture.close()
 
 
-def _classic(master: str, workers: int, here: bool) -> SparkSession:
-    settings: dict[str, bool | float | int | str | None] = {**SESSION, **(LOCAL_SETTINGS if here else {})}
+def _classic(master: str, workers: int, here: bool, shipped: Mapping[str, str]) -> SparkSession:
+    settings: dict[str, bool | float | int | str | None] = {**SESSION, **(LOCAL_SETTINGS if here else {}), **shipped}
     if workers and master.startswith("spark://"):
         settings["spark.cores.max"] = str(workers)
     elif workers and not master.startswith("local"):

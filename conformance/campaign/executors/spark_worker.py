@@ -29,6 +29,7 @@ LIBRARIES: Final = ("kipcheck", "hypothesis", "construct", "kafka-python")
 """They influence what is drawn, run and judged."""
 SHARED: Final = ("KIPCHECK_CACHE", "KIPCHECK_MAVEN_REPOSITORY")
 """Where workers find jars and adapters, unless their own environment sets it."""
+SHIPPED: Final = (SHARED[0], "PYTHONPATH")
 CODE: Final = (".py", ".toml", ".json", ".java", ".go", ".mjs")
 OUTSIDE: Final = {"tests", "benchmarks", "docs", "__pycache__"}
 """Folders that do not influence results, and that a wheel may lack."""
@@ -67,6 +68,9 @@ def _runner(folder: str, environment: tuple[tuple[str, str], ...], bounds: Bound
     """One for this process. It ends with the process only: Spark kills its workers."""
     for name, value in environment:
         os.environ.setdefault(name, value)
+    for name in SHIPPED:  # what is sent with the job is named from the folder of the executor
+        if named := os.environ.get(name):
+            os.environ[name] = os.pathsep.join(map(os.path.abspath, named.split(os.pathsep)))
     path = _shipped_paths()
     if os.path.isdir(folder):  # the command of a target may contain relative paths
         os.chdir(folder)

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
@@ -15,6 +16,7 @@ from kipcheck.conformance.campaign.rows import Row
 
 GROUP: Final = 16
 """Rows in a row group; if a file is damaged, readable groups are recovered."""
+HEAD: Final = ("campaign", "round", "shard", "target", "status", "deterministic", "digest")
 _PAIR: Final = ("subject", "version")
 """The field names of the pairs in ``Found.where``, since Arrow has no pairs."""
 
@@ -62,6 +64,19 @@ def parquet_of(rows: Iterable[Row]) -> bytes:
     settings = {"compression": "zstd", "write_page_checksum": True, "write_statistics": ["shard", "status", "target"]}
     pq.write_table(table_of(rows), sink, row_group_size=GROUP, **settings)
     return sink.getvalue()
+
+
+def heads_in(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Campaign, round, shard, target, status, whether it is deterministic, and digest of each row.
+
+    Errors: ValueError if the file cannot be read.
+    """
+    try:
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        found = file.read(columns=[*HEAD], use_threads=False).select(HEAD)
+    except (OSError, KeyError, pa.ArrowException) as broken:
+        raise ValueError(_line(broken)) from None
+    yield from zip(*(column.to_pylist() for column in found.columns), strict=True)
 
 
 def parts_in(data: bytes) -> Iterator[Row | str]:

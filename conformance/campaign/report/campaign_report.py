@@ -1,4 +1,4 @@
-"""Writes the ledger and the reports of a campaign from its rows.
+"""Writes the ledger and the reports of a campaign from its summary.
 
 The ledger has the form of a run's, with tallies in place of verdicts, so that report, merge, triage, export, replay and
 known read both.
@@ -7,15 +7,14 @@ known read both.
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from kipcheck import reports
 from kipcheck.conformance.campaign.report.failures import Findings, findings
-from kipcheck.conformance.campaign.report.round_statistics import RoundEnd, rounds_of
 from kipcheck.conformance.campaign.report.row_files import Clash, SetAside
-from kipcheck.conformance.campaign.rows import Row, hash_over
+from kipcheck.conformance.campaign.summary import CampaignSummary, Met, TargetSummary, Trouble as ShardTrouble
 from kipcheck.conformance.core.files import output_folder
 from kipcheck.conformance.core.files.output_folder import OutputFolder
 from kipcheck.conformance.core.ledger import (
@@ -48,8 +47,6 @@ from kipcheck.conformance.targets.protocol import TargetInfo
 from kipcheck.golden.regressions import regression
 from kipcheck.golden.vector_files import REGRESSIONS
 
-__all__ = ["CampaignReport", "RoundEnd", "report"]
-
 STALE_KINDS: Final = frozenset({"expired", "wide"})
 """The kinds of stale entries that a campaign reports. It draws at random: what did not occur may still be true."""
 
@@ -69,8 +66,7 @@ class CampaignReport:
 def report(
     out: Path,
     manifest: Mapping[str, Any],
-    rows: Iterable[Row],
-    rounds: Sequence[RoundEnd],
+    summary: CampaignSummary,
     complete: bool,
     stopped_by: str | None,
     known: tuple[str, ...] = (),
@@ -86,8 +82,7 @@ def report(
 
     Errors: OSError; ``output_folder.Unusable``.
     """
-    ordered = sorted(rows, key=lambda row: row.key)
-    made = _Report(out, manifest, ordered, rounds, complete, stopped_by, known, clashes, set_aside)
+    made = _Report(out, manifest, summary, complete, stopped_by, known, clashes, set_aside)
     made.exits |= {code} - {exits.CONFORMANT}
     path = OutputFolder(out).claim(NAME)
     aside = out / f".{NAME}.part"
@@ -108,8 +103,7 @@ def report(
 class _Report:
     out: Path
     manifest: Mapping[str, Any]
-    rows: Sequence[Row]
-    rounds: Sequence[RoundEnd]
+    summary: CampaignSummary
     complete: bool
     stopped_by: str | None
     known: tuple[str, ...]
@@ -118,15 +112,14 @@ class _Report:
     exits: set[int] = field(default_factory=set)
     failed: Counter[Grade] = field(default_factory=Counter)
     known_ones: int = 0
-    named: Sequence[Row] = ()
-    """The rows, with the names of the targets in results."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """How a target is opened -> its name in results, if that is another."""
     commands: Mapping[str, str] = field(default_factory=dict)
-    """Those names that are not the target's own -> how it is opened."""
+    """The reverse."""
 
-    def _name_rows(self) -> None:
-        labels = {aim["name"]: aim["label"] for aim in self.plan["aims"] if aim.get("label")}
-        self.commands = {label: name for name, label in labels.items()}
-        self.named = [replace(row, target=labels.get(row.target, row.target)) for row in self.rows]
+    def _name(self) -> None:
+        self.labels = {aim["name"]: aim["label"] for aim in self.plan["aims"] if aim.get("label")}
+        self.commands = {label: name for name, label in self.labels.items()}
 
     @property
     def plan(self) -> Mapping[str, Any]:
@@ -140,11 +133,11 @@ class _Report:
             targets, plan["edition"], tuple(plan["checks"]), seed=plan["seed"], cases=plan["cases"], out=self.out,
             known=self.known,
         )  # fmt: skip
-        self._name_rows()
-        found = findings(self.named, self.commands)
-        rounds = [*rounds_of(self.named, self.rounds, [each.line for each in found.failures])]
+        self._name()
+        found = findings(plan["campaign"], self.summary.targets, self.labels)
+        rounds = [*self._rounds([each.line for each in found.failures])]
         writer.write(header(options).update(begun=self.manifest["begun"], campaigns=(self._campaign(rounds),)))
-        tallies = _tallies(self.named)
+        tallies = self._tallies()
         counts: dict[str, dict[str, Counter[str]]] = {}
         for place, (results, by) in tallies.items():
             writer.write(TallyLine(**place._asdict(), results=results, by=by))
@@ -189,17 +182,45 @@ class _Report:
             shard_cases=plan["shard_cases"],
             complete=self.complete,
             stopped_by=self.manifest["stopped_by"] if self.complete else self.stopped_by,
-            planned=sum(each.planned for each in self.rounds),
-            shards=dict(Counter(row.status for row in self.rows)),
-            held=sum(each.cases for each in rounds),
-            seconds=round(sum(each.seconds for each in self.rounds), 1),
-            cpu_seconds=round(sum(row.cpu_ms for row in self.rows) / 1000, 1),
+            planned=sum(each.planned for each in rounds),
+            shards=dict(self.summary.statuses),
+            held=self.summary.cases,
+            seconds=round(sum(each.seconds for each in rounds), 1),
+            cpu_seconds=round(self.summary.cpu_ms / 1000, 1),
             coverage=rounds[-1].coverage if rounds else 0,
             corpus=rounds[-1].corpus if rounds else 0,
-            hash=hash_over(self.rows),
+            hash=self.summary.hash,
             clashes=tuple(map(str, self.clashes)),
             set_aside=tuple(map(str, self.set_aside)),
         )
+
+    def _rounds(self, failures: Sequence[Failure]) -> Iterator[Round]:
+        """With the names of results, and the ids of the distinct failures that were found first in each."""
+        for each in self.summary.rounds:
+            new = (line.id for line in failures if line.first is not None and line.first.round == each.round)
+            growth = {self.labels.get(name, name): points for name, points in each.growth.items()}
+            yield each.update(failures=tuple(new), growth=growth)
+
+    def _tallies(self) -> dict[Place, "Tally"]:
+        """In the order of the plan's targets, by check, and by subject."""
+        checks = {id: number for number, id in enumerate(CHECKS)}
+
+        def order(place: Place) -> tuple[int, str, int]:
+            version = -1 if place.version is None else place.version
+            return checks.get(place.check, len(checks)), place.subject, version
+
+        every: dict[Place, Tally] = {}
+        for aim in self.plan["aims"]:
+            target = self.summary.targets.get(aim["name"])
+            found: dict[Place, Tally] = {}
+            for each, cases in target.counts.items() if target is not None else ():
+                place = Place(aim.get("label") or aim["name"], each.check, each.subject, each.version)
+                results, by = found.setdefault(place, (Counter(), {}))
+                (by.setdefault(each.invariant, Counter()) if each.invariant else results)[each.result] += cases
+            for place in sorted(found, key=order):
+                results, by = found[place]
+                every[place] = _sorted(results), {name: _sorted(by[name]) for name in sorted(by)}
+        return every
 
     # ---- targets
 
@@ -212,8 +233,8 @@ class _Report:
         listed: KnownDeviations,
     ) -> None:
         name, version = aim.get("label") or aim["name"], aim["version"]
-        mine = [row for row in self.named if row.target == name]
-        self._troubles(writer, name, mine)
+        if (summary := self.summary.targets.get(aim["name"])) is not None:
+            self._troubles(writer, name, summary)
         if not tallies and not any(each.line.target == name for each in found.failures):
             return
         command = self.commands.get(name)
@@ -282,16 +303,17 @@ class _Report:
 
     # ---- troubles
 
-    def _troubles(self, writer: Writer, name: str, rows: Sequence[Row]) -> None:
-        missing = {row.unreached for row in rows if row.unreached}
-        if missing and not any(row.cases for row in rows):
+    def _troubles(self, writer: Writer, name: str, target: TargetSummary) -> None:
+        missing = {each.why for each in target.troubles if each.kind == "unreached"}
+        if missing and not target.cases:
             why = "; ".join(sorted(missing))
             self.exits.add(exits.BROKEN)
             writer.write(Trouble(target=name, why=why))
             return
-        for why, code, some in _alike(rows):
+        for trouble, met in sorted(target.troubles.items(), key=lambda each: each[1].first):
+            why, code = _in_words(trouble)
             self.exits.add(code)
-            writer.write(Trouble(target=name, why=f"{why} ({_shards(some)})"))
+            writer.write(Trouble(target=name, why=f"{why} ({_shards(met)})"))
 
     # ---- the end
 
@@ -302,11 +324,10 @@ class _Report:
         tallies: Mapping[Place, "Tally"],
         listed: KnownDeviations,
     ) -> None:
-        names = {row.key: row.target for row in self.named}
         for clash in self.clashes:
             self.exits.add(exits.OURS)
             why = f"{clash}: a defect of kipcheck"
-            writer.write(Trouble(target=names.get(clash.key, "*"), why=why))
+            writer.write(Trouble(target=self.labels.get(clash.target, clash.target), why=why))
         if not self.complete and self.stopped_by is None:
             return
         if not self.complete:
@@ -327,7 +348,7 @@ class _Report:
             meaning=exits.meaning(code, self.known_ones),
             counts={name: {check: dict(c) for check, c in by.items()} for name, by in counts.items()},
             known={**listed.counts, "failures": self.known_ones} if self.known else None,
-            seconds=round(sum(each.seconds for each in self.rounds), 1),
+            seconds=round(sum(each.seconds for each in self.summary.rounds), 1),
         )
         writer.write(footer)
 
@@ -336,22 +357,9 @@ Tally = tuple[Counter[str], dict[str, Counter[str]]]
 """The results of the cases in one place, in all and by invariant."""
 
 
-def _tallies(rows: Iterable[Row]) -> dict[Place, Tally]:
-    """Ordered by target as in the rows, by check, and by subject."""
-    found: dict[Place, Tally] = {}
-    for row in rows:
-        for each in row.counts:
-            place = Place(row.target, each.check, each.subject, each.version)
-            results, by = found.setdefault(place, (Counter(), {}))
-            (by.setdefault(each.invariant, Counter()) if each.invariant else results)[each.result] += each.cases
-    targets = {name: number for number, name in enumerate(dict.fromkeys(place.target for place in found))}
-    checks = {id: number for number, id in enumerate(CHECKS)}
-
-    def order(place: Place) -> tuple[int, int, str, int]:
-        version = -1 if place.version is None else place.version
-        return targets[place.target], checks.get(place.check, len(checks)), place.subject, version
-
-    return {place: found[place] for place in sorted(found, key=order)}
+def _sorted(counts: Counter[str]) -> Counter[str]:
+    """In the order of the words: rows come in any order."""
+    return Counter(dict(sorted(counts.items())))
 
 
 def _flaky_in(listed: KnownDeviations, line: Failure) -> Entry | None:
@@ -375,22 +383,19 @@ ENDS: Final[Mapping[str, tuple[str, int]]] = {
 """Troubles and exit codes of shards that did not finish: their cases are lost. The running one becomes a failure."""
 
 
-def _alike(rows: Iterable[Row]) -> Iterator[tuple[str, int, list[Row]]]:
-    """Shards with the same trouble, and its exit code."""
-    by_trouble: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        found = [(each, exits.UNSTABLE) for each in row.troubles]
-        found += [(each, exits.BROKEN) for each in row.breaches]
-        found += [(row.unreached, exits.UNDECIDED)] if row.unreached else []
-        if row.status in ENDS:
-            why, code = ENDS[row.status]
-            detail = row.detail.partition("\n")[0]  # the rest is in the file of the failure
-            found.append((f"{why}: {detail}" if detail else why, code))
-        for each in found:
-            by_trouble.setdefault(each, []).append(row)
-    yield from ((why, code, some) for (why, code), some in by_trouble.items())
+def _in_words(trouble: ShardTrouble) -> tuple[str, int]:
+    """With its exit code."""
+    match trouble.kind:
+        case "trouble":
+            return trouble.why, exits.UNSTABLE
+        case "breach":
+            return trouble.why, exits.BROKEN
+        case "unreached":
+            return trouble.why, exits.UNDECIDED
+    why, code = ENDS[trouble.kind]
+    return (f"{why}: {trouble.why}" if trouble.why else why), code
 
 
-def _shards(rows: Sequence[Row]) -> str:
-    first = f"round {rows[0].round}, shard {rows[0].shard}"
-    return f"{first} and {len(rows) - 1} more" if len(rows) > 1 else first
+def _shards(met: Met) -> str:
+    round_, shard, _ = met.first
+    return f"round {round_}, shard {shard}" + (f" and {met.times - 1} more" if met.times > 1 else "")

@@ -1,13 +1,14 @@
-"""Stores the rows of a campaign: ``ledger/round=N/wave-M.parquet`` in its folder, one file for each wave.
+"""Stores the rows of a campaign: ``ledger/round=N/wave-M.parquet`` in its folder, some rows in each file.
 
-A wave is complete or absent. Without pyarrow the file is ``wave-M.jsonl``; both formats are read. A shard may have rows
+A file is complete or absent. Without pyarrow the file is ``wave-M.jsonl``; both formats are read. A shard may have rows
 in several waves, because a driver that was killed does not know what it had written: one row counts.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -21,10 +22,12 @@ __all__ = [
     "Clash",
     "Full",
     "LedgerContents",
+    "Scan",
     "SetAside",
     "Unreadable",
     "next_wave",
     "read",
+    "rounds",
     "rows_in",
     "storable",
     "write",
@@ -48,6 +51,7 @@ class Clash:
     digests: tuple[str, ...]
     files: tuple[Path, ...]
     """The first file with each digest."""
+    target: str = "*"
 
     def __str__(self) -> str:
         stored = ", ".join(f"{digest} in {path}" for digest, path in zip(self.digests, self.files, strict=True))
@@ -153,26 +157,78 @@ class _Read(NamedTuple):
 
 
 def read(folder: Path) -> LedgerContents:
-    """All rows below the folder of a campaign; none if it has no ledger yet.
+    """All rows below the folder of a campaign; none if it has no ledger yet. Errors: as ``Scan``."""
+    scan = Scan(folder)
+    rows = {row.key: row for row in scan}
+    return LedgerContents({key: rows[key] for key in sorted(rows)}, scan.clashes, scan.set_aside)
+
+
+def rounds(folder: Path) -> list[int]:
+    """The rounds of which there are rows."""
+    names = [path.name.partition("=")[2] for path in (folder / NAME).glob("round=*")]
+    return sorted(int(each) for each in names if each.isdecimal())
+
+
+@dataclass(slots=True)
+class Scan:
+    """The rows that count, to be iterated once: the files of one round after the other, each read when it is its turn.
 
     A damaged file is set aside, and its readable rows are written to a new one. Errors: ``Unreadable`` if pyarrow is
     missing for a file; OSError if a file cannot be read at all.
     """
-    rows: dict[Key, tuple[Row, Path]] = {}
-    ends: dict[Key, dict[str, Path]] = {}
-    moved: list[SetAside] = []
-    for path in _files(folder):
-        found, errors = _read(path)
+
+    folder: Path
+    rounds: Sequence[int] | None = None
+    """None: all."""
+    clashes: list[Clash] = field(default_factory=list)
+    set_aside: list[SetAside] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Row]:
+        for round_ in rounds(self.folder) if self.rounds is None else self.rounds:
+            files = _files(self.folder, round_)
+            counting = self._counting(files)
+            for path in files:
+                for row in self._readable(path):
+                    if counting.get(row.key, (None, None))[1] == path:
+                        del counting[row.key]
+                        yield row
+
+    def _counting(self, files: list[Path]) -> dict[Key, tuple["_Head", Path]]:
+        """The row that counts for each shard, and its file. Appends files of readable rows to ``files``."""
+        counting: dict[Key, tuple[_Head, Path]] = {}
+        ends: dict[Key, dict[str, Path]] = {}
+        for path in files:  # which may grow
+            for head in self._heads(path, files):
+                known, where = counting.get(head.key, (None, path))
+                if known is not None and _differ(known, head):
+                    ends.setdefault(head.key, {known.digest: where}).setdefault(head.digest, path)
+                if known is None or _is_superseded(known, head):
+                    counting[head.key] = head, path
+        for key, found in sorted(ends.items()):
+            self.clashes.append(Clash(key, tuple(found), tuple(found.values()), counting[key][0].target))
+        return counting
+
+    def _heads(self, path: Path, files: list[Path]) -> Sequence["_Head"]:
+        if path.suffix == ".parquet":
+            with suppress(ValueError):
+                return [_Head(Key(*each[:3]), *each[3:]) for each in _needed_arrow(path).heads_in(path)]
+        rows, errors = _read(path)
         if errors:
-            moved.append(_recovered(folder, path, found, errors))
-        for row in found:
-            known, where = rows.get(row.key, (None, path))
-            if known is not None and _differ(known, row):
-                ends.setdefault(row.key, {known.digest: where}).setdefault(row.digest, path)
-            if known is None or _is_superseded(known, row):
-                rows[row.key] = row, path
-    clashes = [Clash(key, tuple(files), tuple(files.values())) for key, files in sorted(ends.items())]
-    return LedgerContents({key: rows[key][0] for key in sorted(rows)}, clashes, moved)
+            aside, saved = _recovered(self.folder, path, rows, errors)
+            self.set_aside.append(aside)
+            if aside.now is not None:
+                files += [] if saved is None else [saved]
+                return []
+        return [_Head(row.key, row.target, row.status, row.deterministic, row.digest) for row in rows]
+
+    def _readable(self, path: Path) -> Sequence[Row]:
+        known = any(each.path == path for each in self.set_aside)
+        if known and not path.exists():
+            return ()
+        rows, errors = _read(path)
+        if errors and not known:
+            self.set_aside.append(_recovered(self.folder, path, rows, errors)[0])
+        return rows
 
 
 def rows_in(path: Path) -> list[Row]:
@@ -180,40 +236,46 @@ def rows_in(path: Path) -> list[Row]:
     return _read(path).rows
 
 
-def _is_superseded(known: Row, row: Row) -> bool:
+class _Head(NamedTuple):
+    """What decides which of the rows of a shard counts."""
+
+    key: Key
+    target: str
+    status: str
+    deterministic: bool
+    digest: str
+
+
+def _is_superseded(known: _Head, row: _Head) -> bool:
     """Whether a later row replaces a known one: only if the known row is not a result of the shard itself."""
     if row.status not in FINAL_STATUSES:
         return known.status not in FINAL_STATUSES
     return known.status not in FINAL_STATUSES or (known.status == "infra" and row.status != "infra")
 
 
-def _differ(known: Row, row: Row) -> bool:
+def _differ(known: _Head, row: _Head) -> bool:
     """Whether these are two results of a shard that can have only one."""
     both = known.status, row.status
     outcomes = all(status in FINAL_STATUSES and status != "infra" for status in both)
     return outcomes and known.deterministic and row.deterministic and known.digest != row.digest
 
 
-def _files(folder: Path) -> list[Path]:
-    def order(path: Path) -> tuple[int, int, str]:
+def _files(folder: Path, round_: int) -> list[Path]:
+    """In the order in which they were written."""
+
+    def order(path: Path) -> tuple[int, str]:
         wave = _WAVE.fullmatch(path.name)
         assert wave is not None
-        return int(path.parent.name.partition("=")[2]), int(wave[1]), path.name
+        return int(wave[1]), path.name
 
-    found = (folder / NAME).glob("round=*/wave-*")
-    waves = (path for path in found if path.parent.name[6:].isdecimal() and not path.name.endswith(".damaged"))
+    found = (folder / NAME / f"round={round_}").glob("wave-*")
+    waves = (path for path in found if not path.name.endswith(".damaged"))
     return sorted((path for path in waves if _WAVE.fullmatch(path.name)), key=order)
 
 
 def _read(path: Path) -> _Read:
     data = path.read_bytes()
-    if path.suffix == ".jsonl":
-        parts = _parts_of(data)
-    else:
-        arrow, missing = _arrow()
-        if arrow is None:
-            raise Unreadable(f"{path} is Parquet: to read it, {advice('spark', 'pyarrow')} ({missing})")
-        parts = arrow.parts_in(data)
+    parts = _parts_of(data) if path.suffix == ".jsonl" else _needed_arrow(path).parts_in(data)
     rows: list[Row] = []
     errors: list[str] = []
     try:
@@ -246,15 +308,24 @@ def _parts_of(data: bytes) -> Iterator[Row | str]:
         yield f"it has {len(lines) - 1} of {header['rows']} rows"
 
 
-def _recovered(folder: Path, path: Path, rows: Sequence[Row], errors: str) -> SetAside:
-    """Sets a file aside. First its readable rows are written as another wave, so that none is lost."""
+def _recovered(folder: Path, path: Path, rows: Sequence[Row], errors: str) -> tuple[SetAside, Path | None]:
+    """Sets a file aside. First its readable rows are written to another file, which is the second value."""
+    saved = None
     if rows:
         round_ = int(path.parent.name.partition("=")[2])
         try:
-            write(folder, round_, next_wave(folder, round_), rows)
+            saved = write(folder, round_, next_wave(folder, round_), rows)
         except (OSError, Unusable):
-            return SetAside(path, errors, None, len(rows))
-    return set_aside(path, errors, len(rows))
+            return SetAside(path, errors, None, len(rows)), None
+    return set_aside(path, errors, len(rows)), saved
+
+
+def _needed_arrow(path: Path) -> ModuleType:
+    """Errors: ``Unreadable``."""
+    arrow, missing = _arrow()
+    if arrow is None:
+        raise Unreadable(f"{path} is Parquet: to read it, {advice('spark', 'pyarrow')} ({missing})")
+    return arrow
 
 
 def _arrow() -> tuple[ModuleType | None, str]:

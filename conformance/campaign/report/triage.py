@@ -3,14 +3,16 @@
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core import ledger as records
+from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.core.values.failure_group import GRADES, severity
 from kipcheck.conformance.core.values.untrusted_text import harmless_line
+from kipcheck.conformance.engine.execution.replay import ReplayResult, replay
 from kipcheck.conformance.engine.findings.failures import FLAKY, FOLDER, again, is_among
 from kipcheck.reports.phrases import some
 
@@ -20,8 +22,11 @@ STATUSES: Final[tuple[Status, ...]] = ("new", "flaky", "known", "fixed")
 
 ``new``: it is not in the earlier ledger, and no list names it. ``flaky``: it did not occur, or not every time, when its
 case was run alone. ``known``: it is on a list of known deviations, or in the earlier ledger. ``fixed``: it is in the
-earlier ledger, and in all places where it was found there were cases now, and all of them passed.
+earlier ledger; in all places where it was found there were cases now, and all of them passed; and its stored case was
+replayed now, and passed.
 """
+Replay: TypeAlias = Callable[[Path], ReplayResult]
+"""Runs the case in a file of a failure again."""
 NOTE: Final = "INFO"
 MOST: Final = 400
 """The most characters of a reason in a line."""
@@ -48,12 +53,15 @@ class Judged:
     why: str
     opened: str
     """The name under which the target is opened again."""
+    since: str = ""
+    """If it is fixed: with what it was found last, and with what it did not occur any more."""
 
     @property
     def plain(self) -> dict[str, Any]:
         return {
             "id": self.id, "target": self.target, "check": self.check, "requirements": list(self.requirements),
             "status": self.status, "count": self.count, "case": None if self.case is None else str(self.case),
+            **({"since": self.since} if self.since else {}),
         }  # fmt: skip
 
 
@@ -65,6 +73,8 @@ class Triage:
     """Why the ledger shows too little for a verdict; empty: it does not."""
     unseen: int
     """The number of earlier failures that were not found, and not searched for in all their places."""
+    unreplayed: tuple[str, ...] = ()
+    """Why those that were searched for everywhere, and not found, could not be replayed."""
 
     def count(self, status: Status) -> int:
         return sum(each.status == status for each in self.failures)
@@ -83,21 +93,52 @@ class Triage:
         }
 
 
-def triage(folder: Path, against: Path | None = None) -> Triage:
+def triage(folder: Path, against: Path | None = None, replayed: Replay = replay) -> Triage:
     """Errors: ``Unread``, also if the ledgers have failures of different formats."""
     ledger = _read(folder)
     before = None if against is None else _comparable(ledger, _read(against))
     found = [*_here(ledger, before)]
     gone: list[records.Failure] = []
-    fixed: list[Judged] = []
+    unreplayed: list[str] = []
+    unseen = 0
     if before is not None:
         gone = [each for each in before.failures if not is_among(each, [*ledger.failures, *ledger.flaky])]
-        fixed = [_judged(before, each, "fixed") for each in gone if _passes(ledger, each)]
+        for each in gone:
+            if not _passes(ledger, each):
+                unseen += 1
+                continue
+            match _replayed(before, each, replayed):
+                case "fixed":
+                    found.append(replace(_judged(before, each, "fixed"), since=_since(ledger, before, each.target)))
+                case "known" | "flaky" as status:
+                    found.append(replace(_judged(before, each, status), count=0))
+                case why:
+                    unreplayed.append(f"{each.id}: {why}")
     order = {status: number for number, status in enumerate(STATUSES)}
-    found = sorted([*found, *fixed], key=lambda each: (order[each.status], severity(each.grade)))
+    found = sorted(found, key=lambda each: (order[each.status], severity(each.grade)))
     empty = "" if ledger.cases or ledger.failures else "nothing was tested"
     untested = "; ".join(each.why for each in ledger.inconclusive) or empty
-    return Triage(tuple(found), ledger.complete, untested, len(gone) - len(fixed))
+    return Triage(tuple(found), ledger.complete, untested, unseen, tuple(unreplayed))
+
+
+def _replayed(before: records.Ledger, line: records.Failure, replayed: Replay) -> str:
+    """What a replay of its stored case says of a failure: ``fixed``, ``known``, ``flaky``; otherwise why nothing."""
+    path = _filed(before, line.id)
+    if path is None:
+        return f"there is no {before.path.parent / FOLDER / line.id}.json"
+    result = replayed(path)
+    decided = {exits.CONFORMANT: "fixed", exits.FAILED: "known", exits.UNSTABLE: "flaky"}
+    return decided.get(result.exit_code, result.message)
+
+
+def _since(ledger: records.Ledger, before: records.Ledger, target: str) -> str:
+    """``not found since 2026-01-31 with kafka-python 3.0.12; last found 2026-01-30 with kafka-python 3.0.11``"""
+
+    def when(one: records.Ledger) -> str:
+        version = next((each.version for each in one.targets if each.target == target), "")
+        return f"{one.header.begun or 'an unknown time'} with {target} {version}".rstrip()
+
+    return f"not found since {when(ledger)}; last found {when(before)}"
 
 
 def _read(folder: Path) -> records.Ledger:
@@ -183,10 +224,14 @@ def lines(found: Triage) -> Iterator[str]:
         broken = f"{each.grade} {', '.join(each.requirements)}".rstrip()
         yield harmless_line(f"{each.status:<5} {each.id}  {each.target}  {each.check}  ({broken})")
         yield harmless_line(f"      {textwrap.shorten(each.why, MOST)}")
-        if each.status != "fixed":
-            command = f"; {again(each.case, each.opened)}" if each.case is not None else ""
-            yield f"      {some(each.count, 'case')}{command}"
+        if each.status == "fixed":
+            yield harmless_line(f"      its case passes now; {each.since}")
+            continue
+        command = f"; {again(each.case, each.opened)}" if each.case is not None else ""
+        cases = some(each.count, "case") if each.count else "no case now, but its earlier one still fails"
+        yield f"      {cases}{command}"
     counts = ", ".join(f"{found.count(status)} {status}" for status in STATUSES)
+    yield from (harmless_line(f"not replayed: {each}") for each in found.unreplayed)
     more = f"; {found.unseen} of the earlier ones were not searched for in all their places" if found.unseen else ""
     state = "INCOMPLETE" if not found.complete else "inconclusive" if found.untested else "complete"
     yield harmless_line(f"{counts}{more}; {state}{f': {found.untested}' if found.untested else ''}")

@@ -26,6 +26,7 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.core.values.failure_group import FailureGroup, grouped
+from kipcheck.conformance.core.values.requirement import requirements
 from kipcheck.conformance.core.values.untrusted_text import harmless_json, is_data
 
 FOLDER = "failures"
@@ -213,8 +214,16 @@ def _below_here(path: Path) -> str:
     return str(whole.relative_to(here) if whole.is_relative_to(here) else whole)
 
 
+def _requirement(found: Any) -> Any:
+    """A regression has the ids of requirements only."""
+    if not isinstance(found, str):
+        return found
+    known = requirements().get(found)
+    return {"id": found, "clause": "" if known is None else known.clause, "text": "" if known is None else known.text}
+
+
 def load(path: Path) -> tuple[FiledFailure, Case]:
-    """Reads the file of a failure, and checks all that becomes a path, a command or a case.
+    """Reads the file of a failure, or of a regression, and checks all that becomes a path, a command or a case.
 
     Errors: OSError; ValueError that names the file and the wrong value.
     """
@@ -227,6 +236,8 @@ def load(path: Path) -> tuple[FiledFailure, Case]:
     for key in ("target", "invariant"):
         if not isinstance(found.get(key), str):
             raise ValueError(f'{path} does not contain a failure: "{key}" must be a text')  # noqa: TRY004
+    if isinstance(found.get("requirements"), list):
+        found["requirements"] = [*map(_requirement, found["requirements"])]
     check_failure(found, str(path))
     try:
         filed = FiledFailure.of(found, blank=True)

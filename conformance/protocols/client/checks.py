@@ -32,7 +32,10 @@ FIRST: Final = (
     "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
     "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",
     "pause 2000; pass 500; late JoinGroup 1500; pass 4000",
-    "commit late; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1500",
+    (
+        "commit late; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1500; "
+        "answer Heartbeat UNKNOWN_MEMBER_ID; pass 1200"  # which no commit shows before
+    ),
     "move; pass 1400; silent Heartbeat 6000",
     "protocol consumer; pass 200; reset ConsumerGroupHeartbeat; assign 1,2; rebalance; pass 600",
     "protocol consumer; pattern; pass 1400",

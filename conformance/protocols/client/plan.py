@@ -36,8 +36,8 @@ GROUPS: Final[tuple[Group, ...]] = (
 """The kinds of groups of the scripts, in turns: most programs are of the first kind."""
 PLACES: Final = ("follow", "", "follow", "lead")
 """What the client does in groups with other members, in turns; empty: its group has none."""
-ENDS: Final = ("closing", "refusal", "restart", "closing")
-"""How scripts end, in turns."""
+ENDS: Final = ("refusal", "restart", "closing", "refusal", "restart, refusal")
+"""How scripts end, in turns. A refusal can only come last, and there are 25 of them in classic groups alone."""
 BUDGET_MS: Final = 7500
 """About how long the steps of a script take."""
 SHORT_MS, LONG_MS = 200, 1200
@@ -102,6 +102,11 @@ def likelihood(cell: Cell) -> float:
 LIKELIHOODS: Final[Mapping[Cell, float]] = {cell: likelihood(cell) ** 0.6 for cell in cells()}
 WORTH: Final = 30
 """A pair that was played n times is worth 1 / (1 + 30 n) of a new one."""
+OF_AN_ERROR: Final = 6.0
+"""So much more than another pair is one of a request and what happens to it worth: each has code of its own in a
+client, while most of that code is the same in each phase and each kind of group."""
+OPTIONAL: Final = frozenset({"cooperative", "KIP-848"})
+"""The kinds of groups that a client may lack: what scripts play in them is not played for the others."""
 
 
 def planned(seed: int, first: Iterable[Sequence[Step]], limits: Collection[str] = ()) -> Iterator[tuple[Step, ...]]:
@@ -119,6 +124,8 @@ class _Plan:
         self.seed, self.limits = seed, limits
         self.played: Counter[Pair] = Counter()
         """How often the scripts so far play each pair."""
+        self.certain: Counter[Pair] = Counter()
+        """The same of scripts whose kind of group every client has."""
         self.used: Counter[tuple[str, str]] = Counter()
         """How often they have each setting and event, by verb, in each kind of group."""
         self.turns: Counter[str] = Counter()
@@ -292,18 +299,18 @@ class _Draft:
         if kind not in self.plan.calm:
             self.plan.calm.add(kind)
             return self._add(ops.Pass(LONG_MS), ops.Stop())
-        end = self.plan.turn(f"end {self.group}", ENDS)
         if self.group == "static" and self.plan.turn("fence", ("fence", "", "")):
-            self._add(ops.Fence())
-        elif end == "refusal":
-            self._refuse()
-        elif end == "restart":
-            self._change("stop", "closing", 1)
+            return self._add(ops.Fence(), ops.Stop())
+        end = self.plan.turn(f"end {self.group}", ENDS)
+        if "restart" in end:
+            self._change("stop", "closing", 2)
             self._change("start", "first join", 1)
             self._add(ops.Restart(), ops.Pass(LONG_MS))
-        elif self.random.random() < 0.8:
+        if "refusal" in end:
+            self._refuse()
+        elif end == "closing" and self.random.random() < 0.8:
             self._change("stop", "closing", 2)
-        else:
+        elif end == "closing":
             self._later(self._best(cell for cell in self._cells() if cell.request == "LeaveGroup"))
         self._add(ops.Stop())
 
@@ -341,9 +348,13 @@ class _Draft:
     def _take(self, cell: Cell) -> None:
         self.cells.add(cell)
         self.plan.played.update(cell.pairs)
+        if cell.group not in OPTIONAL:
+            self.plan.certain.update(cell.pairs)
 
     def _gain(self, cell: Cell) -> float:
-        new: float = sum(1 / (1 + WORTH * self.plan.played[pair]) for pair in cell.pairs)
+        played = self.plan.played if cell.group in OPTIONAL else self.plan.certain
+        first, *others = (1 / (1 + WORTH * played[pair]) for pair in cell.pairs)
+        new = OF_AN_ERROR * first + sum(others)
         is_slow = cell.request in IN_A_REBALANCE and cell.happens in ("late", "silent")
         fits = 4 if is_slow and any(isinstance(event, ops.Works) for event in self.events) else 1  # slower than a poll
         return LIKELIHOODS[cell] * new * fits * (0.8 + 0.4 * self.random.random())

@@ -73,7 +73,7 @@ def _not_here(state: model.State, event: ops.Event, starts_again: bool) -> str:
         if state.protocol == "classic":
             return f"a member of a classic group sends no {kind}: write protocol {wanted} in front"
         return f"a member with protocol {state.protocol} sends no {kind}: use {BEATS[state.protocol]}"
-    if phase == "stop" and kind not in model.AT_THE_END:
+    if phase == "stop" and kind and kind not in model.AT_THE_END:
         return f"a program that is stopped sends no {kind}: use {', '.join(sorted(model.AT_THE_END))}"
     if state.started and not starts_again and (isinstance(event, ops.SETTINGS) or phase == "start"):
         return "it takes effect when the program starts: write it in front, or restart behind it"

@@ -199,7 +199,7 @@ class _Faulty:
 def disturbed(asked: CampaignRequest, inline: Ready, shards: int, what: BaseException) -> Outcome:
     @contextmanager
     def faulty(*arguments: Any) -> Iterator[Chosen]:
-        with inline("inline", 1, None, None) as chosen:
+        with inline("inline", 1, None, None, False) as chosen:
             yield Chosen(_Faulty(chosen.executor, shards, what), "for a test")
 
     return campaign(asked, faulty)

@@ -1,6 +1,7 @@
 """What reports say of a campaign, in every form; and campaigns that are merged, with each other and with runs."""
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -109,9 +110,11 @@ def test_a_campaign_that_goes_on_is_no_run_that_was_cut_off(tmp_path: Path) -> N
 
 def test_the_page_draws_how_coverage_grew(made: Path) -> None:
     page = (made / "report.html").read_text("utf-8")
-    assert page.count("<polyline") == 2
+    assert page.count("<polyline") == 3
     assert 'points="0.0,300.0 500.0,100.0 500.0,200.0 1000.0,0.0"' in page
-    assert page.count('y1="264" y2="300" class="met"') == 1  # what is known is not drawn
+    (causes,) = re.findall(r'<polyline points="([^"]*)" class="curve causes">', page)
+    assert [each.partition(",")[2] for each in causes.split()] == ["300.0", "300.0", "0.0", "0.0"]
+    assert "1 new cause<" in page  # what is known is not drawn
     assert "kipcheck campaign --target somebody --target another --seed 7 --rounds 2" in page
     assert "The campaign is complete, stopped by: the plan." in page
     assert "0123456789abcdef, without another" in page

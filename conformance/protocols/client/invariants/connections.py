@@ -4,6 +4,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.values.history import History
@@ -102,13 +103,17 @@ def correlates(history: History) -> Iterator[Violation]:
 def does_not_spin(history: History) -> Iterator[Violation]:
     """A client sends the same request at most 200 times in a second in which nothing new was sent to it.
 
-    Connections that each send one request, which is answered, repeat nothing.
+    Connections that each send one request, which is answered, repeat nothing. Requests that failed are the same if they
+    are of one kind, as of each partition alone. Each kind is a breach: where several take turns, such as Metadata and a
+    request that fails again with what it says, the first need not be the cause.
     """
-    for traced, number, since_ms in _crowded(history, SPIN, failed_only=False):
-        yield breach(
-            traced, _often(traced, number), f"at most {SPIN}", str(number), traced.event.api, since_ms=since_ms
-        )
-        return
+    spinning: set[str] = set()
+    failed = _crowded(history, SPIN, failed_only=True, is_by_contents=False)
+    for traced, number, since_ms in chain(_crowded(history, SPIN, failed_only=False), failed):
+        api = traced.event.api
+        if api not in spinning:
+            spinning.add(api)
+            yield breach(traced, _often(traced, number), f"at most {SPIN}", str(number), api, since_ms=since_ms)
 
 
 @impact("A consumer repeats requests faster than its back-off allows", "trivia", "resources", "needless-move")
@@ -175,7 +180,7 @@ class _Outcomes:
 
 
 def _crowded(
-    history: History, most: int, failed_only: bool
+    history: History, most: int, failed_only: bool, is_by_contents: bool = True
 ) -> Iterator[tuple[TracedEvent[events.RequestSeen], int, int]]:
     """The requests that were sent more than ``most`` times in the second before them, how many times, and since when.
 
@@ -183,7 +188,8 @@ def _crowded(
     records, a generation or assignment, and an error that the last answer of its kind did not have. Other answers
     repeat what the client knows. A request repeats one of its group, one that failed, and one of its own connection:
     each connection of a client may begin with the same requests. ``failed_only``: it counts where it repeats a failure.
-    Where it goes over several connections, as many do not count as the client has partitions, but for one.
+    Where it goes over several connections, as many do not count as the client has partitions, but for one. Without
+    ``is_by_contents`` requests of one kind are the same, whatever their contents.
     """
     sent: dict[tuple[str, int | str, int], deque[tuple[int, int]]] = {}
     errors: dict[str, int] = {}
@@ -199,7 +205,7 @@ def _crowded(
         elif isinstance(traced.event, events.Signalled):
             sent.clear()
         elif is_request(traced):
-            key = traced.event.api, traced.event.digest
+            key = traced.event.api, traced.event.digest if is_by_contents else ""
             has_failed = outcomes.repeats_a_failure(traced.event)
             if has_failed or not failed_only:
                 of_any = has_failed or traced.event.api in terms.OF_GROUPS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.campaign.executors import preflight, spark_logging, spark_worker
+from kipcheck.conformance.campaign.executors import choice, preflight, spark_logging, spark_worker
 from kipcheck.conformance.campaign.executors.local import Executor, Progress, inline
 from kipcheck.conformance.campaign.executors.preflight import Unready
 from kipcheck.conformance.campaign.plan import Shard
@@ -134,6 +134,24 @@ def test_a_master_is_no_server() -> None:
     assert preflight.server("sc://a:1") == "sc://a:1"
     with pytest.raises(Unready, match=r"invalid Spark Connect server 'spark://a:7077': use sc://HOST:PORT"):
         preflight.server("spark://a:7077")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "reported"),
+    [
+        ((None, None), "this machine has all"),
+        (("local[2]", None), "this machine has all"),
+        ((None, "sc://a"), "Connect"),
+    ],
+)
+def test_only_workers_of_a_master_are_sent_what_they_need(
+    cluster: tuple[str | None, str | None], reported: str
+) -> None:
+    with (
+        pytest.raises(Unready, match=f"--ship is for the workers of a cluster .*{reported}"),
+        choice.ready("spark", 0, *cluster, ship=True),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(("kind", "usual"), [("spark", 7077), ("sc", 15002)])

@@ -15,10 +15,12 @@ import pytest
 
 from kipcheck.conformance.campaign.executors.local import inline
 from kipcheck.conformance.campaign.executors.preflight import Unready
+from kipcheck.conformance.campaign.executors.shipping import FOLDER, PYTHON
 from kipcheck.conformance.campaign.process.child_outcome import failed_row
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Count, Found, Row
 from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.targets.toolchains.maven import REPOSITORY
 from kipcheck.conformance.tests.campaign.executors.test_spark import (
     BRIEF,
     ROOT,
@@ -113,6 +115,33 @@ def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
         spark(url, None, 0),
     ):
         pass
+
+
+def test_workers_without_kipcheck_are_sent_all_that_they_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A bare Python, no jars, no repository to fetch them from: and the rows of this machine."""
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    bare = str(Path(sys.base_prefix) / "bin" / PYTHON)
+    (tmp_path / "home").mkdir()
+    there = {"PYTHONPATH": "", "PYSPARK_PYTHON": bare, "HOME": str(tmp_path / "home"), REPOSITORY: "file:///absent"}
+    lacks = subprocess.run([bare, "-P", "-c", "import kipcheck"], check=False, env=there, stderr=subprocess.DEVNULL)
+    assert lacks.returncode == 1
+    shards = [shard(0), shard(1, "kafka-python"), shard(2, "java:kafka-clients:4.4.0")]
+    with inline(BRIEF) as local:
+        expected = executed(local, shards)
+    assert {row.status for row in expected.values()} == {"done"}
+    monkeypatch.setenv("PYSPARK_PYTHON", bare)
+    with (
+        standalone(tmp_path, ("127.0.0.1", "127.0.0.1"), there) as url,
+        spark(url, None, 0, ship=True) as executor,
+    ):
+        rows = executed(executor, shards)
+    assert {key: (row.status, row.detail) for key, row in rows.items()} == dict.fromkeys(rows, ("done", ""))
+    assert digests(rows) == digests(expected)
+    assert len(list((tmp_path / "work").glob(f"*/*/{FOLDER}/cache/maven"))) == 2, "each worker has a cache of its own"
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,13 @@ import pytest
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.manifest import with_id
 from kipcheck.conformance.campaign.plan import Aim, Plan
-from kipcheck.conformance.campaign.report.campaign_report import CampaignReport, RoundEnd, report
+from kipcheck.conformance.campaign.report.campaign_report import CampaignReport, report
 from kipcheck.conformance.campaign.report.row_files import Clash
-from kipcheck.conformance.campaign.rows import Found, Row
+from kipcheck.conformance.campaign.report.triage import triage
+from kipcheck.conformance.campaign.rows import Count, Found, Row
 from kipcheck.conformance.campaign.shard import run_shard
+from kipcheck.conformance.campaign.summary import RoundEnd, summary_of
+from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.ledger import Failure, FirstFound, Ledger, SequenceExhibit, lines, read, type_of
 from kipcheck.conformance.engine.execution import run
 from kipcheck.conformance.engine.execution.replay import replay, stored
@@ -33,6 +36,7 @@ from kipcheck.golden.regressions import check, read as regression_in
 NAME = "deletes-unasked"
 TARGET = f"miniature/{NAME}"
 PLAN = Plan("c0ffee00c0ffee00", (Aim(TARGET, "1"),), "kip-584", (MUTANTS[NAME].check,), "mixed", 7, 120, 2, 40)
+INVARIANT = "features/deletion-gated"
 FLAKY = f"""
 target = "{TARGET}"
 [[KIND]]
@@ -82,7 +86,7 @@ def reported(
     }  # fmt: skip
     out.mkdir(exist_ok=True)
     rounds = [RoundEnd(number, sum(row.round == number for row in rows), 3, 1.5) for number in range(2)]
-    return report(out, manifest, rows, rounds, complete, stopped_by, **more)
+    return report(out, manifest, summary_of(rows, rounds), complete, stopped_by, **more)
 
 
 def ledger_of(out: Path) -> Ledger:
@@ -155,6 +159,52 @@ def test_the_least_case_replays_in_the_plain_loop_and_is_a_regression(tmp_path: 
     one = regression_in(tmp_path / "failures" / "regressions" / path.name)
     assert list(check(one)) == []
     assert len(list(check(one, find(TARGET)))) == 1
+
+
+def test_a_failure_of_a_night_becomes_a_regression_test(
+    tmp_path: Path, rows: list[Row], capsys: pytest.CaptureFixture[str]
+) -> None:
+    reported(tmp_path / "night", rows)
+    (failure,) = ledger_of(tmp_path / "night").failures
+    promote = ["corpus", "promote", failure.id, "--out", str(tmp_path / "night"), "--to", str(tmp_path / "mine")]
+    assert main.run([*promote, "--note", "the first of its kind"]) == 0
+    path = tmp_path / "mine" / f"{failure.id}.json"
+    assert capsys.readouterr().out.startswith(f"{path}: kipcheck replay {tmp_path / 'mine'} ")
+    one = regression_in(path)
+    assert (one.note, list(check(one)), len(list(check(one, find(TARGET))))) == ("the first of its kind", [], 1)
+    assert main.run(["replay", str(tmp_path / "mine")]) == 1
+    assert main.run(["replay", str(tmp_path / "mine"), "--target", "reference"]) == 0
+    capsys.readouterr()
+    assert main.run(promote) == 2
+    assert "it is a regression test already" in capsys.readouterr().err
+    assert main.run(["corpus", "promote", "0" * 12, "--out", str(tmp_path), "--to", str(tmp_path / "none")]) == 2
+
+
+def test_no_regression_test_is_made_of_a_case_that_our_models_do_not_pass(
+    tmp_path: Path, rows: list[Row], capsys: pytest.CaptureFixture[str]
+) -> None:
+    reported(tmp_path, rows)
+    (failure,) = ledger_of(tmp_path).failures
+    path = tmp_path / "failures" / f"{failure.id}.json"
+    path.write_text(path.read_text().replace(f'"{INVARIANT}"', '"features/none"'))
+    assert main.run(["corpus", "promote", str(path), "--to", str(tmp_path / "mine")]) == 1
+    assert "no regression test: " in capsys.readouterr().err
+    assert not list((tmp_path / "mine").iterdir())
+
+
+def test_what_is_not_found_any_more_is_fixed_only_if_its_case_passes(tmp_path: Path, rows: list[Row]) -> None:
+    before, now = tmp_path / "before", tmp_path / "now"
+    reported(before, rows)
+    counts = tuple(Count("features/gating", "features", None, name, "PASS", 9) for name in ("", INVARIANT))
+    reported(now, holding(rows, found=(), counts=counts))
+    (known,) = triage(now, before).failures
+    assert (known.status, known.count) == ("known", 0)
+    path = before / "failures" / f"{known.id}.json"
+    path.write_text(path.read_text().replace(f'"{TARGET}"', '"reference"'))
+    (fixed,) = triage(now, before).failures
+    assert fixed.status == "fixed"
+    when = f"2026-01-31T23:59:59Z with {TARGET} 1"
+    assert fixed.since == f"not found since {when}; last found {when}"
 
 
 def test_rows_in_any_order_make_one_ledger(tmp_path: Path, rows: list[Row]) -> None:

@@ -149,7 +149,8 @@ def test_two_outcomes_of_one_shard_are_a_clash_that_names_the_files(tmp_path: Pa
     result = row_files.read(tmp_path)
     assert result.rows == by_key(one)
     (clash,) = result.clashes
-    assert clash == row_files.Clash(one.key, (one.digest, other.digest, third.digest), (paths[0], paths[1], paths[3]))
+    digests = one.digest, other.digest, third.digest
+    assert clash == row_files.Clash(one.key, digests, (paths[0], paths[1], paths[3]), one.target)
     assert str(clash).startswith("shard 0 of round 0 has several results: ")
     assert all(f"{each.digest} in {path}" in str(clash) for each, path in ((one, paths[0]), (other, paths[1])))
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.campaign.report.triage import Unread, triage
+from kipcheck.conformance.campaign.report.triage import Unread, lines, triage
 from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.engine.execution.replay import ReplayResult
 from kipcheck.conformance.tests.support.ledgers import (
     FAILURE,
     FLAKY,
@@ -66,8 +67,7 @@ def test_alone_it_is_new_unless_a_list_names_it_or_it_comes_and_goes(tmp_path: P
 
 
 def test_a_run_is_read_like_a_campaign(tmp_path: Path) -> None:
-    lines = [*verdicts("FAIL", 12), ("failure", FAILURE), ("failure", {**SEEN, "known": REASON})]
-    write(tmp_path, *lines)
+    write(tmp_path, *verdicts("FAIL", 12), ("failure", FAILURE), ("failure", {**SEEN, "known": REASON}))
     assert stands(tmp_path) == [("new", FAILURE["id"]), ("known", SEEN["id"])]
 
 
@@ -88,7 +88,7 @@ def test_what_was_not_shrunk_is_known_by_as_much_as_it_tells(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("lines", "fixed", "unseen"),
+    ("now", "fixed", "unseen"),
     [
         (executed(), True, 0),
         (executed(places=PLACES[1:]), False, 1),
@@ -111,14 +111,39 @@ def test_what_was_not_shrunk_is_known_by_as_much_as_it_tells(tmp_path: Path) -> 
     ],
 )
 def test_fixed_is_what_was_there_and_was_looked_for_everywhere(
-    tmp_path: Path, lines: list[tuple[str, Line]], fixed: bool, unseen: int
+    tmp_path: Path, now: list[tuple[str, Line]], fixed: bool, unseen: int
 ) -> None:
     before = reported(tmp_path / "before", ("failure", met(FAILURE)))
-    found = triage(reported(tmp_path / "now", *lines), before)
-    assert [(each.status, each.case) for each in found.failures] == (
-        [("fixed", before / "failures" / f"{FAILURE['id']}.json")] if fixed else []
-    )
+    path = before / "failures" / f"{FAILURE['id']}.json"
+    found = triage(reported(tmp_path / "now", *now), before, {path: ReplayResult(0, "gone")}.__getitem__)
+    assert [(each.status, each.case) for each in found.failures] == ([("fixed", path)] if fixed else [])
     assert found.unseen == unseen
+    assert all("; last found " in each.since for each in found.failures)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [(0, ["fixed"]), (1, ["known"]), (4, ["flaky"]), (2, []), (3, []), (6, []), (70, [])]
+)
+def test_what_is_not_found_is_replayed_before_it_is_said_to_be_fixed(
+    tmp_path: Path, code: int, status: list[str]
+) -> None:
+    before = reported(tmp_path / "before", ("failure", met(FAILURE)))
+    now = reported(tmp_path / "now", *executed())
+    found = triage(now, before, lambda path: ReplayResult(code, "in words"))
+    assert [each.status for each in found.failures] == status
+    assert found.unreplayed == (() if status else (f"{FAILURE['id']}: in words",))
+    text = "\n".join(lines(found))
+    assert ("its case passes now; not found since " in text) == (code == 0)
+    assert ("its earlier one still fails; kipcheck replay " in text) == (code in (1, 4))
+    assert ("not replayed: " in text) == (not status)
+
+
+def test_without_its_case_nothing_is_fixed(tmp_path: Path) -> None:
+    before = reported(tmp_path / "before", ("failure", met(FAILURE)))
+    (before / "failures" / f"{FAILURE['id']}.json").unlink()
+    found = triage(reported(tmp_path / "now", *executed()), before)
+    assert not found.failures
+    assert found.unreplayed == (f"{FAILURE['id']}: there is no {before}/failures/{FAILURE['id']}.json",)
 
 
 def test_what_fails_here_and_went_there_comes_and_goes(tmp_path: Path) -> None:

@@ -133,23 +133,13 @@ def test_only_failing_conversations_are_traced_unless_all_are_asked_for(
 
 
 def test_a_replay_prints_the_exchanges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = [
-        "run",
-        "--target",
-        "miniature/refuses-everything",
-        "--check",
-        "group/errors",
-        "--cases",
-        "3",
-        "--least",
-        "0",
-    ]
-    assert run([*asked, "--out", str(tmp_path)]) == 1
+    asked = ["run", "--target", "miniature/refuses-everything", "--check", "group/errors", "--cases", "3"]
+    assert run([*asked, "--least", "0", "--out", str(tmp_path)]) == 1
     failure = next((tmp_path / "failures").glob("*.json"))
     capsys.readouterr()
     assert run(["show", failure.stem, "--out", str(tmp_path)]) == 0
     (vary,) = re.findall(r"^  vary      kipcheck (.*)$", capsys.readouterr().out, re.MULTILINE)
-    assert run([*shlex.split(vary), "--out", str(tmp_path / "again")]) == 1
+    assert run([*shlex.split(vary), "--least", "0", "--out", str(tmp_path / "again")]) == 1
     assert (tmp_path / "again" / "failures" / failure.name).exists(), "the same failure, by the command that it prints"
     capsys.readouterr()
     assert run(["replay", str(failure), "--trace"]) == 1

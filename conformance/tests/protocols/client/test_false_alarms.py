@@ -640,6 +640,19 @@ def test_connections_that_each_ask_once_repeat_nothing() -> None:
         assert [each.shape for each in broken(*requests(82, 82, error))] == [("ApiVersions",)]
 
 
+def test_requests_of_each_partition_that_fail_in_turns_with_metadata_are_a_busy_loop() -> None:
+    """librdkafka 2.2.0: Metadata, then OffsetForLeaderEpoch of each of four partitions, which is refused, and so on."""
+    events = []
+    for at in range(70):
+        for digest in range(4):
+            about = {"api": "OffsetForLeaderEpoch", "connection": 1}
+            events += [("request", at * 12, {**about, "version": 2, "digest": digest}),
+                       ("answer", at * 12, {**about, "error": 74})]  # fmt: skip
+    assert [each.shape for each in does_not_spin(history(*events))] == [("OffsetForLeaderEpoch",)]
+    answered = [(*each[:2], {**each[2], "error": 0}) if each[0] == "answer" else each for each in events]
+    assert not [*does_not_spin(history(*answered))], "each partition has its own"
+
+
 def test_each_reader_of_a_partition_may_ask_once_though_the_others_were_refused() -> None:
     """kafka-go 0.4.51: 100 partitions with a reader each, 63 of which were refused Metadata; none had asked before."""
     begins: list[tuple[Any, ...]] = [
