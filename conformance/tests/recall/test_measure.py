@@ -131,6 +131,12 @@ def test_doubts_about_other_invariants_leave_a_miss_a_miss() -> None:
     assert measured({OLD: run}).result == "missed"
 
 
+@for_each([("client/syncs", "found"), ("client/beats", "undecided")])
+def test_a_failure_of_the_fixed_release_that_did_not_occur_again_is_of_one_invariant(unstable: str, is_: str) -> None:
+    once = replace(CLEAN, exits=(6,), unstable=(unstable,))
+    assert measured({OLD: failed(failing()), NEW: once}).result == is_
+
+
 def test_a_release_that_cannot_be_installed_is_skipped_with_its_reason_and_nothing_more_is_run() -> None:
     gone = Run(exits=(3,), why="aiokafka==0.11.0 cannot be installed")
     runs = Runs({OLD: failed(failing()), NEW: gone})
