@@ -128,6 +128,7 @@ def _requirements(options: argparse.Namespace) -> int:
     if options.strength:
         return _strength(options)
     options.out = options.out or Path("kipcheck-out")
+    rows: list[Mapping[str, Any]]
     if options.id:
         try:
             rows = [requirement(options.id)]
