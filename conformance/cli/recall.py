@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 ABOUT = "run the checks against released bugs, and against the releases that fixed them, and print which are found"
 EPILOG: Final = """\
-Each bug is run with the checks of its role, which know of no bug, on the affected and the fixed release, with the
-default cases of seeds 0 to 2; where these miss it, with those of further seeds, within the budget. It is found if the
-affected release fails in a way that the entry counts, and the fixed one does not. Runs are kept in DIR: the same
+Each bug is run with the checks that judge what it breaks, which know of no bug, on the affected and the fixed release,
+with the default cases of seeds 0 to 2; where these miss it, with those of further seeds, within the budget. It is found
+if the affected release fails in a way that the entry counts, and the fixed one does not. Runs are kept in DIR: the same
 command continues after an interrupt, and runs nothing twice as long as the sources of kipcheck are the same.
 
 exit codes: 0 done, 1 a total is below recall/floor.toml, or a false alarm is not explained, 2 usage or an

@@ -292,8 +292,10 @@ class _Comparison:
             for code in (OURS, USAGE, BROKEN, *(() if shows else (INCONCLUSIVE,))):
                 if code in run.exits:
                     yield f"{target}: {MEANINGS[code]}: {run.why}"
-            if UNDECIDED in run.exits and run.why:
-                yield f"{target}: {MEANINGS[UNDECIDED]}: {run.why}"
+            if UNDECIDED in run.exits:
+                if run.why:
+                    yield f"{target}: {MEANINGS[UNDECIDED]}: {run.why}"
+                yield from (f"{target}: {_once(each)}" for each in run.unstable if is_counted(self.bug, each))
 
     def _doubts(self) -> Iterator[str]:
         """What keeps a failure of the affected release from being excluded."""
@@ -304,7 +306,7 @@ class _Comparison:
                     doubts[invariant] = doubts.get(invariant, 0) + cases
             for invariant in run.unstable:
                 if is_counted(self.bug, invariant):
-                    yield f"{self.bug.affected}: a failure of {invariant} did not occur again when run alone"
+                    yield f"{self.bug.affected}: {_once(invariant)}"
         cases = sum(run.cases for run in _all(self.affected))
         for invariant, number in doubts.items():
             what = "without a verdict" if invariant == "*" else f"in which {invariant} was undecided"
@@ -319,6 +321,10 @@ class _Comparison:
         for invariant in dict.fromkeys(each for run in _all(self.fixed) for each in run.unstable):
             if is_counted(self.bug, invariant):
                 yield f"a failure of {invariant} with {self.bug.fixed} did not occur again"
+
+
+def _once(invariant: str) -> str:
+    return f"a failure of {invariant} did not occur again when run alone"
 
 
 def _order(failing: Failing) -> tuple[int, int]:

@@ -113,7 +113,7 @@ class Run(Record):
     exits: tuple[int, ...]
     """All exit codes that apply."""
     why: str
-    """Why it ended early, why a target did not start, or why it is inconclusive; else empty."""
+    """Why it ended early, why a target did not start, or why it is inconclusive; else empty. Not: ``unstable``."""
     cases: int = 0
     cpu_s: float = 0.0
     """Processor time, that of searches for least cases included."""
@@ -223,7 +223,8 @@ def run_of(ledger: Ledger, cpu_s: float) -> Run:
         return Run(exits=(OURS,), why=f"its ledger was cut off: {ledger.path}")
     seconds = footer.seconds or 1.0
     counted = _counted(ledger.path)
-    whys = [footer.stopped_by, *(each.why for each in ledger.troubles), *(each.why for each in ledger.inconclusive)]
+    troubles = [each.why for each in ledger.troubles if not UNSTABLE.search(each.why)]
+    whys = [footer.stopped_by, *troubles, *(each.why for each in ledger.inconclusive)]
     unstable = (each for line in ledger.troubles for each in UNSTABLE.findall(line.why))
     return Run(
         exits=tuple(footer.exits),

@@ -119,6 +119,8 @@ DRAFT_COORDINATOR = _family(draft)
 
 of = partial(invariants_of, part=invariants)
 ANSWERS: Final = of(invariants.ANSWERS)
+LEADERS: Final = ("group/one-leader", "group/leader-hears-all", "group/assignment-from-leader")
+"""Where a leader restarts as a static member, it is the group's leader still, and its successor assigns."""
 
 
 COMMITTED: Final = (NO_MORE, (3, ""), (-1, "m"), (0, "\u00b5 n"))
@@ -181,6 +183,7 @@ CHECKS: tuple[Check[Subject], ...] = (
                 "group/static",
                 first=("group/one-id-per-instance", "group/fenced-never-wins", "group/fenced-let-go"),
             ),
+            *LEADERS,
             *ANSWERS,
         ),
         Episode.SUCCESSION,

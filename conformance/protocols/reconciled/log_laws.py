@@ -32,7 +32,7 @@ SYNC: Final = "classic-sync"
 RECEIVE: Final = "classic-receive"
 RECEIVED: Final = "received"
 UNREAD: Final = "unread"
-"""Where reading the log failed, of a target that sees that: a part of the shape, as a release may fail in some."""
+"""Where reading the log failed, of a target that sees that."""
 UNCHANGED: Final = ("NONE", terms.UNKNOWN_MEMBER_ID)
 """What a classic member is answered where no rebalance is under way, or that is no member."""
 NOT_WRITTEN: Final = ("endpoint_epoch", "endpoints")
@@ -61,8 +61,8 @@ def outlived(history: History) -> Iterator[Violation]:
                 while_read = ops[at].step.body.get("since", 0) > 0
                 kind = "compacted meanwhile" if while_read else "compacted" if ops[at].step.body else "whole log"
                 place = payload(ops[at]).get(UNREAD)
-                shape = ("not loaded", kind, *((str(place),) if place else ()))
-                yield Violation(why, (at, op.index), "the group is served", error, shape=shape)
+                observed = f"{error}: {place} failed at a record" if place else error
+                yield Violation(why, (at, op.index), "the group is served", observed, shape=("not loaded", kind))
                 return
         for was, now in zip(_round(ops[:at]), ops[at + 1 : following], strict=False):
             if was.step != now.step or not _is_written(ops[:at], was):
