@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kipcheck.conformance.core.ledger import AboutInvariant, AboutRequirement, BrokenRequirement, Cause, Failure
+from kipcheck.conformance.core.values.target_title import titled
 from kipcheck.conformance.core.values.untrusted_text import clean
 from kipcheck.reports.phrases import about_cause, named, reason, remarks, where
 from kipcheck.reports.results import dumped
@@ -134,7 +135,7 @@ def _result(failure: Failure, cause: Cause | None, rule: int, artifact: int) -> 
     if failure.expected or failure.observed:
         words.append(f"Expected {failure.expected or 'nothing'}, observed {failure.observed or 'nothing'}.")
     found = f"found in {failure.cases} cases: {where(failure)}{remarks(failure)}."
-    words.append(f"{failure.target} {failure.version}, {found}")
+    words.append(f"{titled(failure.target, failure.version)}, {found}")
     words += [f"How to fix it: {failure.fix}"] if failure.fix else []
     words.append(f"Reproduce: {failure.reproduce}")
     place = {

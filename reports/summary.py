@@ -10,6 +10,7 @@ from kipcheck.conformance.core import ledger as records
 from kipcheck.conformance.core.values.failure_group import severity
 from kipcheck.conformance.core.values.impacts import severity_rank
 from kipcheck.conformance.core.values.requirement import DRAFT, RELEASED, applies, side
+from kipcheck.conformance.core.values.target_title import titled
 from kipcheck.reports import cell_table
 from kipcheck.reports.coverage import Editions, is_judged, is_own, judged_cases, parts_reached, unjudged
 from kipcheck.reports.phrases import some
@@ -217,9 +218,8 @@ class Summary:
         return {each.target: each.version for each in self.ledger.targets}
 
     def called(self, target: str) -> str:
-        """The target with its version, if its name does not contain it."""
-        version = self.versions.get(target) or ""
-        return target if not version or target.endswith(version) else f"{target} {version}"
+        """As ``titled``."""
+        return titled(target, self.versions.get(target))
 
     @cached_property
     def failures(self) -> tuple[records.Failure, ...]:

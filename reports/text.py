@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from kipcheck.conformance.core import ledger as records
+from kipcheck.conformance.core.values.target_title import titled
 from kipcheck.conformance.core.values.untrusted_text import clean, harmless, one_line
 from kipcheck.reports import cell_table, phrases
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
@@ -85,7 +86,7 @@ def block(failure: records.Failure, written: set[str]) -> Iterator[str]:
 
 def _block(failure: records.Failure, written: set[str]) -> Iterator[str]:
     word = WORDS[failure.grade]
-    yield f"{word} {failure.id}  {failure.target} {failure.version}  {failure.check}  ({failure.grade})"
+    yield f"{word} {failure.id}  {titled(failure.target, failure.version)}  {failure.check}  ({failure.grade})"
     yield from _wrapped("broken", failure.sentence)
     for each in failure.requirements:
         text = f": {each.text}" if each.id not in written else " (text above)"

@@ -33,7 +33,7 @@ from kipcheck.conformance.core.operations.field_kinds import to_json
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.engine.execution import interrupts, selection as execution_selection
 from kipcheck.conformance.engine.execution.progress import show_traceback
-from kipcheck.conformance.engine.execution.target_names import labels_of
+from kipcheck.conformance.engine.execution.target_names import UNLABELED, Label, labels_of
 from kipcheck.conformance.engine.execution.worker import Worker
 from kipcheck.conformance.engine.findings.failures import Kind
 from kipcheck.conformance.engine.known.match import known_deviations
@@ -205,7 +205,7 @@ def _aims(
     skipped: dict[str, str] = {}
     for name in dict.fromkeys(targets):
         try:
-            found.append(_aim(selection, name, labels.get(name, "")))
+            found.append(_aim(selection, name, labels.get(name, UNLABELED)))
         except LookupError as unknown:
             raise execution_selection.InvalidOptions(str(unknown)) from None
         except Unavailable as missing:
@@ -222,12 +222,13 @@ def _aims(
     return tuple(found), skipped
 
 
-def _aim(selection: execution_selection.Selection, name: str, label: str) -> Aim:
-    with Worker(name, target_of(name), label) as worker:
+def _aim(selection: execution_selection.Selection, name: str, label: Label) -> Aim:
+    with Worker(name, target_of(name), *label) as worker:
         info = worker.info(str(selection.edition), selection.checks[0].role)
     if not any(_has_subjects(selection, check, info) for check in selection.checks if check.role in info.roles):
         raise execution_selection.InvalidOptions(f"{name}: {execution_selection.NOTHING_SELECTED}")
-    return Aim(name, info.version, is_steady(name), label=info.name if info.command else "")
+    named = info.name if info.command else ""
+    return Aim(name, info.version, is_steady(name), label=named, states_version=not label.version)
 
 
 def _has_subjects(selection: execution_selection.Selection, check: Any, info: TargetInfo) -> bool:
@@ -240,7 +241,7 @@ def _resumed_manifest(request: CampaignRequest) -> Manifest:
     for aim in manifest.plan.aims:
         with Worker(aim.name, target_of(aim.name)) as worker:
             version = worker.info(manifest.plan.edition, CHECKS[manifest.plan.checks[0]].role).version
-        if version != aim.version:
+        if aim.states_version and version != aim.version:
             raise UnusableCampaign(
                 f"{aim.name} was {aim.version} and is {version} now: install that again, or start anew"
             )

@@ -98,7 +98,8 @@ def with_id(plan: Plan) -> Plan:
     """The plan with its id, a digest of all other fields: equal plans of equal releases are one campaign."""
     about = {each.name: getattr(plan, each.name) for each in fields(plan) if each.name != "campaign"}
     # A name in results changes nothing that is drawn.
-    about["aims"] = [{key: value for key, value in to_json(each).items() if key != "label"} for each in plan.aims]
+    named = ("label", "states_version")
+    about["aims"] = [{key: value for key, value in to_json(each).items() if key not in named} for each in plan.aims]
     return replace(plan, campaign=digest_of([metadata.version("kipcheck"), about]))
 
 

@@ -92,6 +92,8 @@ class Aim:
     deterministic: bool = True
     label: str = ""
     """The name in results, if it is another: that in the hello of a command, or the one of ``--name``."""
+    states_version: bool = True
+    """Whether the version is what the target says itself, and not what its user says."""
 
 
 @dataclass(frozen=True, slots=True)

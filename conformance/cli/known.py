@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from kipcheck.conformance.cli.configuration import DEFAULT
+from kipcheck.conformance.cli.filters import NothingFits, add_filters, family, filtered
 from kipcheck.conformance.cli.options import (
     FAILED,
     OK,
@@ -63,6 +64,7 @@ def add(commands: Commands) -> None:
         help="a file, or default: all lists shipped with kipcheck",
     )
     add_json(listed)
+    add_filters(listed, {"family": "of checks of the family, such as wire", "target": "of the target"})
     listed.set_defaults(call=_list)
 
 
@@ -141,7 +143,12 @@ def _list(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine.known.lists import everything, row
 
     try:
-        rows = [row(entry) for known in everything(options.file) for entry in known.entries]
+        every = [row(entry) for known in everything(options.file) for entry in known.entries]
+        rows = filtered(every, options, {
+            "family": lambda row: [*map(family, row["checks"])], "target": lambda row: [row["target"]],
+        })  # fmt: skip
+    except NothingFits as unknown:
+        return complain(unknown, USAGE)
     except InvalidKnownFile as wrong:
         return _troubles(wrong.troubles, USAGE)
     if options.json:

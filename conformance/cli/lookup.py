@@ -4,8 +4,9 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from kipcheck.conformance.cli.filters import Fields, NothingFits, add_filters, family, filtered
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, edition_name, print_json
 from kipcheck.conformance.core.values.nearest import hint
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 def add(commands: Commands) -> None:
     listed = commands.add("checks", _checks, "list the checks, their invariants and requirements")
     add_json(listed)
+    add_filters(listed, {"family": "of the family, such as wire or client", "role": "of targets that play the role"})
     listed.add_argument(
         "--lint",
         action="store_true",
@@ -29,6 +31,7 @@ def add(commands: Commands) -> None:
     wanted = commands.add("requirements", _requirements, "list every normative statement and the checks that cover it")
     wanted.add_argument("id", nargs="?", metavar="ID", help="show one requirement with its clause and text")
     add_json(wanted)
+    add_filters(wanted, {"family": "of the KIP or family, such as 268 or grp", "role": "that bind the role"})
     wanted.add_argument(
         "--out",
         type=Path,
@@ -64,7 +67,10 @@ def _checks(options: argparse.Namespace) -> int:
         return _lint(options.reach)
     if options.reach:
         return complain("--reach needs --lint", USAGE)
-    rows = checks_table()
+    try:
+        rows = filtered(checks_table(), options, OF_ROWS)
+    except NothingFits as unknown:
+        return complain(unknown, USAGE)
     if options.json:
         return print_json({"checks": rows})
     always = of_every_check()
@@ -74,6 +80,10 @@ def _checks(options: argparse.Namespace) -> int:
     print("every check")
     _print_invariants(each for each in rows[0]["invariants"] if each["id"] in always)
     return OK
+
+
+OF_ROWS: Final[Fields] = {"family": lambda row: [family(row["id"])], "role": lambda row: [row["role"]]}
+"""The options that filter checks and requirements."""
 
 
 def _print_invariants(rows: Iterable[Mapping[str, Any]]) -> None:
@@ -104,6 +114,7 @@ def _unreached(invariants: Iterable["Invariant"]) -> Iterator[str]:
 
 
 def _requirements(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.core.values.requirement import requirements
     from kipcheck.conformance.engine.catalogue.tables import requirement, requirements_table, totals
 
     try:
@@ -117,13 +128,17 @@ def _requirements(options: argparse.Namespace) -> int:
     if options.strength:
         return _strength(options)
     options.out = options.out or Path("kipcheck-out")
+    rows: list[Mapping[str, Any]]
     if options.id:
         try:
             rows = [requirement(options.id)]
         except LookupError as unknown:
             return complain(unknown.args[0], USAGE)
     else:
-        rows = requirements_table()
+        try:
+            rows = filtered(requirements_table(), options, OF_ROWS)
+        except NothingFits as unknown:
+            return complain(unknown, USAGE)
     if options.json:
         named = [row if answered is None else {**row, "answered": answered.get(row["id"])} for row in rows]
         return print_json({"requirements": named})
@@ -142,10 +157,11 @@ def _requirements(options: argparse.Namespace) -> int:
             print(f"\nHow to fix a violation: {row['fix']}\n\ninvariants: {', '.join(row['invariants']) or 'none'}")
             print(f"releases: {row['releases'] or 'none, a draft'}")
     if not options.id:
-        sides = ", ".join(f"{by} {covered} of {there}" for by, covered, there in totals())
         own = sum(bool(row["tests"]) for row in rows)
         covered = f"{sum(bool(row['checks']) for row in rows)} of {len(rows)} covered"
-        print(f"{covered}, {own} more by tests of kipcheck; in parts: {sides}")
+        sides = ", ".join(f"{by} {covered} of {there}" for by, covered, there in totals())
+        parts = f"; in parts: {sides}" if len(rows) == len(requirements()) else ""
+        print(f"{covered}, {own} more by tests of kipcheck{parts}")
         if answered is not None:
             print(f"{sum(word == REAL for word in answered.values())} answered by a real target in {options.out}")
     return OK

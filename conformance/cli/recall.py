@@ -130,7 +130,7 @@ def _run(chosen: Sequence["Bug"], options: argparse.Namespace) -> int:
     from kipcheck.conformance.recall.bugs import bugs, folder
 
     for bug in chosen:
-        measure.families(bug)  # an invalid entry is an error before anything runs
+        measure.judging_checks(bug)  # an invalid entry is an error before anything runs
     times, seconds = options.budget or (None, None)
     budget = measure.Budget(times or measure.TIMES, seconds)
     measured: dict[str, Measured] = {}

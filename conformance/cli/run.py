@@ -50,7 +50,7 @@ def _add_targets(gate: cli_options.Parser) -> None:
         action="append",
         metavar="NAME",
         help="name in results of a target that is a command (cmd:, client: with placeholders) or a running broker "
-        "(broker:), instead of its own; repeated in the order of --target",
+        "(broker:), instead of its own, or NAME@VERSION with its release; repeated in the order of --target",
     )
     gate.add_argument("--topic", metavar="NAME", help="of broker: targets: use this topic, and create none")
     gate.add_argument("--allow-remote", action="store_true", help="accept broker: targets on other machines")

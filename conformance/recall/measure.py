@@ -88,23 +88,23 @@ class Measured(Record):
     """What a reader of the result has to know."""
 
 
-def families(bug: Bug) -> tuple[str, ...]:
-    """The families of checks of its role that judge an invariant of its; those of other checks cannot count.
+def judging_checks(bug: Bug) -> tuple[str, ...]:
+    """The checks of its role that judge an invariant of its; others cannot count.
 
     Errors: ``InvalidEntry`` if there is none.
     """
     universal = [each.id for each in all_invariants(bug.role) if each.role is None]
-    found = {
-        id.partition("/")[0]: None
+    found = tuple(
+        id
         for id, check in CHECKS.items()
         if check.role is bug.role and any(is_counted(bug, each) for each in (*check.invariants, *universal))
-    }
+    )
     if bug.counts and not found:
         named = ", ".join(each.invariant for each in bug.counts)
         raise InvalidEntry(
             f"{place_of(bug.id)}: no check of role {bug.role.value} judges {named}; kipcheck checks lists invariants"
         )
-    return tuple(found)
+    return found
 
 
 def is_counted(bug: Bug, invariant: str) -> bool:
@@ -184,7 +184,7 @@ class _Comparison:
     runner: Runner
     affected: dict[int, list[Run]] = field(default_factory=dict)
     fixed: dict[int, list[Run]] = field(default_factory=dict)
-    """By seed; a run for each family of checks."""
+    """By seed; a run for each check."""
 
     def run(self, seeds: int) -> str:
         """Runs the seeds from 0 on; with the fixed release only if the affected one fails in a way that counts, since
@@ -203,7 +203,7 @@ class _Comparison:
 
     def _runs(self, target: str, seed: int) -> list[Run]:
         edition = edition_of(self.bug, target)
-        runs = [self.runner(Job(target, edition, each, seed)) for each in families(self.bug)]
+        runs = [self.runner(Job(target, edition, each, seed)) for each in judging_checks(self.bug)]
         return [each for each in runs if not each.is_about_nothing] or runs
 
     @property

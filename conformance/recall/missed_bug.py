@@ -20,7 +20,7 @@ from kipcheck.conformance.recall.changes import entered
 from kipcheck.conformance.recall.copies import TARGETS, Copies, DoesNotBuild, copies
 from kipcheck.conformance.recall.facts import Usual
 from kipcheck.conformance.recall.go_copies import instrumented as instrumented_go
-from kipcheck.conformance.recall.measure import NOT_COUNTED, Reason, families, is_counted
+from kipcheck.conformance.recall.measure import NOT_COUNTED, Reason, is_counted, judging_checks
 from kipcheck.conformance.recall.mutant_process import END, End, Order
 from kipcheck.conformance.recall.mutant_run import Run, run
 from kipcheck.conformance.recall.python_copies import NOTE, PACKAGES, instrumented
@@ -85,7 +85,7 @@ class Explainer:
 
     def _run(self, bug: Bug, target: str, at: int, client: Copies | None = None, changes: Sequence[Change] = ()) -> Run:
         """A run of the fixed release, or, with ``client``, of one that counts."""
-        checks = tuple(f"{each}/*" for each in families(bug))
+        checks = judging_checks(bug)
         key = short_digest([target, bug.edition, checks, [each.id for each in changes], digest(MEASURED_BY)])
         place = self.folder / FACTS / f"{target.replace(':', '-')}-{key}-{at}"
         if not (place / END).exists():

@@ -58,19 +58,19 @@ STEP: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run of all checks of one family against one target."""
+    """A run of one check against one target: entries that count other invariants share the checks that judge both."""
 
     target: str
     edition: str
-    family: str
-    """What the ids of the checks begin with; all checks of a family have one role."""
+    check: str
+    """Its id."""
     seed: int
 
     @property
     def words(self) -> tuple[str, ...]:
         """The command, as a person would type it."""
         edition = () if self.edition == "apache" else ("--edition", self.edition)
-        checks = ("--check", f"{self.family}/*", "--seed", str(self.seed))
+        checks = ("--check", self.check, "--seed", str(self.seed))
         return ("kipcheck", "run", "--target", self.target, *edition, *checks)
 
 
@@ -135,7 +135,7 @@ class Run(Record):
 
     @property
     def is_about_nothing(self) -> bool:
-        """Whether the target has no subject for the family."""
+        """Whether the target has no subject for the check."""
         return USAGE in self.exits and self.why == NOTHING_SELECTED
 
     @property
@@ -177,8 +177,8 @@ def default_folder() -> Path:
 
 
 def _file(job: Job, of: str) -> str:
-    named = re.sub(r"[^A-Za-z0-9.@-]+", "-", f"{job.target}-{job.family}-{job.seed}")
-    return f"{named}-{short_digest([job.target, job.edition, job.family, job.seed, of])}.json"
+    named = re.sub(r"[^A-Za-z0-9.@-]+", "-", f"{job.target}-{job.check}-{job.seed}")
+    return f"{named}-{short_digest([job.target, job.edition, job.check, job.seed, of])}.json"
 
 
 def _kept(path: Path) -> Run | None:

@@ -14,7 +14,7 @@ from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.untrusted_text import harmless_line
 from kipcheck.conformance.engine.execution import run as engine_run
 from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
-from kipcheck.conformance.engine.execution.target_names import labels_of, require_distinct
+from kipcheck.conformance.engine.execution.target_names import UNLABELED, labels_of, require_distinct
 from kipcheck.conformance.engine.execution.worker import Worker
 from kipcheck.conformance.suite.combined import ITEMS, output_folder
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, Unavailable
@@ -112,8 +112,8 @@ class SessionTargets:
 
     def _of(self, name: str, selection: Selection) -> Iterator[Item]:
         try:
-            label = labels_of(self.options).get(name, "")
-            info = Worker(name, self.find(name), label).info(str(selection.edition), selection.checks[0].role)
+            label = labels_of(self.options).get(name, UNLABELED)
+            info = Worker(name, self.find(name), *label).info(str(selection.edition), selection.checks[0].role)
         except LookupError as unknown:
             raise pytest.UsageError(str(unknown)) from None
         except (Unavailable, Broken) as gone:
@@ -128,7 +128,7 @@ class SessionTargets:
     def run(self, item: Item) -> engine_run.Outcome:
         label = labels_of(self.options).get(item.target)
         options = replace(
-            self.options, targets=(item.target,), names=() if label is None else (label,), checks=(item.check,),
+            self.options, targets=(item.target,), names=() if label is None else (str(label),), checks=(item.check,),
             messages=(item.subject,),
             out=self.options.out / ITEMS / _file_name(item.id),
         )  # fmt: skip

@@ -13,6 +13,7 @@ from kipcheck.conformance.core.ledger import Failure, TableExhibit, TableRow, sp
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.plain import short_digest
 from kipcheck.conformance.core.values.requirement import requirements
+from kipcheck.conformance.core.values.target_title import titled
 from kipcheck.conformance.core.values.verdict import Grade
 from kipcheck.conformance.engine.known.rules import SubjectVersion, numbers, places_in
 from kipcheck.conformance.targets.command import LIVE, is_command
@@ -189,7 +190,7 @@ def unmet_lines(profile: Profile, info: TargetInfo, required: Sequence[ClaimRequ
             edition="",
             subject=claim.name,
             subject_version=versions[0] if versions else None,
-            why=f"{info.name} {info.version} does not claim {what}, which the profile {profile.name} requires",
+            why=f"{titled(info.name, info.version)} does not claim {what}, which the profile {profile.name} requires",
             expected=f"{claim.sort} {claim.name} {claim.asked}" if versions else f"{claim.sort} {claim.name}",
             observed=f"claimed: {claim.claimed}",
             path="",

@@ -10,6 +10,7 @@ from kipcheck.conformance.core.ledger import FAILURE_FORMAT, NAME, FiledFailure,
 from kipcheck.conformance.core.values.case import Case
 from kipcheck.conformance.core.values.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, UNSTABLE, USAGE
 from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.target_title import titled
 from kipcheck.conformance.core.values.untrusted_text import WATCHED, is_data, one_line
 from kipcheck.conformance.core.values.verdict import Disagreement, Result
 from kipcheck.conformance.engine.execution.converse import converse
@@ -87,7 +88,8 @@ def replay(
     try:
         edition = f"apache@{filed.played}" if filed.played else case.edition
         with opened.open(edition, case.role) as session:
-            found = _replayed(session, case, invariant, filed)
+            named = filed.target if instead is None else session.info.name
+            found = _replayed(session, case, invariant, filed, named)
             return replace(found, message=f"{found.message} ({OLDER})") if older else found
     except (LookupError, Unavailable) as gone:
         return ReplayResult(UNDECIDED, str(gone))
@@ -111,8 +113,9 @@ def untrusted_message(path: Path, target: str) -> str:
     )
 
 
-def _replayed(session: Session, case: Case, invariant: Invariant, filed: FiledFailure) -> ReplayResult:
-    about = f"{session.info.name} {session.info.version}, {invariant.id}"
+def _replayed(session: Session, case: Case, invariant: Invariant, filed: FiledFailure, named: str) -> ReplayResult:
+    """``named``: the target, as the result calls it."""
+    about = f"{titled(named, session.info.version)}, {invariant.id}"
     if not session.info.claims.supports(case):
         return ReplayResult(UNDECIDED, f"{about}: the target does not claim an operation of the case")
     histories = [*converse([case] * (1 if filed.rate is None else races.PLAYS), session)]

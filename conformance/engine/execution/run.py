@@ -22,13 +22,14 @@ from kipcheck.conformance.core.ledger import (
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.exits import MEANINGS
+from kipcheck.conformance.core.values.target_title import titled
 from kipcheck.conformance.core.values.verdict import Disagreement, Grade
 from kipcheck.conformance.engine.execution import interrupts
 from kipcheck.conformance.engine.execution.failure_report import FailureReport
 from kipcheck.conformance.engine.execution.progress import Progress, show_traceback
 from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
 from kipcheck.conformance.engine.execution.tally import Tally
-from kipcheck.conformance.engine.execution.target_names import labels_of, names_of
+from kipcheck.conformance.engine.execution.target_names import UNLABELED, labels_of, names_of
 from kipcheck.conformance.engine.execution.worker import Unit, UnitResult, Worker
 from kipcheck.conformance.engine.execution.workers import workers_of
 from kipcheck.conformance.engine.findings.differences import Differences
@@ -117,7 +118,7 @@ def _planned(options: Options) -> Outcome:
         selection = Selection.of(options)
         labels = labels_of(options)
         for name, made in _targets(options, target_of).items():
-            with Worker(name, made, labels.get(name, "")) as worker:
+            with Worker(name, made, *labels.get(name, UNLABELED)) as worker:
                 info = worker.info(str(selection.edition), selection.checks[0].role)
                 selection.require_scripts(info)
                 rows += selection.plan(info.name, info)
@@ -215,7 +216,7 @@ class _Run:
         targets = _targets(self.options, self.find)
         self.failures.account = known_deviations(self.options)
         labels = labels_of(self.options)
-        workers = {name: Worker(name, made, labels.get(name, "")) for name, made in targets.items()}
+        workers = {name: Worker(name, made, *labels.get(name, UNLABELED)) for name, made in targets.items()}
         names = names_of(workers, selection)
         self.differences = Differences(tuple(names.values()))
         self.tally.stale(self.failures.account.unknown_entries(names.values()))
@@ -260,7 +261,7 @@ class _Run:
         mine = {check: [unit for unit in units if self.options.takes(unit.subject)] for check, units in plan.items()}
         if any(units and check.role is Role.CLIENT for check, units in mine.items()):
             client = worker.info(str(selection.edition), Role.CLIENT)
-            info = replace(info, played=client.played, unserved=client.unserved)
+            info = replace(info, version=client.version, played=client.played, unserved=client.unserved)
         line = TargetLine(
             target=info.name, version=info.version, language=info.language, issues=info.issues,
             command=info.command or None, played=info.played or None, unserved=info.unserved or None,
@@ -268,7 +269,7 @@ class _Run:
         self.writer.write(line)
         self.failures.begin(info)
         self.progress.plan(
-            f"{info.name} {info.version}", {check.id: len(units) for check, units in mine.items() if units}
+            titled(info.name, info.version), {check.id: len(units) for check, units in mine.items() if units}
         )
         with workers_of(worker, self.options.workers) as workers:
             # All checks are one stream: the last units of a check run beside the first ones of the next.

@@ -2,11 +2,14 @@
 
 A target that is a command (``cmd:...``) has the name that it gives in hello, or that of ``--name``; a running broker
 (``broker:...``) that of ``--name``, or its address. Ids of failures and lists of known deviations contain the name, and
-stay the same in another folder, or with another address.
+stay the same in another folder, or with another address. ``--name NAME@VERSION`` gives its release too, which it may
+not know itself.
 """
 
+import re
 from collections.abc import Mapping
 from contextlib import ExitStack
+from typing import Final, NamedTuple
 
 from kipcheck.conformance.core.values.untrusted_text import one_line
 from kipcheck.conformance.engine.execution.selection import InvalidOptions, Options, Selection
@@ -15,9 +18,31 @@ from kipcheck.conformance.targets.command import is_command, may_be_named
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 from kipcheck.conformance.targets.session import LONGEST_NAME
 
+GIVEN: Final = re.compile(r"(?P<name>.+)@(?P<version>v?\d[\w.+-]*)")
 
-def labels_of(options: Options) -> dict[str, str]:
-    """The names of ``--name``, by target. Errors: ``InvalidOptions``."""
+
+class Label(NamedTuple):
+    """What ``--name`` says of a target."""
+
+    name: str = ""
+    """Empty: its own."""
+    version: str = ""
+    """Empty: the one that it states itself, or 0."""
+
+    @classmethod
+    def of(cls, text: str) -> "Label":
+        found = GIVEN.fullmatch(text)
+        return cls(text) if found is None else cls(**found.groupdict())
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}" if self.version else self.name
+
+
+UNLABELED: Final = Label()
+
+
+def labels_of(options: Options) -> dict[str, Label]:
+    """By target, of those that ``--name`` names. Errors: ``InvalidOptions``."""
     nameable = [each for each in dict.fromkeys(options.targets) if may_be_named(each)]
     if len(options.names) > len(nameable):
         raise InvalidOptions(
@@ -27,7 +52,7 @@ def labels_of(options: Options) -> dict[str, str]:
     for name in options.names:
         if not name.strip() or name != one_line(name).strip() or len(name) > LONGEST_NAME:
             raise InvalidOptions(f"--name {name!r}: use 1 to {LONGEST_NAME} visible characters")
-    return dict(zip(nameable, options.names, strict=False))
+    return dict(zip(nameable, map(Label.of, options.names), strict=False))
 
 
 def names_of(workers: Mapping[str, Worker], selection: Selection) -> dict[str, str]:

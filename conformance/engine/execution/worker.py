@@ -125,11 +125,14 @@ class Worker:
     Errors of its methods: ``Unavailable``, ``Broken``, ``Unstable``.
     """
 
-    def __init__(self, name: str, target: protocol.Target | protocol.Unavailable, label: str = "") -> None:
-        """``label``: the name that results have, instead of the target's own."""
+    def __init__(
+        self, name: str, target: protocol.Target | protocol.Unavailable, label: str = "", version: str = ""
+    ) -> None:
+        """``label`` and ``version``: the name and the release that results have, instead of the target's own."""
         self.name = name
         self._target = target
         self.label = label
+        self._version = version
         self._open: dict[tuple[str, Role], tuple[AbstractContextManager[protocol.Session], protocol.Session]] = {}
         self._broken: protocol.Broken | None = None
         self.ran = False
@@ -155,7 +158,9 @@ class Worker:
             info = self.session(edition, role).info
         except protocol.NotPlayed as other:
             info = other.info
-        return replace(info, name=self.label, command=self.name) if self.label else info
+        if self.label:
+            info = replace(info, name=self.label, command=self.name)
+        return replace(info, version=self._version) if self._version else info
 
     def __enter__(self) -> Self:
         return self

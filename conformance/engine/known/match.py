@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from kipcheck.conformance.core.ledger import Failure as Line, Flaky, KnownEntry, Stale as StaleLine, where_of
 from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.target_title import titled
 from kipcheck.conformance.core.values.verdict import Grade
 from kipcheck.conformance.engine.execution import profile
 from kipcheck.conformance.engine.execution.profile import Profile
@@ -395,7 +396,7 @@ class KnownDeviations:
         if state == "changed":
             ids = sorted({id for place, id in self._run.changed[entry].items() if place in places})
             return f"{where}: it fails in another way than the entry says: see {', '.join(ids)}"
-        target = f"{self._run.info.name} {self._run.info.version}"
+        target = titled(self._run.info.name, self._run.info.version)
         return f"{where}: {entry.invariant} is not checked there with {target}"
 
     def _too_wide(self, entry: rules.Entry) -> Iterator["Stale"]:

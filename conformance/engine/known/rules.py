@@ -214,8 +214,8 @@ def _key(version: str) -> _Key | None:
 
 
 def is_release_in(version: str, versions: str) -> bool:
-    """``versions``: A, A-B (both included), A+, separated by commas, or ``all``."""
-    if versions == "all" or version in (each.strip() for each in versions.split(",")):
+    """``versions``: A, A-B (both included), A+, separated by commas, or ``all``; 0 of a target that stated none."""
+    if versions in ("all", "0") or version in (each.strip() for each in versions.split(",")):
         return True
     key = _key(version)
     return key is not None and any(low <= key and (high is None or key <= high) for low, high in releases_in(versions))

@@ -7,6 +7,7 @@ no release serves beside the others changes nothing: the newest release is playe
 """
 
 import asyncio
+import re
 from dataclasses import dataclass, field
 from typing import Final, final
 
@@ -26,6 +27,8 @@ from kipcheck.conformance.wire.schema import stable_versions
 SCRIPT: Final = OPERATIONS.parse_shorthand("pass 500; answer Fetch OFFSET_OUT_OF_RANGE; stop")
 """In which a consumer sends each kind of request that it has; with an offset out of range, ListOffsets."""
 API_VERSIONS: Final = "ApiVersions"
+RELEASE: Final = re.compile(r"v?\d+(?:\.\d+)*(?:-[a-zA-Z0-9.-]{1,40})?")
+"""A version of a library, which lists of known deviations can name."""
 
 
 @final
@@ -38,6 +41,8 @@ class Played:
     """What was observed of a program that is none."""
     unserved: str = ""
     """What it sends that the newest release does not serve: ``ListOffsets 0, Fetch 1``."""
+    software: str = ""
+    """The version of its client library that it states in ApiVersions; empty: none."""
 
     @property
     def edition(self) -> str:
@@ -54,6 +59,8 @@ class _OwnVersions(Observer):
     """Whether a request had a version or key of no release."""
     asked: bool = False
     """Whether it sent ApiVersions."""
+    software: str = ""
+    """The version that it states of its library, since ApiVersions 3."""
     enough: asyncio.Event = field(default_factory=asyncio.Event)
     """Whether its other versions are those that it was offered."""
 
@@ -62,6 +69,8 @@ class _OwnVersions(Observer):
 
     def received(self, request: Received) -> None:
         self.asked |= request.api == API_VERSIONS
+        if RELEASE.fullmatch(stated := request.body.get("clientSoftwareVersion", "")):
+            self.software = stated
         self.sent.add((request.api, request.version))
         if self.asked and request.api == "Fetch":
             self.enough.set()
@@ -78,7 +87,8 @@ async def played(launcher: Launcher) -> Played:
         broken = playing.result() if playing.done() else ""
         release = NEWEST if versions.unserved else newest_with(versions.sent)
         events = tuple(script.recorder.take()) if broken else ()
-        return Played(release, broken, events, "" if release == NEWEST else _unserved(versions.sent))
+        unserved = "" if release == NEWEST else _unserved(versions.sent)
+        return Played(release, broken, events, unserved, versions.software)
     finally:
         for each in (playing, waiting):
             each.cancel()

@@ -17,6 +17,7 @@ from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.edition import APACHE, Edition, edition as edition_of
 from kipcheck.conformance.core.values.history import History, Observation, Unsupported
 from kipcheck.conformance.core.values.release import NEWEST
+from kipcheck.conformance.core.values.target_title import UNSTATED
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.class_archive import archived
@@ -103,7 +104,7 @@ def _command(name: str, rest: str) -> "LiveClient":
         raise LookupError(f"{name!r} has {', '.join(strange)}, which kipcheck does not know; {known}")
     try:
         named = f"client:{short(rest)}"[:LONGEST_NAME]
-        return LiveClient(named, Commands.of(rest), "0", optional(rest), command=name)
+        return LiveClient(named, Commands.of(rest), UNSTATED, optional(rest), command=name)
     except ValueError as wrong:
         raise LookupError(f"invalid command line {name!r}: {wrong}") from None
 
@@ -142,7 +143,9 @@ class LiveClient:
         if role is not Role.CLIENT:
             raise protocol.NotPlayed(self.info, role)
         chosen = self.played(edition)
-        info, exact = replace(self.info, played=chosen.release, unserved=chosen.unserved), served(chosen.edition)
+        exact = served(chosen.edition)
+        version = chosen.software if self.info.version == UNSTATED and chosen.software else self.info.version
+        info = replace(self.info, version=version, played=chosen.release, unserved=chosen.unserved)
         yield LiveSession(info, self.launcher, self.taken, exact, chosen.broken, self.patience_s)
 
     def played(self, edition: str) -> Played:

@@ -429,8 +429,8 @@ class MixedStep(AnsweredStep[ops.Event, Mapping[str, Any], Group]):
     def _restates(self, former: str, *others: str) -> bool:
         """Whether a client states other topics than the one client had whose instance it takes over."""
         had, states = self.before.rest.subscriptions.get(former), self.subscription
-        certain = not others and former not in self.before.doubted and had is not None and states is not None
-        return certain and had[0] != states[0]
+        is_certain = not others and former not in self.before.doubted
+        return is_certain and had is not None and states is not None and had[0] != states[0]
 
 
 def _without_claims(known: Group) -> Group:

@@ -4,9 +4,9 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -141,6 +141,32 @@ def test_what_prints_at_once_imports_neither_the_ledger_nor_metadata_of_packages
     assert "kipcheck.conformance.cli.options" in names
     heavy = ("kipcheck.conformance.core.ledger", "importlib.metadata", "kipcheck.conformance.targets.session")
     assert not [name for name in names if name.startswith(heavy)]
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "all_fit"),
+    [
+        ("checks --family wire --role codec --word truncat", "checks", lambda row: row["id"].startswith("wire/")),
+        ("checks --role CLIENT*", "checks", None),
+        ("requirements --family 268 --word probing", "requirements", lambda row: row["id"].startswith("268-")),
+        ("requirements --role member --word MEMBER", "requirements", lambda row: row["role"] == "member"),
+        ("known list --target kafka-python --family member", "known", lambda row: row["target"] == "kafka-python"),
+        ("requirements --family 269", "requirements", None),
+        ("known list --word nobodysaysthis", "known", None),
+    ],
+)
+def test_lists_have_filters(
+    capsys: pytest.CaptureFixture[str], words: str, key: str, all_fit: Callable[[Mapping[str, Any]], bool] | None
+) -> None:
+    """Without ``all_fit`` nothing fits, and the error names the option."""
+    code, out, error = outcome(capsys, *words.split(), "--json")
+    if all_fit is None:
+        assert (code, out) == (2, "") and error.startswith("kipcheck: --")
+        return
+    every = json.loads(outcome(capsys, *words.partition(" --")[0].split(), "--json")[1])[key]
+    rows = json.loads(out)[key]
+    assert code == 0 and rows and all(map(all_fit, rows)) and len(rows) < len(every)
+    assert all(row in every for row in rows)
 
 
 def test_names_that_are_repeated_so_that_nothing_is_imported_for_them() -> None:

@@ -12,7 +12,7 @@ from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.recall import floor, power, record
 from kipcheck.conformance.recall.bugs import KINDS, bugs, place_of
-from kipcheck.conformance.recall.measure import edition_of, families
+from kipcheck.conformance.recall.measure import edition_of, judging_checks
 from kipcheck.conformance.targets.registry import PREFIXES
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.tests.recall.test_measure import BUG
@@ -28,7 +28,7 @@ def test_every_invariant_that_counts_exists_in_the_role_of_the_entry() -> None:
         known = {each.id for each in all_invariants(bug.role)}
         for pattern in bug.counts:
             assert any(fnmatchcase(each, pattern.invariant) for each in known), (place_of(bug.id), pattern)
-        assert bool(families(bug)) == bool(bug.counts), place_of(bug.id)
+        assert bool(judging_checks(bug)) == bool(bug.counts), place_of(bug.id)
 
 
 def test_every_requirement_exists() -> None:
@@ -47,7 +47,7 @@ def test_both_targets_are_releases_of_one_that_is_known() -> None:
 
 def test_every_edition_has_a_subject_of_the_role() -> None:
     for bug in bugs().values():
-        wanted = [each for id, each in CHECKS.items() if id.partition("/")[0] in families(bug)]
+        wanted = [CHECKS[id] for id in judging_checks(bug)]
         for target in (bug.affected, bug.fixed) if wanted else ():
             edition = edition_of(bug, target)
             assert any(check.about(each) for check in wanted for each in check.family.subjects(edition)), (

@@ -10,8 +10,9 @@ import pytest
 
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.failure_pattern import FailurePattern
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.recall.bugs import Bug, InvalidEntry
-from kipcheck.conformance.recall.measure import NO_INVARIANT, NOT_COUNTED, Budget, Measured, families, measure
+from kipcheck.conformance.recall.measure import NO_INVARIANT, NOT_COUNTED, Budget, Measured, judging_checks, measure
 from kipcheck.conformance.recall.runs import Failing, First, Job, KeptRuns, Run
 from kipcheck.conformance.recall.why import NO_LAW
 from kipcheck.conformance.tests.support.loops import for_each
@@ -181,19 +182,20 @@ def test_nothing_more_is_run_where_every_run_would_end_in_the_same_way() -> None
 # ---- what is run
 
 
-def test_families_of_the_role_that_judge_an_invariant_that_counts_are_run() -> None:
-    assert families(BUG) == ("client",)
+def test_checks_of_the_role_that_judge_an_invariant_that_counts_are_run() -> None:
+    assert judging_checks(BUG) and all(CHECKS[each].role is BUG.role for each in judging_checks(BUG))
+    assert all("client/beats" in CHECKS[each].invariants for each in judging_checks(BUG))
     codec = replace(BUG, role=Role.CODEC, counts=(FailurePattern("survives"),))
-    assert families(codec) == ("wire", "nodes", "log-files"), "every check judges whether the target survives"
-    assert families(replace(codec, counts=(FailurePattern("wire/en*"),))) == ("wire",)
+    every = tuple(id for id, check in CHECKS.items() if check.role is Role.CODEC)
+    assert judging_checks(codec) == every, "every check judges whether the target survives"
     with pytest.raises(InvalidEntry, match=r"the entry aiokafka-1: no check of role codec judges client/beats"):
-        families(replace(BUG, role=Role.CODEC, counts=(FailurePattern("client/beats"),)))
+        judging_checks(replace(BUG, role=Role.CODEC, counts=(FailurePattern("client/beats"),)))
 
 
-def test_a_family_without_a_subject_of_the_target_is_left_out() -> None:
+def test_a_check_without_a_subject_of_the_target_is_left_out() -> None:
     codec = replace(BUG, role=Role.CODEC, counts=(FailurePattern("survives"),))
     nothing = Run(exits=(2,), why=_nothing_selected())
-    assert measure(codec, 1, Budget(1), lambda job: CLEAN if job.family == "wire" else nothing).result == "missed"
+    assert measure(codec, 1, Budget(1), lambda job: CLEAN if job.check == CODEC[0] else nothing).result == "missed"
     assert measure(codec, 1, Budget(1), lambda job: nothing).result == "undecided"
 
 
@@ -203,11 +205,14 @@ def _nothing_selected() -> str:
     return NOTHING_SELECTED
 
 
-def test_cases_of_several_families_are_added() -> None:
+CODEC = tuple(id for id, check in CHECKS.items() if check.role is Role.CODEC)
+
+
+def test_cases_of_several_checks_are_added() -> None:
     codec = replace(BUG, role=Role.CODEC, counts=(FailurePattern("survives"),))
     run = failed(failing("survives"))
-    found = measure(codec, 1, Budget(1), lambda job: run if (job.family, job.target) == ("nodes", OLD) else CLEAN)
-    assert found.cases == (52,), "those of wire come first"
+    found = measure(codec, 1, Budget(1), lambda job: run if (job.check, job.target) == (CODEC[1], OLD) else CLEAN)
+    assert found.cases == (52,), "those of the first check come first"
 
 
 @for_each([
@@ -221,7 +226,7 @@ def test_an_empty_edition_is_that_of_each_release(edition: str, target: str, wan
 
 
 def test_the_command_names_no_bug_and_no_known_list() -> None:
-    words = " ".join(Job("kafka:2.3.0", "apache@2.3.0", "group", 2).words)
+    words = " ".join(Job("kafka:2.3.0", "apache@2.3.0", "group/parked", 2).words)
     assert words == "kipcheck run --target kafka:2.3.0 --edition apache@2.3.0 --check group/* --seed 2"
 
 
@@ -231,9 +236,9 @@ def test_the_command_names_no_bug_and_no_known_list() -> None:
 def test_a_run_is_kept_and_not_run_again(tmp_path: Path) -> None:
     ran: list[Job] = []
     kept = KeptRuns(tmp_path, ran.append, lambda job: failed(failing("client/beats", "a")))
-    job = Job(OLD, "apache", "client", 0)
+    job = Job(OLD, "apache", "client/groups", 0)
     assert kept(job) == kept(job) == failed(failing("client/beats", "a")) and ran == [job]
-    assert kept(Job(OLD, "apache", "client", 1)) and len(ran) == 2
+    assert kept(Job(OLD, "apache", "client/groups", 1)) and len(ran) == 2
     (first, _) = sorted(tmp_path.iterdir())
     assert json.loads(first.read_text("utf-8"))["command"].startswith("kipcheck run --target client:aiokafka@0.10.0")
     first.write_text('{"exits": [0', "utf-8")
@@ -243,16 +248,16 @@ def test_a_run_is_kept_and_not_run_again(tmp_path: Path) -> None:
 @for_each([Run(exits=(3,), why="no network"), Run(exits=(70,), why="no memory")])
 def test_what_may_end_otherwise_at_the_next_attempt_is_not_kept(run: Run, tmp_path: Path) -> None:
     kept = KeptRuns(tmp_path, execute=lambda job: run)
-    assert kept(Job(OLD, "apache", "client", 0)) == run and not [*tmp_path.iterdir()]
+    assert kept(Job(OLD, "apache", "client/groups", 0)) == run and not [*tmp_path.iterdir()]
 
 
 def test_other_sources_make_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kipcheck.conformance.recall import runs
 
     kept = KeptRuns(tmp_path, execute=lambda job: CLEAN)
-    kept(Job(OLD, "apache", "client", 0))
+    kept(Job(OLD, "apache", "client/groups", 0))
     monkeypatch.setattr(runs, "digest", lambda: "other")
-    kept(Job(OLD, "apache", "client", 0))
+    kept(Job(OLD, "apache", "client/groups", 0))
     assert len([*tmp_path.iterdir()]) == 2
 
 

@@ -122,11 +122,11 @@ def test_a_released_bug_is_found_in_its_release_and_not_in_the_next(
 
 @pytest.mark.integration
 def test_runs_that_come_to_nothing_have_the_reason_of_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    none = runs.execute(Job("no-such-client@1.0", "apache", "assign", 0))
+    none = runs.execute(Job("no-such-client@1.0", "apache", "assign/claims", 0))
     assert none.exits == (2,) and none.why.startswith("unknown target 'no-such-client'")
-    other = runs.execute(Job("reference", "apache", "client", 0))
+    other = runs.execute(Job("reference", "apache", "client/groups", 0))
     assert other.is_about_nothing and not other.is_unavailable
-    gone = runs.execute(Job("cmd:/no/such/testee", "apache", "nodes", 0))
+    gone = runs.execute(Job("cmd:/no/such/testee", "apache", "nodes/round-trip", 0))
     assert gone.is_unavailable and "there is no program 'testee'" in gone.why and not gone.can_be_kept
 
 

@@ -13,7 +13,7 @@ from kipcheck.conformance.cli.main import run as kipcheck
 from kipcheck.conformance.core.ledger import Ledger, read
 from kipcheck.conformance.core.values import exits
 from kipcheck.conformance.engine.execution.selection import Options
-from kipcheck.conformance.engine.execution.target_names import labels_of
+from kipcheck.conformance.engine.execution.target_names import Label, labels_of
 from kipcheck.conformance.engine.known.lists import unknown_names
 from kipcheck.conformance.engine.known.match import known_deviations
 from kipcheck.conformance.engine.known.rules import Entry
@@ -127,11 +127,32 @@ def test_names_are_for_commands(names: list[str], why: str, tmp_path: Path, caps
 def test_a_running_broker_has_the_name_of_the_user_and_its_list() -> None:
     targets = ("broker:localhost:9092?timeout=5", "reference", "cmd:./testee")
     options = Options(targets=targets, names=("kfake", "mine"), known=("default",))
-    assert labels_of(options) == {targets[0]: "kfake", targets[2]: "mine"}
+    assert labels_of(options) == {targets[0]: Label("kfake"), targets[2]: Label("mine")}
     entries = known_deviations(options).entries
     assert {each.target for each in entries} == {"kfake"}
     assert entries[0].applies_to("kfake", "0", targets[0])
     assert not entries[0].applies_to(targets[0], "0")
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "version"),
+    [
+        ("mine@1.4.2", "mine", "1.4.2"),
+        ("team@home", "team@home", ""),
+        ("a@b@v2.0-rc1", "a@b", "v2.0-rc1"),
+        ("@1", "@1", ""),
+    ],
+)
+def test_a_user_names_the_release_with_the_target(given: str, name: str, version: str) -> None:
+    label = Label.of(given)
+    assert (label.name, label.version, str(label)) == (name, version, given)
+
+
+def test_reports_have_the_release_that_a_user_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = at(tmp_path / "here")
+    code, ledger = ran(tmp_path / "out", "--target", target, "--name", "mine@1.4.2")
+    assert code == 1 and capsys.readouterr().out.startswith("mine 1.4.2: ")
+    assert {(each.target, each.version) for each in ledger.failures} == {("mine", "1.4.2")}
 
 
 def test_a_broker_with_a_name_that_cannot_be_reached_is_reported(

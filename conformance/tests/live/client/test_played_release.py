@@ -17,6 +17,7 @@ from kipcheck.conformance.engine.execution.run import run
 from kipcheck.conformance.engine.execution.selection import Options
 from kipcheck.conformance.live.client import doctor, target as live_target
 from kipcheck.conformance.live.client.consumer import Consumer
+from kipcheck.conformance.live.client.consumer_connections import Channel
 from kipcheck.conformance.live.client.in_process import Consumers
 from kipcheck.conformance.live.client.played_release import newest_with, played
 from kipcheck.conformance.live.client.target import LiveClient
@@ -112,6 +113,20 @@ def test_a_session_has_the_broker_of_that_release_and_names_it() -> None:
         assert session.info.played == LAST
     with old.open("apache@2.8.2", Role.CLIENT) as session:
         assert session.info.played == "2.8.2"
+
+
+@pytest.mark.parametrize(("states", "version"), [("4.2.0", "4.2.0"), ("v1.18-rc1", "v1.18-rc1"), ("unknown", "0")])
+def test_a_program_has_the_version_that_it_states(states: str, version: str) -> None:
+    class Stating(Consumer):
+        def version(self, api: str) -> int:
+            return 3 if api == "ApiVersions" else super().version(api)
+
+        async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+            software = {"clientSoftwareName": "its-library", "clientSoftwareVersion": states}
+            return await super()._ask(channel, api, software if api == "ApiVersions" else body)
+
+    with client(Stating).open("apache", Role.CLIENT) as session:
+        assert session.info.version == version
 
 
 def test_the_doctor_names_it_and_sees_what_a_run_sees() -> None:

@@ -16,6 +16,7 @@ from kipcheck.conformance.targets import session as session_of
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.session import renewed
 from kipcheck.conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.targets.transport.child import in_proportion
 from kipcheck.conformance.targets.transport.pipe import Command, own_python
 from kipcheck.conformance.targets.transport.supervised import Supervised
 from kipcheck.conformance.wire import layout
@@ -230,3 +231,12 @@ def test_what_all_processes_need_is_made_once_and_is_part_of_no_time() -> None:
     first = executor.results([{"do": "live"}], 0.2)
     executor.renew()
     assert first == executor.results([{"do": "live"}], 0.2) == [{"status": "ok", "by": os.getpid()}]
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "size", "seconds"),
+    [(2.0, 0, 2.0), (2.0, 20, 0.5), (2.0, 384 << 10, 0.75), (2.0, 5 << 20, 2.0), (20.0, 20, 5.0), (0.3, 20, 0.3),
+     (0.0, 5 << 20, 0.0)],
+)  # fmt: skip
+def test_an_input_may_take_time_in_proportion_to_its_size(budget_s: float, size: int, seconds: float) -> None:
+    assert in_proportion(budget_s, size) == seconds
