@@ -222,7 +222,7 @@ class CountsPredecessors(MutantCoordinator):
 
 @defect("downgrades", ...)
 class KeepsOldTargets(MutantCoordinator):
-    """A client of the classic protocol that replaces the last consumer, with other topics, disturbs nobody."""
+    """A client of the classic protocol that replaces the last consumer, with other topics, starts no rebalance."""
 
     owed = replace(MutantCoordinator.owed, rebalances_changed_successors=False)
 
