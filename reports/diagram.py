@@ -29,7 +29,7 @@ def sequence(steps: Sequence[SequenceStep]) -> Safe:
         tag("div", drawing, class_=kind),
         class_="scroll",
         tabindex=0,
-        role="region",
+        role="group",
         aria_label="Sequence of messages",
     )
 

@@ -77,7 +77,7 @@ def campaigns(found: Summary) -> Safe:
         parts.append(_numbers(each, len(rounds)))
         parts.append(_troubles(each))
         parts.append(_growth(found, each, rounds) if rounds else None)
-        parts.append(_rounds(rounds) if rounds else None)
+        parts.append(_rounds(rounds, "h3" if len(every) == 1 else "h4") if rounds else None)
     return joined(parts)
 
 
@@ -104,7 +104,7 @@ def _troubles(campaign: Campaign) -> Safe | None:
     return tag("ul", (tag("li", each) for each in found), class_="list") if found else None
 
 
-def _rounds(rounds: Sequence[Round]) -> Safe:
+def _rounds(rounds: Sequence[Round], heading: str) -> Safe:
     head = [
         "round",
         "shards",
@@ -131,7 +131,7 @@ def _rounds(rounds: Sequence[Round]) -> Safe:
             tag("td", str(len(line.failures)), class_="num"),
         )
 
-    return joined(tag("h4", "Round by round"), table(head, map(row, rounds), "Rounds", "grid rounds"))
+    return joined(tag(heading, "Round by round"), table(head, map(row, rounds), "Rounds", "grid rounds"))
 
 
 # ---- the drawing

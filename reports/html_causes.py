@@ -112,11 +112,10 @@ def _cause(found: Summary, each: CauseOf, number: int, classes: str) -> Safe:
             class_="about",
         ),
     )
-    inner: list[Child] = [_facts(each)]
+    inner: list[Child] = [_facts(each), tag("h3", some(len(each.failures), "failure"))]
     if len(each.failures) == 1:
         inner.append(tag("div", details(found, first, remedy, is_titled=cause is None), id=first.id))
     else:
-        inner.append(tag("h3", some(len(each.failures), "failure")))
         inner += [_failure(found, line, remedy) for line in each.failures]
     anchor = f"cause-{number}"
     return tag("details", tag("summary", summary), tag("div", inner, class_="inside", id=anchor), class_=classes)

@@ -128,7 +128,7 @@ def _exhibit(exhibit: records.Exhibit) -> Child:
 
 def _bytes(rows: Sequence[records.ByteRow]) -> Child:
     low, high = around(rows)
-    head = tag("tr", (tag("th", name, scope="col") for name in ("", "offset", "bytes", "field", "type", "value")))
+    head = _head("offset", "bytes", "field", "type", "value")
 
     def shown(fields: Sequence[records.ByteRow]) -> Iterator[Safe]:
         for row in fields:
@@ -145,7 +145,7 @@ def _bytes(rows: Sequence[records.ByteRow]) -> Child:
 
     def part(fields: Sequence[records.ByteRow]) -> Safe:
         inner = tag("table", tag("thead", head), tag("tbody", shown(fields)), class_="exhibit")
-        return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label="Bytes, a row for each field")
+        return tag("div", inner, class_="scroll", tabindex=0, role="group", aria_label="Bytes, a row for each field")
 
     def aside(fields: Sequence[records.ByteRow], where: str) -> Safe | None:
         title = tag("summary", f"{some(len(fields), 'field')} {where}")
@@ -159,12 +159,17 @@ def _bytes(rows: Sequence[records.ByteRow]) -> Child:
     )
 
 
+def _head(*names: str) -> Safe:
+    """The column of marks has no name. Regions would need distinct names, so exhibits are groups."""
+    return tag("tr", tag("td"), (tag("th", name, scope="col") for name in names))
+
+
 def _brief(text: str) -> str:
     return text if len(text) <= LONG else f"{text[:LONG]}… ({len(text):,} characters)"
 
 
 def _table(exhibit: records.TableExhibit) -> Child:
-    head = tag("tr", (tag("th", name, scope="col") for name in ("", *exhibit.columns)))
+    head = _head(*exhibit.columns)
     rows = (
         tag(
             "tr",
@@ -176,4 +181,4 @@ def _table(exhibit: records.TableExhibit) -> Child:
     )
     inner = tag("table", tag("thead", head), tag("tbody", rows), class_="exhibit")
     name = exhibit.title or "Table"
-    return tag("h4", name), tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label=name)
+    return tag("h4", name), tag("div", inner, class_="scroll", tabindex=0, role="group", aria_label=name)

@@ -34,7 +34,7 @@ def table(head: Sequence[Child], rows: Iterator[Safe], label: str, kind: str = "
     """A table with its own scroll bar, which the keyboard reaches: a page on a phone does not get wider."""
     columns = tag("tr", (tag("th", each, scope="col") for each in head))
     inner = tag("table", tag("thead", columns), tag("tbody", rows), class_=kind)
-    return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
+    return tag("div", inner, class_="scroll", tabindex=0, role="group", aria_label=label)
 
 
 def results(found: Summary) -> Safe:

@@ -6,6 +6,7 @@ float64, and lone surrogates in every kind of text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import TypeVar
 
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_of
@@ -37,11 +38,14 @@ def embedded(edition: str, messages: Iterable[str]) -> tuple[nodes.Embedded, ...
     """The messages with these names, at every version, as bytes in a field; those that the edition lacks are left
     out.
     """
-    return tuple(
-        nodes.Embedded(edition, each.message, each.version, from_layout(each))
-        for message in messages
-        for each in _layouts_or_none(edition, message)
-    )
+    return tuple(each for message in messages for each in _embedded(edition, message))
+
+
+@cache
+def _embedded(edition: str, message: str) -> tuple[nodes.Embedded, ...]:
+    """Cached because many versions of many messages contain the same ones."""
+    layouts_of_it = _layouts_or_none(edition, message)
+    return tuple(nodes.Embedded(edition, each.message, each.version, from_layout(each)) for each in layouts_of_it)
 
 
 def layouts(edition: str | Edition, message: str, versions: int | Iterable[int] | None = None) -> tuple[Layout, ...]:

@@ -28,6 +28,7 @@ from kipcheck.conformance.campaign.report import campaign_report, row_files
 from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Row
 from kipcheck.conformance.campaign.summary import CampaignSummary, RoundEnd, RoundSummary
 from kipcheck.conformance.core.files.output_folder import OutputFolder, Unusable
+from kipcheck.conformance.core.files.unreadable_file import unwritable
 from kipcheck.conformance.core.ledger import NAME as LEDGER
 from kipcheck.conformance.core.operations.field_kinds import to_json
 from kipcheck.conformance.core.values import exits
@@ -46,6 +47,8 @@ ROWS_IN_A_FILE: Final = 64
 """Rows are written one by one, and so many are then put into one file."""
 REPORT_SHARE: Final = 0.1
 """The largest share of the elapsed time that reports between rounds may take."""
+REPORT_INTERVAL_S: Final = 60.0
+"""The least time from the beginning, or from one report between rounds, to the next: a short campaign has one."""
 REPORTS_S: Final = (0.05, 30.0)
 """The part of the budget that is left for the reports: a share of it and the most seconds, or twice what they took."""
 REDUCTIONS_S: Final = (0.15, 600.0)
@@ -126,7 +129,7 @@ def campaign(request: CampaignRequest, ready: Ready = ready) -> Outcome:
     except (execution_selection.InvalidOptions, UnusableCampaign, Unready, Unusable, row_files.Unreadable) as why:
         return Outcome(exits.USAGE, why=str(why))
     except OSError as denied:
-        return Outcome(exits.USAGE, why=f"{denied.filename or request.out} cannot be written: {denied.strerror}")
+        return Outcome(exits.USAGE, why=unwritable(denied, request.out))
     except (Unavailable, Broken) as why:
         return Outcome(exits.BROKEN, why=str(why))
     except KeyboardInterrupt:
@@ -264,6 +267,7 @@ class _CampaignRun:
     set_aside: list[SetAside] = field(default_factory=list)
     unreduced: set[tuple[str, Kind]] = field(default_factory=set)
     """Those that have been found, and not reduced."""
+    reported_at: float = field(default_factory=time.monotonic)
     reporting_s: float = 0.0
     last_report_s: float = 0.0
 
@@ -300,7 +304,7 @@ class _CampaignRun:
         """For a full disk, which is not a bug in kipcheck."""
         if not isinstance(why, OSError) or why.errno not in NO_ROOM:
             return None
-        message = f"{why.filename or self.request.out} cannot be written: {why.strerror}"
+        message = unwritable(why, self.request.out)
         return Stopped(f"{message}; free some space, and continue with --resume {self.request.out}", exits.UNDECIDED)
 
     def _end(self, stopped: Stopped | None) -> Outcome:
@@ -327,7 +331,8 @@ class _CampaignRun:
             self.watch.total = self.plan.cases * len(self.plan.aims)
         for round_ in self._numbers():
             snapshot = self._round(round_, snapshot)
-            self._report_between_rounds()
+            if round_ + 1 != self.plan.rounds:
+                self._report_between_rounds()
 
     def _note_damaged(self, found: Sequence[SetAside]) -> None:
         self.set_aside += found
@@ -480,12 +485,13 @@ class _CampaignRun:
     def _report_between_rounds(self) -> None:
         """Writes reports after a round, as long as they take a small share of the time."""
         now = time.monotonic()
-        if self._is_out_of_time(2 * self._reports_s()):
+        if now - self.reported_at < REPORT_INTERVAL_S or self._is_out_of_time(2 * self._reports_s()):
             return
         if self.reporting_s <= REPORT_SHARE * (now - self.started_at):
             self.manifest.write(self.request.out)
             self._report(complete=False, stopped_by=None)
-            self.last_report_s = time.monotonic() - now
+            self.reported_at = time.monotonic()
+            self.last_report_s = self.reported_at - now
             self.reporting_s += self.last_report_s
 
     def _report(

@@ -20,7 +20,7 @@ from kipcheck.conformance.cli.options import (
     print_json,
     target_name,
 )
-from kipcheck.conformance.core.files.unreadable_file import unreadable
+from kipcheck.conformance.core.files.unreadable_file import unreadable, unwritable
 
 if TYPE_CHECKING:
     from kipcheck.conformance.campaign.corpus.entries import Snapshot
@@ -121,7 +121,7 @@ def _with_errors(call: Call) -> Call:
         except BrokenPipeError:
             raise  # the reader of standard output closed it
         except OSError as denied:
-            return complain(f"{denied.filename or options.out} cannot be written: {denied.strerror}", USAGE)
+            return complain(unwritable(denied, options.out), USAGE)
 
     return guarded
 

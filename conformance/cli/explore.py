@@ -17,6 +17,7 @@ from kipcheck.conformance.cli.options import (
     positive,
     print_json,
 )
+from kipcheck.conformance.core.files.unreadable_file import unwritable
 
 if TYPE_CHECKING:
     from kipcheck.conformance.core.values.edition import Edition
@@ -78,7 +79,7 @@ def _explore(options: argparse.Namespace) -> int:
     except Unusable as wrong:
         return complain(wrong, USAGE)
     except OSError as denied:
-        return complain(f"{denied.filename or options.out} cannot be written: {denied.strerror}", USAGE)
+        return complain(unwritable(denied, options.out), USAGE)
     if options.json:
         print_json(found)
     else:

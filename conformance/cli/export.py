@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_out, complain
-from kipcheck.conformance.core.files.unreadable_file import unreadable
+from kipcheck.conformance.core.files.unreadable_file import unreadable, unwritable
 
 ABOUT = "export a stored failure as a program, a test, a packet capture or bytes"
 FORMS = ("pytest", "script", "pcap", "hex")
@@ -62,6 +62,6 @@ def _export(options: argparse.Namespace) -> int:
     try:
         to.write_bytes(data)
     except OSError as denied:
-        return complain(f"{to} cannot be written: {denied.strerror}", USAGE)
+        return complain(unwritable(denied, to), USAGE)
     print(to)
     return OK

@@ -8,6 +8,7 @@ from typing import Any
 
 from kipcheck.conformance.cli.options import USAGE, complain
 from kipcheck.conformance.core.files.output_folder import Kind, OutputFolder
+from kipcheck.conformance.core.files.unreadable_file import unwritable
 
 
 def unsuitable(options: argparse.Namespace, scenario: str) -> str | None:
@@ -43,5 +44,5 @@ def write(folder: Path, files: Kind, found: Mapping[str, Any], page: str) -> Pat
 def not_written(place: Path, wrong: Exception) -> int:
     """Prints why there are no files, and returns the exit code. ``place``: where the error names no file."""
     if isinstance(wrong, OSError):
-        wrong = OSError(f"{wrong.filename or place} cannot be written: {wrong.strerror}")
+        wrong = OSError(unwritable(wrong, place))
     return complain(wrong, USAGE)

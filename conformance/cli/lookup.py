@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kipcheck.conformance.cli.filters import Fields, NothingFits, add_filters, family, filtered
+from kipcheck.conformance.cli.filters import Fields, NothingFits, Row, add_filters, family, filtered
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, edition_name, print_json
 from kipcheck.conformance.core.values.nearest import hint
 
@@ -128,7 +128,7 @@ def _requirements(options: argparse.Namespace) -> int:
     if options.strength:
         return _strength(options)
     options.out = options.out or Path("kipcheck-out")
-    rows: list[Mapping[str, Any]]
+    rows: list[Row]
     if options.id:
         try:
             rows = [requirement(options.id)]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kipcheck.conformance.cli import options as common
+from kipcheck.conformance.core.files.unreadable_file import unwritable
 
 if TYPE_CHECKING:
     from kipcheck.conformance.recall.copies import Copies
@@ -64,7 +65,7 @@ def _mutate(options: argparse.Namespace) -> int:
     except (LookupError, InvalidEntry) as wrong:
         return common.complain(wrong.args[0], common.USAGE)
     except OSError as denied:
-        return common.complain(f"{denied.filename} cannot be written: {denied.strerror}", common.USAGE)
+        return common.complain(unwritable(denied, options.out), common.USAGE)
     except Unavailable as missing:
         return common.complain(missing, common.NOT_STARTED)
     except KeyboardInterrupt:

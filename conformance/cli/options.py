@@ -90,6 +90,15 @@ class Parser(argparse.ArgumentParser):
                 None if is_command else action, f"unknown {what} {value!r}{hint(str(value), names)}{use}"
             )
 
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        try:
+            return super()._get_value(action, text)
+        except argparse.ArgumentError:
+            if action.type not in (int, float):
+                raise
+            kind = "an integer" if action.type is int else "a number"
+            raise argparse.ArgumentError(action, f"must be {kind}, got {text!r}") from None
+
     def error(self, message: str) -> NoReturn:
         """Exit code 2, after two lines: what is wrong, and the command that describes what is right."""
         print(harmless_line(f"{self.prog}: {message}"), file=sys.stderr)

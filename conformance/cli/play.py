@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, edition_name, print_json
+from kipcheck.conformance.core.files.unreadable_file import unreadable
 from kipcheck.conformance.core.values.untrusted_text import harmless_json
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _play(options: argparse.Namespace) -> int:
             try:
                 source = stack.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
             except OSError as missing:
-                return complain(missing, USAGE)
+                return complain(unreadable(missing), USAGE)
         return _play_lines(played, source)
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -296,9 +295,11 @@ def _replay(options: argparse.Namespace) -> int:
 
             cli_options.print_harmless("\n".join(exchanges(found.exchanges)))
         is_result = found.exit_code in (cli_options.OK, cli_options.FAILED, cli_options.UNSTABLE)
-        stream = sys.stdout if is_result else sys.stderr
-        if not options.json:
-            cli_options.print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
+        line = one_line(f"{several}{found.message}".replace("\n", " "))
+        if is_result and not options.json:
+            cli_options.print_harmless(line)
+        elif not is_result:
+            cli_options.complain(line, found.exit_code)
         if options.prune and found.exit_code == cli_options.OK and options.target is None:
             _prune(path)
     if not codes:

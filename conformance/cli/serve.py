@@ -13,6 +13,7 @@ from kipcheck.conformance.cli.options import (
     print_harmless,
     release,
 )
+from kipcheck.conformance.core.files.unreadable_file import unwritable
 
 ABOUT = "play a broker on loopback, whose groups or features a model runs, for clients that are not changed"
 EPILOG = """\
@@ -88,7 +89,9 @@ def _serve(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:  # before it listens
         return OK
     except OSError as unusable:
-        return complain(unusable, FAILED)
+        where = f"{options.host}:{options.port}"
+        why = f"{where} cannot be listened at: {unusable.strerror}: leave out --port, or name another"
+        return complain(unwritable(unusable, options.pcap) if unusable.filename else why, FAILED)
     complain(found, OK)
     return OK
 

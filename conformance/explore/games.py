@@ -81,7 +81,8 @@ class ConversationSession:
         try:
             yield from self._conversation.spoken(text)
         except (LookupError, TypeError, ValueError) as wrong:
-            raise RejectedEvent(f"invalid event {text!r}: {_reason(wrong)}") from None
+            why = _reason(wrong)
+            raise RejectedEvent(why if why.startswith("invalid event") else f"invalid event {text!r}: {why}") from None
 
     def _step(self, data: Mapping[str, Any]) -> Step:
         verb = self._verbs.get(data["verb"])

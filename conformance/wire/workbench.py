@@ -7,6 +7,7 @@ from functools import cache
 from string import hexdigits
 from typing import TYPE_CHECKING, Any, Final
 
+from kipcheck.conformance.core.files.unreadable_file import not_text
 from kipcheck.conformance.core.values.edition import Edition, edition as edition_named
 from kipcheck.conformance.wire.errors import CLASSES, Refused
 from kipcheck.conformance.wire.log_file_layouts import LogFileSpec, log_file_spec
@@ -178,7 +179,7 @@ def object_of(text: str) -> dict[str, Any]:
     try:
         found = _read(text)
     except (ValueError, RecursionError) as error:
-        raise Unreadable("not-json", f"not JSON: {error}") from None
+        raise Unreadable("not-json", not_text(error)) from None
     if not isinstance(found, dict):
         raise Unreadable("not-json", f"must be a JSON object, got {type(found).__name__}")
     return found

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from kipcheck.conformance.core.files.unreadable_file import not_text, unreadable
 from kipcheck.conformance.core.ledger import Failure, TableExhibit, TableRow, spans
 from kipcheck.conformance.core.values.case import Role
 from kipcheck.conformance.core.values.plain import short_digest
@@ -89,10 +90,11 @@ def load(named: str) -> Profile:
             text = (files("kipcheck.conformance.engine") / "profiles" / f"{named}.toml").read_text("utf-8")
         else:
             text = Path(named).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidProfile(
-            f"profile {named}: cannot be read ({error}): use {', '.join(shipped())}, or a file"
-        ) from None
+    except OSError as error:
+        why = unreadable(error, named)
+        raise InvalidProfile(f"profile {why}: use {', '.join(shipped())}, or a file") from None
+    except UnicodeDecodeError as error:
+        raise InvalidProfile(f"profile {named}: {not_text(error)}") from None
     try:
         listed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

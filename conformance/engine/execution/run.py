@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck import reports
 from kipcheck.conformance.core.files.output_folder import OF_A_RUN, OutputFolder, Unusable
+from kipcheck.conformance.core.files.unreadable_file import unwritable
 from kipcheck.conformance.core.ledger import (
     NAME,
     Begin,
@@ -94,7 +95,7 @@ def execute(options: Options, find: Find, reported: Callable[[Outcome], Outcome]
     except Unusable as why:
         return Outcome(exits.USAGE, None, why=str(why))
     except OSError as denied:
-        return Outcome(exits.USAGE, None, why=f"{denied.filename or options.out} cannot be written: {denied.strerror}")
+        return Outcome(exits.USAGE, None, why=unwritable(denied, options.out))
 
 
 def _reported(outcome: Outcome) -> Outcome:

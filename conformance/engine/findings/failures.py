@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kipcheck.conformance.core.files.output_folder import OutputFolder
+from kipcheck.conformance.core.files.unreadable_file import not_text
 from kipcheck.conformance.core.ledger import (
     FAILURE_FORMATS,
     Failure,
@@ -230,7 +231,7 @@ def load(path: Path) -> tuple[FiledFailure, Case]:
     try:
         found = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as wrong:
-        raise ValueError(f"{path} does not contain a failure: {wrong}") from None
+        raise ValueError(f"{path} does not contain a failure: {not_text(wrong)}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{path} does not contain a failure: it is not a JSON object")  # noqa: TRY004
     for key in ("target", "invariant"):

@@ -12,6 +12,7 @@ from typing import Self, TextIO
 
 from kipcheck import reports
 from kipcheck.conformance.core.files.output_folder import FAILURES, REPORTS, OutputFolder, Unusable
+from kipcheck.conformance.core.files.unreadable_file import unwritable
 from kipcheck.conformance.core.ledger import NAME, LedgerLine, Writer, text_of
 
 
@@ -68,7 +69,7 @@ class LedgerLines:
                 made.cut()
                 raise
         except OSError as denied:
-            raise Unusable(f"{denied.filename or self.path} cannot be written: {denied.strerror}") from None
+            raise Unusable(unwritable(denied, self.path)) from None
         self._writer = made
 
     def write(self, line: LedgerLine) -> None:

@@ -59,6 +59,14 @@ def sent_what_is_gone(events: Sequence[Event], versions: Mapping[int, range]) ->
     return bool(found) and found[1] < versions.get(found[0], range(0)).start
 
 
+def was_a_member(events: Sequence[Event]) -> bool:
+    """Whether the group took the program in, which then was not able to stay: a program that lacks a setting that it is
+    given ends, ignores it, or is not taken in."""
+    joined = (event for event in events if isinstance(event, AnswerSeen) and event.api == "JoinGroup")
+    synced = (event for event in events if isinstance(event, AnswerSeen) and event.api == "SyncGroup")
+    return any(not event.error for event in joined) and any(event.error for event in synced)
+
+
 def advice(events: Sequence[Event]) -> str:
     """What the author of a program that did not join does next, by what it sent and was answered."""
     apis = {event.api for event in events if isinstance(event, RequestSeen)}

@@ -6,11 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast, get_args
 
+from kipcheck.conformance.core.files.unreadable_file import unstarted
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.release import Release
 from kipcheck.conformance.live.client.directions import NODES, Directions
-from kipcheck.conformance.live.client.failed_start import describe, sent_what_is_gone, unserved
+from kipcheck.conformance.live.client.failed_start import describe, sent_what_is_gone, unserved, was_a_member
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.program_settings import FIRST, SESSION_MS, changed, launched, wanted
 from kipcheck.conformance.live.client.scripted import HEARTBEAT_MS, ScriptedBroker
@@ -40,12 +41,18 @@ LOST_S: Final = 2.0
 """The same for one that was none in a step before: it may still come back, and is not judged if it does not."""
 CERTAIN: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """The requests that each client sends, if it uses their protocol."""
+RAISED: Final = frozenset({"JoinGroup", "SyncGroup"})
+"""The requests whose refusal a client raises to its user."""
+RETRIES: Final = 3
+"""So many more of them show that it does not."""
 JOINS: Final = frozenset({"JoinGroup", *HEARTBEATS})
 """The requests by which it takes part in a rebalance."""
 FENCED_S: Final = 0.6
 """Time for a client to notice that another one has its instance id."""
 REFUSED_S: Final = 1.5
 """So long a client is watched that is refused: a law counts its requests in a second."""
+RETRIED_S: Final = 7.0
+"""So long a program is watched that was refused its group, and ends if its client says so: sarama tries every 2 s."""
 NOTICED_S: Final = 0.3
 """Time for a client to notice what happens to a log: its Fetch waits for records, but not for other leaders."""
 STOP_S: Final = 30.0
@@ -261,7 +268,7 @@ class Play:
                 self.program = await self.launcher.start(self.settings)
                 self.program.on_call = self._called_back
             except OSError as wrong:
-                raise Broken(f"the program cannot be started: {wrong}") from None
+                raise Broken(f"the program cannot be started: {unstarted(wrong)}") from None
             begun = self.front.now()
             joined = await self._joins(begun + START_S)
         if not joined and (self.shut_out or self.broker.has_refused):
@@ -305,9 +312,11 @@ class Play:
         needed = self._wanted()
         if sent_what_is_gone(self.recorder.events, self.broker.versions):
             return  # a law is broken; the script ends here
-        if needed and not (again and needed == self._suited):
+        assert self.program is not None
+        is_lost = bool(needed) and not self.program.ended.done() and was_a_member(self.recorder.events)
+        if needed and not is_lost and not (again and needed == self._suited):
             raise Unsuited(f"the client does not join with {needed}: {self._never_joined()}")
-        if not again:
+        if not (again or is_lost):
             if unserved(self.recorder.events):
                 return  # a law is broken; the script ends here
             raise Broken(self._never_joined())
@@ -419,7 +428,15 @@ class Play:
                     self.recorder.add(events.Unsettled(self._now_ms(), ms_of(waited_s), (kind,)))
                 return
             await asyncio.sleep(0.01)
+        begun, seen = self.front.now(), len(self.recorder.events)
         await self._wait(REFUSED_S)
+        if kind not in RAISED or not self.launcher.ends_on_errors:
+            return
+        while not self._has_ended() and self.front.now() - begun < RETRIED_S:
+            answers = (each for each in self.recorder.events[seen:] if isinstance(each, events.AnswerSeen))
+            if sum(each.api == kind for each in answers) > RETRIES:
+                return
+            await asyncio.sleep(0.05)
 
     async def _wait(self, seconds: float) -> None:
         assert self.program is not None

@@ -25,7 +25,8 @@ from kipcheck.conformance.campaign.executors.local import Progress, Tick
 from kipcheck.conformance.campaign.files import Full
 from kipcheck.conformance.campaign.manifest import Manifest
 from kipcheck.conformance.campaign.plan import MOST_SHARD, Aim, Plan, Shard, shard_size
-from kipcheck.conformance.campaign.report import row_files
+from kipcheck.conformance.campaign.report import campaign_report, row_files
+from kipcheck.conformance.campaign.report.campaign_report import CampaignReport
 from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
 from kipcheck.conformance.cli import campaign as command, main
 from kipcheck.conformance.core import ledger as core_ledger
@@ -260,6 +261,23 @@ def test_a_row_is_written_when_its_shard_ends(tmp_path: Path, inline: Ready) -> 
 
     campaign(replace(SMALL, out=tmp_path, cases=500, rounds=1), ready)
     assert watched[0].stored == [*range(1, len(watched[0].stored) + 1)]
+
+
+@pytest.mark.parametrize(("interval_s", "reports"), [(driver.REPORT_INTERVAL_S, [True]), (0.0, [False, False, True])])
+def test_a_short_campaign_is_reported_once(
+    tmp_path: Path, inline: Ready, monkeypatch: pytest.MonkeyPatch, interval_s: float, reports: list[bool]
+) -> None:
+    """After its last round, there is the report at the end only."""
+    written: list[bool] = []
+
+    def report(out: Path, manifest: Any, summary: Any, complete: bool, *more: Any) -> CampaignReport:
+        written.append(complete)
+        return CampaignReport(0, 0, 0, 0, "")
+
+    monkeypatch.setattr(campaign_report, "report", report)
+    monkeypatch.setattr(driver, "REPORT_INTERVAL_S", interval_s)
+    campaign(replace(SMALL, out=tmp_path, cases=6, rounds=3), inline)
+    assert written == reports
 
 
 class _Endless:

@@ -15,7 +15,8 @@ from kipcheck.conformance.core.files.install import advice
 from kipcheck.conformance.tests.cli.test_cli import outcome
 
 GENERATES: Final = {
-    "encode", "decode", "assign", "subscribe", "export", "golden make", "corpus seeds", "testee", "serve", "completion",
+    "encode", "decode", "assign", "subscribe", "export", "golden make", "corpus promote", "corpus seeds", "testee",
+    "serve", "completion",
 }  # fmt: skip
 """Commands whose output is data, files or a server: there is no report that could be JSON."""
 

@@ -105,6 +105,9 @@ TRIALS: Final[dict[str, dict[str, Trial]]] = {
         "kipcheck campaign --resume tonight": Trial(1),
         "kipcheck campaign --known known.toml --budget 8h": Trial(0, ("--target", "cmd:./my-testee", *FEW)),
         "kipcheck corpus info tonight": Trial(),
+        "kipcheck corpus promote ID --out tonight --to tests/regressions": Trial(
+            out="kipcheck replay tests/regressions"
+        ),
         "kipcheck campaign --master spark://HOST:7077 --workers 64 --budget 8h": Trial(read="it needs a cluster"),
     },
     "write-a-testee": {

@@ -166,3 +166,25 @@ def test_on_paper_everything_is_open(shown: Browser, page: Path) -> None:
     assert shown.asked("document.getElementById('333333333333').getBoundingClientRect().height") > 100
     assert shown.asked("getComputedStyle(document.querySelector('nav')).display") == "none"
     shown.call("Emulation.setEmulatedMedia", media="")
+
+
+STRUCTURE = """(() => {
+  document.querySelectorAll('details').forEach(each => each.open = true);
+  const level = e => Number(e.tagName[1]), wrong = [];
+  let before = 0;
+  for (const e of document.querySelectorAll('h1, h2, h3, h4, h5, h6')) {
+    if (level(e) > before + 1) wrong.push(`heading ${e.textContent} of level ${level(e)} after ${before}`);
+    before = level(e); }
+  for (const e of document.querySelectorAll('th')) if (!e.textContent.trim()) wrong.push('a header cell without text');
+  const names = [...document.querySelectorAll('[role=region]')].map(e => e.getAttribute('aria-label'));
+  return [...wrong, ...names.filter((name, at) => names.indexOf(name) !== at)]; })()"""
+"""What axe-core complains of as heading-order, empty-table-header and landmark-unique, once all is open."""
+
+
+def test_a_reader_of_the_screen_finds_headings_and_tables_in_order(shown: Browser, page: Path, tmp_path: Path) -> None:
+    shown.load(page)
+    assert shown.asked(STRUCTURE) == []
+    bad = tmp_path / "bad.html"
+    bad.write_text("<h1>A</h1><h3>B</h3><table><tr><th></th></tr></table>" + "<p role=region aria-label=C></p>" * 2)
+    shown.load(bad)
+    assert len(shown.asked(STRUCTURE)) == 3

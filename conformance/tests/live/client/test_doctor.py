@@ -1,17 +1,29 @@
 """The doctor of live clients: each probe fails for a program that is wrong in that way."""
 
+import asyncio
 import signal
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.core.values.case import Case, Role, Step
+from kipcheck.conformance.core.values.edition import edition
+from kipcheck.conformance.core.values.history import History
+from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.live.client import play
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.doctor import Line, examine
 from kipcheck.conformance.live.client.in_process import Consumers
 from kipcheck.conformance.live.client.program_settings import INSTANCE
 from kipcheck.conformance.live.client.target import LiveClient
+from kipcheck.conformance.protocols.client.invariants.fatal_errors import raises_fatal_errors
+from kipcheck.conformance.protocols.client.invariants.identity import names_its_instance
+from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.targets.protocol import observed
 
 PLACES = "{bootstrap} {group} {topics}"
 ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.defective_consumers"
@@ -103,3 +115,46 @@ def test_a_program_whose_versions_are_not_served_is_advised_about_its_versions()
     *_, joins, _, _ = examine(target, "apache@4.0.0")
     assert (joins.id, joins.state) == ("joins", "wrong")
     assert "JoinGroup, key 11 version 0 is not served" in joins.fix and "subscribe" not in joins.fix
+
+
+def judged(
+    made: type[Consumer], steps: Sequence[Step], law: Callable[[History], Iterable[Violation]]
+) -> set[tuple[str, ...]]:
+    """The shapes in which it breaks the law in a script."""
+    answers = asyncio.run(play.play(edition("apache@4.0.0"), Consumers(made), steps))
+    case = Case("client/groups", "apache@4.0.0", Role.CLIENT, tuple(steps))
+    return {each.shape for each in law(History.of(case, "client:it", tuple(map(observed, answers))))}
+
+
+class JoinsWithoutItsInstance(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        wrong = {"groupInstanceId": None} if api == "JoinGroup" else {}
+        return await super().ask(api, {**body, **wrong})
+
+
+def test_a_static_member_that_the_group_takes_in_and_then_refuses_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not lack an instance id: a program that does is no static member, or never joins."""
+    monkeypatch.setattr(play, "START_S", 0.5)
+    monkeypatch.setattr(play, "CONNECT_S", 1.0)
+    steps = OPERATIONS.parse_shorthand("static; pass 200; stop")
+    assert judged(JoinsWithoutItsInstance, steps, names_its_instance) == {("SyncGroup", "an instance id")}
+
+
+class RetriesSlowly(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer = await super().ask(api, body)
+        if api == "JoinGroup" and answer["errorCode"] == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
+            await asyncio.sleep(0.4)
+            answer["errorCode"] = KafkaError.COORDINATOR_LOAD_IN_PROGRESS
+        return answer
+
+
+@pytest.mark.integration
+def test_a_client_that_is_refused_is_watched_until_it_ends_or_shows_that_it_retries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """sarama with a JoinGroup that it retries: every 2 s, and the script ended after 1.5 s."""
+    monkeypatch.setattr(play, "REFUSED_S", 0.1)
+    steps = OPERATIONS.parse_shorthand("pass 200; refuse JoinGroup INCONSISTENT_GROUP_PROTOCOL; stop")
+    found = {made.__name__: judged(made, steps, raises_fatal_errors) for made in (RetriesSlowly, Consumer)}
+    assert found == {"RetriesSlowly": {("JoinGroup", "INCONSISTENT_GROUP_PROTOCOL")}, "Consumer": set()}

@@ -1,0 +1,7 @@
+// Code and tables that scroll are reached by keyboard, and each bar of buttons, which the theme adds later, has a name of its own.
+const name = () => {
+  document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach(each => { each.tabIndex = 0; });
+  document.querySelectorAll(".md-code__nav").forEach((each, at) => each.setAttribute("aria-label", `Code ${at + 1}`));
+};
+name();
+new MutationObserver(name).observe(document.body, { childList: true, subtree: true });
