@@ -171,6 +171,7 @@ OTHERS = {
     ("conformance/suite/items.py", "lists"): "options",
     ("conformance/cli/known.py", "each"): "an entry of a list",
     ("conformance/cli/run.py", "row"): "of the plan",
+    ("conformance/cli/known.py", "row"): "of a list of known deviations",
     ("conformance/engine/doctor/sample_probes.py", "each"): "the result of an operation",
     ("conformance/engine/doctor/sample_probes.py", "operation"): "an operation",
 }

@@ -125,7 +125,7 @@ def test_a_run_is_made_once_with_the_cases_of_the_entry(tmp_path: Path, monkeypa
     for _ in range(2):
         explainer._run(WITH_DEFECT, OLD, 0)
     (order,) = orders
-    assert (order.target, order.checks, order.known, order.confirms) == (OLD, ("client/*",), (), False)
+    assert (order.target, order.checks, order.known, order.confirms) == (OLD, ("client/groups",), (), False)
     assert begun == [f"{OLD}: why it was missed"]
 
 

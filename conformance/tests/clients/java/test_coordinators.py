@@ -54,7 +54,7 @@ class Jar:
                 responses = self._responses(bytes.fromhex(order["hex"]), parked)
             case _:
                 responses, parked[:] = [*parked], []
-        return {"status": "accepted", "responses": responses, "created": {}}
+        return {"status": "accepted", "responses": responses, "created": {}, "unread": ""}
 
     def _responses(self, frame: bytes, parked: list[str]) -> list[str]:
         asked = decode_request(frame)
