@@ -115,7 +115,7 @@ def test_it_can_be_played_through_pipes() -> None:
         (("features",), "model features does not support edition apache"),
         (("group", "--scope", "x=1"), "unknown bound 'x' of model group"),
         (("group", "--edition", "kip-429", "--scope", "static=1"), "this edition has no static members"),
-        (("group", "/there/is/nothing"), "No such file"),
+        (("group", "/there/is/nothing"), "cannot be read: no such file"),
     ],
 )
 def test_what_cannot_be_played_is_told(

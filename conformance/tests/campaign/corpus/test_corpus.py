@@ -491,7 +491,7 @@ def test_where_nothing_can_be_written_is_told(folder: Path, tmp_path: Path, caps
     (tmp_path / "file").write_text("")
     for command in ("merge", "minimise", "export"):
         assert main.run(["corpus", command, str(folder), "--out", str(tmp_path / "file" / "x")]) == 2
-        assert "cannot be written: Not a directory" in capsys.readouterr().err
+        assert "cannot be written: a file is in the place of a folder" in capsys.readouterr().err
 
 
 def test_a_target_that_is_not_there_is_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,9 +125,10 @@ def of_mutants(names: Iterable[str]) -> dict[str, History]:
     others = [name for name in about if name not in busy]
     for several, at_once in (([*busy], 1 + len(busy)), (others, TOGETHER)):
         found |= zip(several, all_played((about[name] for name in several), at_once), strict=True)
-    # What so many consumers at once made late is played beside few.
-    late = [name for name in about if about[name][2] not in broken(found[name])]
-    found |= zip(late, all_played((about[name] for name in late), FEW), strict=True)
+    # What so many consumers at once made late is played beside few, and then alone.
+    for at_once in (FEW, 1):
+        late = [name for name in about if about[name][2] not in broken(found[name])]
+        found |= zip(late, all_played((about[name] for name in late), at_once), strict=True)
     return found
 
 
