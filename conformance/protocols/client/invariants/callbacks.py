@@ -94,6 +94,8 @@ def calls_back_in_time(history: History) -> Iterator[Violation]:
         elif is_answer(traced, "Metadata") and traced.event.sizes is not None:
             named = frozenset(traced.event.sizes)
         has_ids = has_ids or is_answer(traced, *terms.HEARTBEATS)
+        if isinstance(traced.event, (*STARTS, events.CalledBack)):
+            continue  # a program that ends by itself takes back what it gave: the next event of a member says more
         if now is None or now.synced_ms is None or not now.adopted or now.unread or now is judged or traced.stopped:
             continue
         is_unnamed = has_ids and named is not None and not named.issuperset(map(terms.topic_of, now.partitions))

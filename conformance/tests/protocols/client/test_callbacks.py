@@ -60,6 +60,15 @@ def test_a_callback_may_come_a_second_after_the_assignment_or_never_if_the_group
     assert not [*calls_back_in_time(history(works, *assigned[:3], called(110, "assigned"), *beat(1500)))]
 
 
+def test_a_program_that_ends_by_itself_takes_back_what_its_user_had() -> None:
+    """kafka-python 3.0.12 ended in a second without a broker, and had given its partitions back."""
+    assigned = joins(90), joined(100), given(130, "t-0"), called(140, "assigned", "t-0")
+    ended: tuple[Any, ...] = "ended", 1500, {"code": 1}
+    assert not [*calls_back_in_time(history(*assigned, ended))]
+    assert not [*calls_back_in_time(history(*assigned, called(1490, "revoked", "t-0"), ended))]
+    assert [*calls_back_in_time(history(*assigned, called(600, "revoked", "t-0"), *beat(1500)))]
+
+
 def test_a_program_that_reports_no_callback_is_not_judged() -> None:
     assert not [*calls_back_in_time(history(joins(90), joined(100), given(130, "t-0"), *beat(1500)))]
 
