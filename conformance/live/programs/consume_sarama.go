@@ -4,6 +4,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -151,7 +152,9 @@ func main() {
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	program := &late{ended: ended}
 	for ended.Err() == nil {
-		if refused, is := group.Consume(ended, strings.Split(given("TOPICS"), ","), program).(sarama.KError); is && fatal[refused] {
+		var refused sarama.KError
+		err := group.Consume(ended, strings.Split(given("TOPICS"), ","), program)
+		if errors.As(err, &refused) && fatal[refused] {  // that of a topic may be in another one
 			panic(refused)
 		}
 	}

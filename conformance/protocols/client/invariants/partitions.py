@@ -305,7 +305,9 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
         elif (isinstance(traced.event, Closed) and traced.event.connection in unanswered) or (
             client_trace.is_answer(traced, *terms.OF_GROUPS)
             and (traced.error in terms.OF_COORDINATORS or traced.in_doubt)
-        ) or (client_trace.is_answer(traced, "ListOffsets") and traced.error):  # fmt: skip
+        ) or (
+            client_trace.is_answer(traced, "ListOffsets") and traced.error
+        ) or (client_trace.is_answer(traced, "Fetch") and traced.error == KafkaError.OFFSET_OUT_OF_RANGE):  # fmt: skip
             lost_ms = min(lost_ms, traced.ms)
         elif client_trace.is_answer(traced, "Heartbeat") and traced.error not in (*terms.FENCING, *NO_FAILURES):
             failed += 1

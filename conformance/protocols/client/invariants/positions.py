@@ -89,6 +89,8 @@ class _Positions:
     """Whether the coordinator has removed the client since its last assignment."""
     latest: bool = False
     """Whether the user wants what has no committed offset to be read from its end on."""
+    commits_late: bool = False
+    """Whether the user holds records over a rebalance, and commits them at its end."""
     new: dict[str, _New] = field(default_factory=dict)
     fetches: dict[int, deque[RequestSeen]] = field(default_factory=dict)
     """By connection: the Fetch requests without an answer."""
@@ -112,6 +114,10 @@ class _Positions:
                 self._asked(traced.event)
         elif is_answer(traced, "OffsetFetch"):
             self._committed(traced, self._request_of(traced.event))
+        elif self.commits_late and is_request(traced, "OffsetCommit") and traced.answered == 0:
+            for name, offset in traced.event.placed:
+                if name in self.new and offset >= max(self.new[name].committed, default=terms.NEVER):
+                    self.new[name].committed.append(offset)  # sarama begins where its user has committed last
         elif is_answer(traced, "ListOffsets", "OffsetForLeaderEpoch"):
             request = self._request_of(traced.event)
             wanted = dict(request.placed) if request is not None else {}
@@ -138,7 +144,7 @@ class _Positions:
     def _follow(self, traced: TracedEvent[Event]) -> None:
         """Notes what the client is assigned at this event."""
         if isinstance(traced.event, Launched):
-            self.latest = traced.event.offset_reset == "latest"
+            self.latest, self.commits_late = traced.event.offset_reset == "latest", traced.event.commit == "late"
         if isinstance(traced.event, STARTS):
             for each in (self.new, self.fetches, self.lookups, self.known, self.placed, self.asked):
                 each.clear()

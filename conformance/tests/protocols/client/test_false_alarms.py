@@ -314,6 +314,18 @@ def commits(ms: int, offset: int) -> tuple[Any, ...]:
                            "offsets": [offset]}  # fmt: skip
 
 
+def test_a_user_that_commits_late_may_say_where_the_client_begins() -> None:
+    """sarama 1.61.1: an offset that the user commits after OffsetFetch and before the first Fetch is its position."""
+    given = "answer", 300, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    member = [joined(250), synced(260, "t-0"), given, ("answer", 310, {"api": "OffsetFetch", "committed": {"t-0": 10}})]
+    for mode, offset, breaches in (("late", 12, 0), ("late", 9, 1), ("auto", 12, 1)):
+        late = commits(320, offset), ("answer", 325, {"api": "OffsetCommit", "error": 0})
+        launched: tuple[Any, ...] = "launched", 0, {"commit": mode}
+        assert (
+            len([*starts_at_the_committed_offset(history(launched, *member, *late, fetches(601, offset)))]) == breaches
+        )
+
+
 def test_a_position_may_be_committed_whatever_the_client_has_it_from() -> None:
     """Java 3.9.2 commits what it looked up before its first Fetch; another process may have read what comes next."""
     sources: list[tuple[Any, ...]] = [
@@ -393,12 +405,14 @@ def test_a_history_that_begins_amid_a_membership_does_not_say_what_the_member_ha
 
 
 def test_a_member_that_was_not_told_where_to_begin_may_give_its_partitions_up() -> None:
-    """sarama 1.61.1: a claim whose ListOffsets is refused twice ends the session, and Consume joins anew."""
-    refused = "answer", 100, {"api": "ListOffsets", "error": 78}
+    """sarama 1.61.1: a claim whose ListOffsets is refused twice, or whose Fetch is out of range, ends the session, and
+    Consume joins anew."""
     before = joined(10), given(20, "t-0")
     read: tuple[Any, ...] = ("request", 700, {"api": "Fetch", "version": 11, "partitions": ["t-0"]})
-    assert not [*claims_what_it_owns(history(*before, refused, claims(120, 1)))]
-    assert [*claims_what_it_owns(history(*before, refused, read, claims(800, 1)))]
+    for refused in ("answer", 100, {"api": "ListOffsets", "error": 78}), ("answer", 100, {"api": "Fetch", "error": 1}):
+        assert not [*claims_what_it_owns(history(*before, refused, claims(120, 1)))]
+        assert [*claims_what_it_owns(history(*before, refused, read, claims(800, 1)))]
+    assert [*claims_what_it_owns(history(*before, ("answer", 100, {"api": "Fetch", "error": 6}), claims(800, 1)))]
     assert [*claims_what_it_owns(history(*before, claims(800, 1)))]
 
 
