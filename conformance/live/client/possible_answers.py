@@ -7,7 +7,7 @@ from kipcheck.conformance.core.values.edition import APACHE
 from kipcheck.conformance.live.recording.fetch_sessions import FULL, epoch_of
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.protocols.client.answer_ops import SHARES
-from kipcheck.conformance.protocols.client.model import OF_KIP_848
+from kipcheck.conformance.protocols.client.model import OF_CLASSIC, OF_KIP_848
 from kipcheck.conformance.protocols.client.ops import Error, Kind
 from kipcheck.conformance.protocols.client.terms import HEARTBEATS
 from kipcheck.conformance.wire.framing import requests
@@ -38,6 +38,8 @@ def can_get(request: Received, error: Error, is_modern: bool) -> bool:
         return epoch > 0 or (epoch < 0 and error != "FENCED_MEMBER_EPOCH")  # which no member that leaves gets
     if request.api in SHARES[1:]:
         return bool(request.body["shareSessionEpoch"] > 0)
+    if (request.api, error) in OF_CLASSIC:
+        return not is_modern
     if (request.api, error) in OF_KIP_848:
         return is_modern and any(each.get("memberId") for each in request.body.get("groups", (request.body,)))
     if error in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"):

@@ -118,7 +118,7 @@ def _happening(request: ops.Kind, phase: Phase, group: Group) -> Iterator[tuple[
         is_at_start = phase == "first join" and happens in LOSES
         if (is_at_start and request == "Metadata") or not (by_itself or happens not in NOW_ONLY):
             continue
-        if group != "KIP-848" and (request, happens) in model.OF_KIP_848:
+        if (request, happens) in (model.OF_CLASSIC if group == "KIP-848" else model.OF_KIP_848):
             continue
         yield happens, "once"
         if is_at_start and request == "FindCoordinator":

@@ -60,6 +60,8 @@ member of a streams group does not expect GROUP_ID_NOT_FOUND (``StreamsGroupHear
 OF_KIP_848: Final = frozenset({("OffsetCommit", "STALE_MEMBER_EPOCH"), ("OffsetFetch", "STALE_MEMBER_EPOCH"),
                                ("OffsetFetch", "UNKNOWN_MEMBER_ID")})  # fmt: skip
 """The errors of ``ERRORS`` that only members of KIP-848 are sent."""
+OF_CLASSIC: Final = frozenset({("OffsetCommit", "ILLEGAL_GENERATION"), ("OffsetCommit", "REBALANCE_IN_PROGRESS")})
+"""Those that no member with heartbeats of its own kind is sent: its epoch is stale (``OffsetMetadataManager``)."""
 GROUP: Final[tuple[ops.Refusal, ...]] = ("GROUP_AUTHORIZATION_FAILED",)
 TOPIC: Final[tuple[ops.Refusal, ...]] = ("TOPIC_AUTHORIZATION_FAILED",)
 STATIC: Final[tuple[ops.Refusal, ...]] = ("FENCED_INSTANCE_ID", "UNSUPPORTED_VERSION")
@@ -224,7 +226,7 @@ def is_worth(state: State, event: ops.Event) -> bool:
             return topic not in state.missing
         case ops.Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
             return False
-        case ops.Answer(kind, error) if (kind, error) in OF_KIP_848 and not state.by_heartbeats:
+        case ops.Answer(kind, error) if (kind, error) in (OF_CLASSIC if state.by_heartbeats else OF_KIP_848):
             return False
         case (
             ops.Refuse()
