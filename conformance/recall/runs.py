@@ -32,7 +32,7 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.conformance.core.values.exits import BROKEN, OURS, USAGE
 from kipcheck.conformance.core.values.plain import short_digest
-from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED
+from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED, UNCLAIMED
 from kipcheck.conformance.recall.sources import digest
 from kipcheck.conformance.targets.toolchains.maven import cache as cache_folder
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
@@ -136,7 +136,7 @@ class Run(Record):
     @property
     def is_about_nothing(self) -> bool:
         """Whether the target has no subject for the check."""
-        return USAGE in self.exits and self.why == NOTHING_SELECTED
+        return USAGE in self.exits and (self.why == NOTHING_SELECTED or UNCLAIMED in self.why)
 
     @property
     def can_be_kept(self) -> bool:

@@ -28,7 +28,13 @@ from kipcheck.conformance.core.values.verdict import Disagreement, Grade
 from kipcheck.conformance.engine.execution import interrupts
 from kipcheck.conformance.engine.execution.failure_report import FailureReport
 from kipcheck.conformance.engine.execution.progress import Progress, show_traceback
-from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
+from kipcheck.conformance.engine.execution.selection import (
+    NOTHING_SELECTED,
+    UNCLAIMED,
+    InvalidOptions,
+    Options,
+    Selection,
+)
 from kipcheck.conformance.engine.execution.tally import Tally
 from kipcheck.conformance.engine.execution.target_names import UNLABELED, labels_of, names_of
 from kipcheck.conformance.engine.execution.worker import Unit, UnitResult, Worker
@@ -345,11 +351,7 @@ class _Run:
 def _unmet(checks: Iterable[str]) -> str:
     named = ", ".join(id for id in CHECKS if id in checks)
     roles = ", ".join(dict.fromkeys(CHECKS[id].role.value for id in CHECKS if id in checks))
-    return (
-        f"--check {named}: no target in the role {roles} claims a selected subject and its operations, so nothing is "
-        "tested; "
-        "omit it, or write it as a glob if it may be skipped"
-    )
+    return f"--check {named}: no target in the role {roles} {UNCLAIMED}; omit it, or write it as a glob if it may be skipped"
 
 
 def _why_nothing(info: TargetInfo, check: Check[Any], edition: str) -> str:
