@@ -32,7 +32,7 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.conformance.core.values.exits import BROKEN, OURS, USAGE
 from kipcheck.conformance.core.values.plain import short_digest
-from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED, UNCLAIMED
+from kipcheck.conformance.engine.execution.selection import NOTHING_SELECTED
 from kipcheck.conformance.recall.sources import digest
 from kipcheck.conformance.targets.toolchains.maven import cache as cache_folder
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
@@ -136,7 +136,7 @@ class Run(Record):
     @property
     def is_about_nothing(self) -> bool:
         """Whether the target has no subject for the check."""
-        return USAGE in self.exits and (self.why == NOTHING_SELECTED or UNCLAIMED in self.why)
+        return USAGE in self.exits and self.why == NOTHING_SELECTED
 
     @property
     def can_be_kept(self) -> bool:
@@ -191,7 +191,11 @@ def _kept(path: Path) -> Run | None:
 def execute(job: Job) -> Run:
     """Runs a job in a child process. Errors: OSError."""
     with temporary_folder("recall") as folder:
-        command = (sys.executable, "-m", *job.words, "--least", LEAST, "--budget", LIMIT, "--out", str(folder / "out"))
+        glob = (
+            f"{job.check[:-1]}[{job.check[-1]}]"  # a release may have no subject for a check that is not named in full
+        )
+        words = (glob if each == job.check else each for each in job.words)
+        command = (sys.executable, "-m", *words, "--least", LEAST, "--budget", LIMIT, "--out", str(folder / "out"))
         env = {name: each for name, each in os.environ.items() if name != "KIPCHECK_PART"}
         before = _cpu_of_children()
         ended = process_tree.run(command, env=env)

@@ -30,7 +30,6 @@ from kipcheck.conformance.engine.execution.failure_report import FailureReport
 from kipcheck.conformance.engine.execution.progress import Progress, show_traceback
 from kipcheck.conformance.engine.execution.selection import (
     NOTHING_SELECTED,
-    UNCLAIMED,
     InvalidOptions,
     Options,
     Selection,
@@ -351,7 +350,10 @@ class _Run:
 def _unmet(checks: Iterable[str]) -> str:
     named = ", ".join(id for id in CHECKS if id in checks)
     roles = ", ".join(dict.fromkeys(CHECKS[id].role.value for id in CHECKS if id in checks))
-    return f"--check {named}: no target in the role {roles} {UNCLAIMED}; omit it, or write it as a glob if it may be skipped"
+    return (
+        f"--check {named}: no target in the role {roles} claims a selected subject and its operations, so nothing is "
+        "tested; omit it, or write it as a glob if it may be skipped"
+    )
 
 
 def _why_nothing(info: TargetInfo, check: Check[Any], edition: str) -> str:

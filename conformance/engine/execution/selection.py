@@ -26,8 +26,6 @@ NOTHING_SELECTED = (
     "nothing is selected: no target plays a role of the selected checks and claims one of their subjects; "
     "kipcheck targets shows the roles"
 )
-UNCLAIMED = "claims a selected subject and its operations, so nothing is tested"
-"""Of a check that is named by its id, and that no target has a subject for."""
 
 
 @dataclass(frozen=True, slots=True)
