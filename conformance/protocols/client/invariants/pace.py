@@ -269,20 +269,31 @@ def pauses_before_it_repeats(history: History) -> Iterator[Violation]:
 
 
 def _repeats(history: History) -> Iterator[tuple[TracedEvent[events.RequestSeen], int]]:
-    """The last one of so many repeats in a row, and when the request failed before the first of them."""
+    """The last one of so many repeats in a row, and when the request failed before the first of them.
+
+    Requests about other partitions are no repeats: they count from when each was sent.
+    """
     failed_ms: dict[str, list[int]] = {}
+    sent_ms: dict[tuple[str, frozenset[str]], list[int]] = {}
+    """Of requests that name partitions, since one of their kind failed first."""
     for traced in trace(history):
         if isinstance(traced.event, OVER):
             failed_ms.clear()
+            sent_ms.clear()
         elif is_answer(traced):
             if traced.error in terms.NOT_YET:
                 failed_ms.setdefault(traced.event.api, []).append(traced.ms)
             else:
                 failed_ms.pop(traced.event.api, None)
+                sent_ms = {key: times for key, times in sent_ms.items() if key[0] != traced.event.api}
         elif is_request(traced):
-            times, number = failed_ms.get(traced.event.api, []), _repeats_of(traced.event.api)
-            if len(times) >= number:
-                yield traced, times[-number]
+            api, named = traced.event.api, frozenset(traced.event.partitions or ())
+            times, number = failed_ms.get(api, []), _repeats_of(api)
+            before = sent_ms.setdefault((api, named), []) if named else times
+            if len(times) >= number and len(before) >= number:
+                yield traced, before[-number]
+            if named:
+                before.append(traced.ms)
 
 
 def _repeats_of(api: str) -> int:

@@ -1044,6 +1044,22 @@ def test_repeats_at_the_same_time_of_several_parts_of_a_client_are_no_loop() -> 
     assert not [*pauses_before_it_repeats(in_order(*repeats(200, 201, 201), *between, *repeats(203, 204)))]
 
 
+def test_a_request_about_each_partition_is_no_repeat_of_the_others() -> None:
+    """sarama 1.61.1 looks up the end of each partition alone; all of a node that leads no more fail at once."""
+
+    def looks_up(*partitions: str) -> list[tuple[Any, ...]]:
+        asked = {"api": "ListOffsets", "version": 6, "connection": 2}
+        answer = {**asked, "error": 6, "offsets": {}}
+        return [
+            each
+            for name in partitions
+            for each in (("request", 200, {**asked, "partitions": [name], "offsets": [-1]}), ("answer", 200, answer))
+        ]
+
+    assert not [*pauses_before_it_repeats(history(*looks_up("t-0", "t-1", "t-2", "t-3", "t-0")))]
+    assert [*pauses_before_it_repeats(history(*looks_up("t-0", "t-1", "t-0", "t-0", "t-0", "t-0")))]
+
+
 def test_a_client_that_looks_for_its_coordinator_has_none_to_send_heartbeats_to() -> None:
     """franz-go 1.22.2: six look-ups failed, or lost their connection. kafka-go 0.4.51: one, and a back-off of 5 s."""
     moved = refuses(400, "Heartbeat", 16, ["m", 1])
