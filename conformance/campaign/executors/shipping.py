@@ -81,11 +81,8 @@ def _own(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 def _cached(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Locks and what was being made when the archive was packed stay here."""
     name = Path(member.name).name
-    return None if name.endswith(".lock") or name == "__pycache__" or not (_is_plain(member)) else member
-
-
-def _is_plain(member: tarfile.TarInfo) -> bool:
-    return member.isfile() or member.isdir() or member.issym() or member.islnk()
+    is_special = member.isdev()  # a FIFO, or a device
+    return None if name.endswith(".lock") or name == "__pycache__" or is_special else member
 
 
 def _jars() -> Iterator[tuple[str, Path]]:

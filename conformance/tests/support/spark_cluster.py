@@ -53,9 +53,16 @@ def part(folder: Path, name: str, *arguments: str, env: Mapping[str, str]) -> It
     """``name``: a class below ``org.apache.spark``."""
     log = folder / f"{name.rpartition('.')[2]}-{len(list(folder.iterdir()))}.log"
     command = [str(home() / "bin" / "spark-class"), f"org.apache.spark.{name}", *arguments]
+    with started(command, log, env) as made:
+        yield made
+
+
+@contextmanager
+def started(command: Sequence[str], log: Path, env: Mapping[str, str]) -> Iterator[Part]:
+    """In the folder of its log; terminated at the end."""
     with log.open("wb") as written:
         process = subprocess.Popen(
-            command, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=written, stderr=subprocess.STDOUT
+            command, env=env, cwd=log.parent, stdin=subprocess.DEVNULL, stdout=written, stderr=subprocess.STDOUT
         )
     try:
         yield Part(process, log)

@@ -275,7 +275,7 @@ def _repeats(history: History) -> Iterator[tuple[TracedEvent[events.RequestSeen]
     """
     failed_ms: dict[str, list[int]] = {}
     sent_ms: dict[tuple[str, frozenset[str]], list[int]] = {}
-    """Of requests that name partitions, since one of their kind failed first."""
+    """Of requests that name partitions, since one of their kind was last answered otherwise."""
     for traced in trace(history):
         if isinstance(traced.event, OVER):
             failed_ms.clear()

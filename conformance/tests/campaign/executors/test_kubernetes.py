@@ -3,10 +3,9 @@
 import os
 import re
 import socket
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ import yaml  # type: ignore[import-untyped]
 
 from kipcheck.conformance.campaign.manifest import Manifest
 from kipcheck.conformance.tests.campaign.executors.test_spark import ROOT, ready
-from kipcheck.conformance.tests.support.spark_cluster import Part, environment
+from kipcheck.conformance.tests.support.spark_cluster import Part, environment, started
 
 __all__ = ["ready"]
 FILE: Final = ROOT / "conformance" / "docs" / "ci" / "kubernetes.yaml"
@@ -58,24 +57,13 @@ def test_parts_name_each_other_and_one_image() -> None:
     assert url == containers()["worker"]["args"][-1] and url in containers()["driver"]["args"][0]
 
 
-@contextmanager
-def started(folder: Path, container: Mapping[str, Any], here: Mapping[str, str]) -> Iterator[Part]:
+def run(folder: Path, container: Mapping[str, Any], here: Mapping[str, str]) -> AbstractContextManager[Part]:
     """The container's command on this machine, with other words in the places that are of a cluster."""
     command = [*container["command"], *container["args"]]
     for name, value in here.items():
         command = [each.replace(name, value) for each in command]
-    log = folder / f"{container['name']}.log"
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    with log.open("wb") as written:
-        process = subprocess.Popen(
-            command, env={**environment(folder), "PATH": path}, cwd=folder, stdin=subprocess.DEVNULL, stdout=written,
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    try:
-        yield Part(process, log)
-    finally:
-        process.terminate()
-        process.wait(60)
+    return started(command, folder / f"{container['name']}.log", {**environment(folder), "PATH": path})
 
 
 @pytest.mark.faults
@@ -92,13 +80,13 @@ def test_what_the_containers_run_is_a_campaign(tmp_path: Path) -> None:
     parts = containers()
     assert EVERY_NIGHT in parts["driver"]["args"][0]
     with ExitStack() as stack:
-        master = stack.enter_context(started(tmp_path, parts["master"], here))
+        master = stack.enter_context(run(tmp_path, parts["master"], here))
         master.says(f"Starting Spark master at spark://127.0.0.1:{port}")
         # A pod has four cores; this machine has two, and the least memory of an executor is enough.
-        worker = stack.enter_context(started(tmp_path, parts["worker"], {**here, "4g": "1g"}))
+        worker = stack.enter_context(run(tmp_path, parts["worker"], {**here, "4g": "1g"}))
         worker.says("Successfully registered with master")
         for _ in range(2):  # the second is the pod that follows a lost one
-            with started(tmp_path, parts["driver"], here) as driver:
+            with run(tmp_path, parts["driver"], here) as driver:
                 assert driver.process.wait(300) == 0, driver.log.read_text("utf-8")
     manifest = Manifest.read(tmp_path / "out")
     assert manifest.complete and manifest.settings["executor"] == "spark"
