@@ -354,6 +354,8 @@ def session(
             yield made, url
         finally:
             with suppress(Exception):  # Spark may have ended
+                _forget(made, shipped)
+            with suppress(Exception):
                 made.stop()
             capture.close()
 
@@ -365,6 +367,13 @@ def _classic(master: str, workers: int, here: bool, shipped: Mapping[str, str]) 
     elif workers and not master.startswith("local"):
         settings["spark.executor.instances"] = str(workers)
     return SparkSession.builder.master(master).config(map=settings).getOrCreate()
+
+
+def _forget(made: SparkSession, shipped: Mapping[str, str]) -> None:
+    """The JVM keeps the settings of its first session, and outlives it: the next one would look for the archive."""
+    jvm = made.sparkContext._jvm if shipped else None
+    for name in shipped if jvm is not None else ():
+        jvm.java.lang.System.clearProperty(name)
 
 
 def _remote(url: str) -> SparkSession:
