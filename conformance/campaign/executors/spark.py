@@ -371,8 +371,8 @@ def _classic(master: str, workers: int, here: bool, shipped: Mapping[str, str]) 
 
 def _forget(made: SparkSession, shipped: Mapping[str, str]) -> None:
     """The JVM keeps the settings of its first session, and outlives it: the next one would look for the archive."""
-    jvm = made.sparkContext._jvm if shipped else None
-    for name in shipped if jvm is not None else ():
+    for name in shipped:  # a session of Spark Connect, which has no JVM here, ships nothing
+        jvm: Any = made.sparkContext._jvm
         jvm.java.lang.System.clearProperty(name)
 
 
