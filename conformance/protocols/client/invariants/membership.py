@@ -93,7 +93,7 @@ def _after_its_end(traced: TracedEvent[events.RequestSeen]) -> list[Violation]:
     api, generation = traced.event.api, traced.event.generation
     if api not in terms.GROUP_REQUESTS:
         return []
-    ended_ms, kind = -1, ()
+    ended_ms, kind = -1, tuple[str, ...]()
     for membership in reversed(traced.memberships):
         if membership.carried == traced.event.carried:
             if membership.is_current(traced.ms):

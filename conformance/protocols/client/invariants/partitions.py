@@ -376,14 +376,15 @@ def _revoked(history: History) -> Iterator[tuple[client_trace.TracedEvent[Event]
         if now is None or isinstance(event, client_trace.OVER) or client_trace.is_request(traced, "LeaveGroup"):
             claimed, since_ms = nothing, terms.NEVER
         elif client_trace.is_request(traced, "JoinGroup"):
-            found = dict(zip(event.assignors, event.subscriptions or (), strict=False)).get(COOPERATIVE)
+            found = dict(zip(traced.event.assignors, traced.event.subscriptions or (), strict=False)).get(COOPERATIVE)
             claims = None if found is None else found.owned
             claimed, since_ms = now.partitions.intersection(claims or ()), terms.NEVER
         elif client_trace.is_answer(traced, "JoinGroup"):
-            protocol = event.protocol or ""
+            protocol = traced.event.protocol or ""
         elif client_trace.is_answer(traced, "SyncGroup") and not traced.error:
-            is_told = protocol == COOPERATIVE and not (event.empty or event.unread or traced.in_doubt)
-            lost, claimed = claimed.difference(event.partitions or ()) if is_told else nothing, nothing
+            answer = traced.event
+            is_told = protocol == COOPERATIVE and not (answer.empty or answer.unread or traced.in_doubt)
+            lost, claimed = claimed.difference(answer.partitions or ()) if is_told else nothing, nothing
             since_ms = traced.ms if lost else terms.NEVER
         elif since_ms != terms.NEVER and (client_trace.has_failed(traced) or traced.stopped):
             since_ms = traced.ms
