@@ -199,17 +199,23 @@ def joins_once(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 @law("client/asks-for-offsets-again", "grp-77", grade=Grade.SHOULD, premise=(premises.SYNCED, premises.OFFSETS_NOT_YET))
 def asks_for_offsets_again(history: History) -> Iterator[Violation]:
-    """A member whose OffsetFetch the coordinator cannot answer yet sends it again, and no JoinGroup for it.
+    """A member whose OffsetFetch the coordinator cannot answer yet sends it again, and joins for no first error.
 
-    JoinGroup is for it within a second, if nothing else fails meanwhile, and no topic gets partitions.
+    JoinGroup is for it within a second, if nothing else fails meanwhile, and no topic gets partitions. One that gives
+    up after several attempts raises the error, and may be begun anew by its user.
     """
     refused: events.AnswerSeen | None = None
+    has_retried = False
     sizes: dict[str, int] = {}
     for traced in trace(history):
         if is_answer(traced, "OffsetFetch") and traced.error in terms.OF_COORDINATORS:
-            refused = None if traced.certain is None or traced.in_doubt else traced.event
-        elif has_failed(traced) or traced.stopped or is_request(traced, "OffsetFetch", "LeaveGroup"):
+            refused = None if traced.certain is None or traced.in_doubt or has_retried else traced.event
+        elif is_request(traced, "OffsetFetch"):
+            refused, has_retried = None, has_retried or refused is not None
+        elif has_failed(traced) or traced.stopped or is_request(traced, "LeaveGroup"):
             refused = None
+        elif is_answer(traced, "SyncGroup"):
+            has_retried = False
         elif is_answer(traced, "Metadata") and traced.event.sizes:
             refused = refused if sizes.items() >= traced.event.sizes.items() else None
             sizes |= traced.event.sizes
