@@ -29,6 +29,9 @@ CLASSIC = {
     "HEARTBEAT_MS": "heartbeat.interval.ms",
 }
 """Settings that librdkafka refuses with the protocol "consumer"."""
+POLL_S = int(os.environ.get("KIPCHECK_POLL_MS", "100")) / 1000
+REST_S = 0.02
+"""After a poll that waits for nothing."""
 FATAL = ("_FATAL", "_FENCED", "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID")
 """Errors of commits after which the program ends."""
 
@@ -85,7 +88,10 @@ class Program:
             callbacks["on_lost"] = self.lost
         self.consumer.subscribe(topics, **callbacks)
         while not self.ended:
-            records = [each for each in self.consumer.consume(100, 0.1) if each.error() is None]
+            if given("RESUME"):
+                self.consumer.resume(self.consumer.assignment())
+            records = [each for each in self.consumer.consume(100, POLL_S) if each.error() is None]
+            time.sleep(0 if POLL_S else REST_S)
             for each in records:
                 print(each.topic(), each.partition(), each.offset(), flush=True)
             self.is_busy |= bool(records)
