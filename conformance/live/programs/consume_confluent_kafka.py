@@ -29,7 +29,6 @@ CLASSIC = {
     "HEARTBEAT_MS": "heartbeat.interval.ms",
 }
 """Settings that librdkafka refuses with the protocol "consumer"."""
-POLL_S = int(os.environ.get("KIPCHECK_POLL_MS", "100")) / 1000
 REST_S = 0.02
 """After a poll that waits for nothing."""
 FATAL = ("_FATAL", "_FENCED", "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID")
@@ -41,6 +40,9 @@ LOSES = "on_lost" in Consumer.subscribe.__doc__
 
 def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
+
+
+POLL_S = int(given("POLL_MS") or 100) / 1000
 
 
 def settings() -> dict[str, Any]:

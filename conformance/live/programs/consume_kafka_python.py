@@ -27,7 +27,6 @@ TIMES = {
     "REBALANCE_MS": "max_poll_interval_ms",
     "MAX_POLL_MS": "max_poll_interval_ms",
 }
-POLL_MS = int(os.environ.get("KIPCHECK_POLL_MS", "100"))
 REST_S = 0.02
 """After a poll that waits for nothing."""
 TEXTS = {"INSTANCE": "group_instance_id", "CLIENT_ID": "client_id"}
@@ -35,6 +34,9 @@ TEXTS = {"INSTANCE": "group_instance_id", "CLIENT_ID": "client_id"}
 
 def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
+
+
+POLL_MS = int(given("POLL_MS") or 100)
 
 
 def report(callback: str, partitions: Any) -> None:

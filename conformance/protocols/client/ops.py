@@ -357,9 +357,7 @@ class Polls:
     ms: Annotated[int, about("milliseconds; without this step 100"), typical(0, 1000)]
 
 
-@operation(
-    "client-resume", USER, "resume", sentence="lets the program resume all its partitions before each poll"
-)
+@operation("client-resume", USER, "resume", sentence="lets the program resume all its partitions before each poll")
 @dataclass(frozen=True, slots=True)
 class Resumes:
     """The program resumes all partitions that it has before each poll, and pauses none."""
