@@ -69,7 +69,7 @@ FIRST: Final = (
     "poll 0; pass 3000",
     "commit late; pause 400; pass 700; down coordinator 400; pass 4000",
     "poll 1000; commit late; pass 500; silent Heartbeat 1500; pass 1000",
-    ("assignors cooperative-sticky; resume; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1200"),
+    "assignors cooperative-sticky; resume; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1200",
 )
 """How the first scripts begin: where the order of several steps matters. The plan goes on with them."""
 
