@@ -57,6 +57,9 @@ SILENT: Final[Mapping[str, str]] = {
     # So may one that is closed, or whose program works too long.
     "client/stays": PROCESS,
     "client/joins-once": PROCESS,
+    "client/asks-for-offsets-again": OTHER_CONNECTIONS,
+    "client/waits-for-the-others": PROCESS,
+    "client/rejoins-after-revoking": OTHER_CONNECTIONS,
     "client/beats-at-its-interval": SETTINGS,
     "client/pauses-before-it-repeats": SETTINGS,
     "client/keeps-its-coordinator": OTHER_CONNECTIONS,
