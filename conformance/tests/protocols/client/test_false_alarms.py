@@ -312,6 +312,15 @@ def test_a_fetch_that_waits_behind_another_one_was_sent_before_the_committed_off
         assert len([*starts_at_the_committed_offset(history(before, *events))]) == breaches
 
 
+def test_the_first_fetch_is_named_also_if_it_came_too_soon_to_be_certain() -> None:
+    """afkak 21.5.0 begins one record late, 10 ms after the answer, and goes on from there."""
+    given = "answer", 300, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    member = [joined(250), synced(260, "t-0"), given, ("answer", 310, {"api": "OffsetFetch", "committed": {"t-0": 7}})]
+    (late,) = starts_at_the_committed_offset(history(*member, fetches(320, 8), fetches(601, 10)))
+    assert late.why == "the client begins to read t-0 at 8, and goes on at 10; the committed offset is 7"
+    assert not [*starts_at_the_committed_offset(history(*member, fetches(320, 8), fetches(601, 7)))]
+
+
 def commits(ms: int, offset: int) -> tuple[Any, ...]:
     return "request", ms, {"api": "OffsetCommit", "version": 7, "member": "m", "generation": 1, "partitions": ["t-0"],
                            "offsets": [offset]}  # fmt: skip
