@@ -285,7 +285,7 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 def waits_for_the_others(history: History) -> Iterator[Violation]:
     """A client does not close the connection on which its JoinGroup waits before its rebalance timeout has passed.
 
-    It may if anything else fails, or it was sent metadata or a coordinator meanwhile.
+    It may if anything else fails, or it was sent metadata meanwhile, in which the node may be missing.
     """
     waiting: events.RequestSeen | None = None
     for traced in trace(history):
@@ -300,7 +300,7 @@ def waits_for_the_others(history: History) -> Iterator[Violation]:
                 yield breach(traced, why, bound, f"{waited_ms} ms", "gives up", since_ms=waiting.ms)
                 return
             waiting = None
-        elif has_failed(traced) or traced.stopped or is_answer(traced, "JoinGroup", "Metadata", "FindCoordinator"):
+        elif has_failed(traced) or traced.stopped or is_answer(traced, "JoinGroup", "Metadata"):
             waiting = None
 
 
