@@ -53,7 +53,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "offsets": ("group/answers-offsets", "group/commits-*"),
     "describe, list, delete": ("group/answers-groups",),
     "reload": ("group/outlives-moves", "group/goes-on-after-moves", "group/failed-writes-count-nothing"),
-    "damaged requests": ("damage/*",),
+    "damaged and old requests": ("damage/*",),
     "process and versions": ("survives", "keeps-its-claims"),
     "consumer groups": ("consumer-group/*",),
     "both protocols": ("migration/*",),

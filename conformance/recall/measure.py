@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
@@ -133,7 +133,7 @@ def measure(
 
 def _compared(bug: Bug, seeds: int, budget: Budget, run: Runner) -> Measured:
     comparison = _Comparison(bug, run)
-    if reason := comparison.run(seeds):
+    if reason := comparison.run(range(seeds)):
         return Measured(id=bug.id, result="skipped", of_seeds=seeds, reason=reason)
     found = comparison.measured(seeds)
     if found.result in ("missed", "undecided") and not comparison.is_broken:
@@ -184,27 +184,40 @@ class _Comparison:
     runner: Runner
     affected: dict[int, list[Run]] = field(default_factory=dict)
     fixed: dict[int, list[Run]] = field(default_factory=dict)
-    """By seed; a run for each check."""
+    """By seed; a run for each check that was run."""
 
-    def run(self, seeds: int) -> str:
-        """Runs the seeds from 0 on; with the fixed release only if the affected one fails in a way that counts, since
-        nothing else is compared. Returns why a release cannot be run here; empty if both can.
+    def run(self, seeds: Sequence[int]) -> str:
+        """Runs the checks that judge the bug, of each seed one after the other until one fails in a way that counts and
+        that the fixed release has not; that one runs the checks that failed so, since nothing else is compared. Returns
+        why a release cannot be run here; empty if both can.
         """
-        for seed in range(seeds):
-            self.affected[seed] = self._runs(self.bug.affected, seed)
+        left = {seed: [*judging_checks(self.bug)] for seed in seeds}
+        while any(left.values()):
+            failed = dict.fromkeys(check for seed, checks in left.items() for check in self._failing(seed, checks))
+            for check, seed in ((check, seed) for check in failed for seed in seeds):
+                if not self.unavailable:
+                    self._add(self.fixed, self.bug.fixed, check, seed)
             if reason := self.unavailable:
                 return reason
-        if any(self._counting(run) for run in _all(self.affected)):
-            for seed in range(seeds):
-                self.fixed[seed] = self._runs(self.bug.fixed, seed)
-                if reason := self.unavailable:
-                    return reason
+            left = {seed: checks for seed, checks in left.items() if self.hit(seed) is None}
         return ""
 
-    def _runs(self, target: str, seed: int) -> list[Run]:
-        edition = edition_of(self.bug, target)
-        runs = [self.runner(Job(target, edition, each, seed)) for each in judging_checks(self.bug)]
-        return [each for each in runs if not each.is_about_nothing] or runs
+    def _failing(self, seed: int, checks: list[str]) -> Iterator[str]:
+        """Runs checks of the list with the affected release, and takes them off, up to one that fails: that one."""
+        while checks and not self.unavailable:
+            check = checks.pop(0)
+            if self._counting(self._add(self.affected, self.bug.affected, check, seed)):
+                yield check
+                return
+
+    def _add(self, by: dict[int, list[Run]], target: str, check: str, seed: int) -> Run:
+        """A run that is about nothing is kept only if no other one is."""
+        run = self.runner(Job(target, edition_of(self.bug, target), check, seed))
+        before = by.setdefault(seed, [])
+        if run.is_about_nothing and before:
+            return run
+        before[:] = [*(each for each in before if not each.is_about_nothing), run]
+        return run
 
     @property
     def unavailable(self) -> str:
@@ -219,10 +232,8 @@ class _Comparison:
         return any({OURS, USAGE} & {*run.exits} for by in (self.affected, self.fixed) for run in _all(by))
 
     def hit_with(self, seed: int) -> _Hit | None:
-        """Runs a further seed; the fixed release only if the affected one fails in a way that counts."""
-        self.affected[seed] = self._runs(self.bug.affected, seed)
-        if self.hit(seed) is not None:
-            self.fixed[seed] = self._runs(self.bug.fixed, seed)
+        """Runs a further seed."""
+        self.run([seed])
         return self.hit(seed)
 
     def hit(self, seed: int) -> _Hit | None:
@@ -230,7 +241,7 @@ class _Comparison:
         alarms = {each.key for each in self.alarms()}
         found: list[_Hit] = []
         before = First(cases=0, cpu_s=0.0)
-        for run in self.affected[seed]:
+        for run in self.affected.get(seed, ()):
             for each in self._counting(run):
                 if each.key not in alarms:
                     first = run.first.get(f"{each.invariant} {each.subject}", _whole(run))
@@ -240,7 +251,7 @@ class _Comparison:
 
     def total(self, seed: int) -> First:
         """All cases of a seed with the affected release, and their processor time."""
-        whole = [_whole(run) for run in self.affected[seed]]
+        whole = [_whole(run) for run in self.affected.get(seed, ())]
         return First(cases=sum(each.cases for each in whole), cpu_s=sum(each.cpu_s for each in whole))
 
     def alarms(self) -> tuple[Failing, ...]:

@@ -21,7 +21,8 @@ from kipcheck.conformance.live.client.built_in import program
 from kipcheck.conformance.live.coordinator.address import Address
 from kipcheck.conformance.live.coordinator.admin import LARGEST
 from kipcheck.conformance.live.coordinator.broker_settings import rules_of
-from kipcheck.conformance.live.coordinator.target import TIMES, session
+from kipcheck.conformance.live.coordinator.session import session
+from kipcheck.conformance.live.coordinator.target import TIMES
 from kipcheck.conformance.protocols.damage.ops import DAMAGE
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.ops import GROUP

@@ -11,6 +11,7 @@ from kipcheck.conformance.core.values.history import Replied
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.live.damage.player import Damage
+from kipcheck.conformance.live.damage.requests import key_of
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Connection
@@ -21,6 +22,7 @@ EDITION: Final = "apache@3.9.2"
 PATIENCE: Final = 0.1
 LEAKED: Final = 5
 """Descriptors that are forgotten with each damaged connection."""
+JOIN: Final = key_of("JoinGroup")
 HOST: Final = "127.0.0.1"
 
 
@@ -79,7 +81,17 @@ class KeepsHalves(Odd):
         connection.eof_received = lambda: True  # type: ignore[method-assign]
 
 
-ODD: Final[Mapping[str, type[Odd]]] = {each.__name__: each for each in (Sticks, Confuses, Leaks, KeepsHalves)}
+class RefusesOldJoins(Odd):
+    """Closes a connection for JoinGroup 0 or 1."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.versions[JOIN] = range(2, self.versions[JOIN].stop)
+
+
+ODD: Final[Mapping[str, type[Odd]]] = {
+    each.__name__: each for each in (Sticks, Confuses, Leaks, KeepsHalves, RefusesOldJoins)
+}
 
 
 class Played:

@@ -1,4 +1,4 @@
-"""Plays damaged requests to a broker, and watches how it serves others meanwhile."""
+"""Plays damaged and outdated requests to a broker, and watches how it serves others meanwhile."""
 
 import asyncio
 import struct
@@ -14,10 +14,10 @@ from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened, Opened, open_secured
 from kipcheck.conformance.live.coordinator.exchange import answer_of
-from kipcheck.conformance.live.damage.requests import damaged, nearest, sound
+from kipcheck.conformance.live.damage.requests import CORRELATION, damaged, nearest, sound
 from kipcheck.conformance.live.damage.resources import Resources, used
 from kipcheck.conformance.protocols.damage import invariants
-from kipcheck.conformance.protocols.damage.ops import OPERATIONS, UNFINISHED, Others, Send, Served, Treated
+from kipcheck.conformance.protocols.damage.ops import OPERATIONS, UNFINISHED, Old, Others, Send, Served, Treated
 from kipcheck.conformance.protocols.declare.sent_requests import SentRequest
 from kipcheck.conformance.protocols.group.ops import NO_MORE, VALUES, Commit, Committed, Fetched
 from kipcheck.conformance.wire.bodies import key_of
@@ -68,6 +68,9 @@ class Damage:
             case Send() as send:
                 self._sent.append(send)
                 return await self._send(send)
+            case Old(api, version):
+                data = _sound(api, version)
+                return await self._alone(data, data, Send(api, version, "body", "trailing"), ENDS_S)
             case Others():
                 old, new = await self._others()
                 cost = await self._cost() if (old, new) == (invariants.SERVED, invariants.SERVED) else Resources()
@@ -107,19 +110,23 @@ class Damage:
         if version is None:
             return Unsupported(f"the broker does not announce {send.api}", VERSIONS)
         data = damaged(send, version)
-        header, head, layout, body = sound("ApiVersions", 0, 1)
-        before = frame(header.encode(head) + layout.encode(body)) * send.before
+        unfinished = send.end == "waits" and send.kind in UNFINISHED
+        wait_s = UNFINISHED_S if unfinished else ENDS_S if send.end == "half-closes" else WAITS_S
+        return await self._alone(_sound("ApiVersions", 0, 1) * send.before + data, data, send, wait_s)
+
+    async def _alone(self, data: bytes, shown: bytes, send: Send, wait_s: float) -> Observation:
+        """Sends data over a connection of its own. ``send``: how it ends; ``shown``: what the observation has."""
         try:
             opened = await open_secured(self.connections.host, self.connections.port, self.connections.security)
         except NotOpened as why:
             return replied(Treated("closed", 0, str(why)[:SHOWN]))
         try:
-            end, answers = await self._exchange(opened, before + data, send)
+            end, answers = await self._exchange(opened, data, send, wait_s)
         finally:
             opened.writer.transport.abort()
-        return replied(Treated(end, answers, data[:SHOWN].hex()))
+        return replied(Treated(end, answers, shown[:SHOWN].hex()))
 
-    async def _exchange(self, opened: Opened, data: bytes, send: Send) -> tuple[str, int]:
+    async def _exchange(self, opened: Opened, data: bytes, send: Send, wait_s: float) -> tuple[str, int]:
         """What became of the connection, and the number of responses."""
         try:
             opened.writer.write(data)
@@ -129,11 +136,9 @@ class Damage:
                 opened.writer.write_eof()
         except OSError:
             return "closed", 0
-        unfinished = send.end == "waits" and send.kind in UNFINISHED
-        wait = UNFINISHED_S if unfinished else ENDS_S if send.end == "half-closes" else WAITS_S
         answers = 0
         try:
-            async with asyncio.timeout(wait * self.patience):
+            async with asyncio.timeout(wait_s * self.patience):
                 while True:
                     size = int.from_bytes(await opened.reader.readexactly(4), "big")
                     await opened.reader.readexactly(size)
@@ -200,6 +205,12 @@ class FetchOne:
     """OffsetFetch of one partition."""
 
     topics: Annotated[tuple[tuple[str, int], ...], wire("topics[].name", "topics[].partitionIndexes[]")]
+
+
+def _sound(api: str, version: int, correlation: int = CORRELATION) -> bytes:
+    """A frame with a sound request."""
+    header, head, layout, body = sound(api, version, correlation)
+    return frame(header.encode(head) + layout.encode(body))
 
 
 def replied(answer: Treated | Served) -> Replied:

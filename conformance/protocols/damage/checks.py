@@ -1,14 +1,19 @@
-"""The check of damaged requests."""
+"""The checks of damaged requests, and of those of old clients."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from kipcheck.conformance.core.values.edition import edition
-from kipcheck.conformance.protocols.damage.invariants import REQUESTS
-from kipcheck.conformance.protocols.damage.ops import OPERATIONS
-from kipcheck.conformance.protocols.damage.strategies import SENT, conversation, systematic
+from kipcheck.conformance.protocols.damage.invariants import OLD_CLIENTS, REQUESTS
+from kipcheck.conformance.protocols.damage.ops import OLDEST, OPERATIONS
+from kipcheck.conformance.protocols.damage.strategies import SENT, conversation, oldest, systematic
 from kipcheck.conformance.protocols.declare.check import Check, Family
-from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
+from kipcheck.conformance.protocols.declare.conversations import (
+    Subject,
+    Value,
+    conversation as plain_conversation,
+    operations_family,
+)
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 
 
@@ -31,5 +36,14 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=30,
         invariants=invariants_of(REQUESTS),
         first=tuple(map(_given, systematic())),
+    ),
+    Check(
+        OLD_CLIENTS,
+        "a broker serves the oldest versions of the requests of group members that KIP-896 keeps",
+        BROKER,
+        plain_conversation,
+        values=len(OLDEST),
+        invariants=invariants_of(OLD_CLIENTS),
+        first=tuple(map(_given, oldest())),
     ),
 )

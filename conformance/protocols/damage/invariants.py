@@ -10,6 +10,7 @@ from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 
 REQUESTS: Final = "damage/requests"
+OLD_CLIENTS: Final = "damage/old-clients"
 SERVED: Final = "served"
 MOST_DESCRIPTORS: Final = 3
 MOST_THREADS: Final = 3
@@ -19,6 +20,7 @@ MOST_PROCESSOR_MS: Final = 1000
 damaged = partial(invariant, role=Role.COORDINATOR, checks=(REQUESTS,))
 OTHERS: Final = "damage-others"
 SEND: Final = "damage-send"
+OLD: Final = "damage-old"
 
 
 def _looks(history: History) -> Iterator[tuple[Op, Replied, int]]:
@@ -73,4 +75,19 @@ def lets_go(history: History) -> Iterator[Violation]:
                 "broker neither answers nor closes",
                 (op.index,), "an answer, or the end of the connection", "neither within 5 s",
                 shape=("half-open", op.step["place"]),
+            )  # fmt: skip
+
+
+@impact("Older clients cannot use a group", "refused peer", "versions", "refused-peer", links=("KIP-896",))
+@invariant(
+    "damage/serves-old-clients", "grp-404", role=Role.COORDINATOR, checks=(OLD_CLIENTS,), applies_to=steps_of(OLD)
+)
+def serves_old_clients(history: History) -> Iterator[Violation]:
+    """A broker answers what members of groups send in the oldest versions that 4.0 keeps."""
+    for op in history.ops:
+        if op.step.verb == OLD and isinstance(op.observation, Replied) and op.observation["end"] != "answered":
+            api, version, end = op.step["api"], op.step["version"], op.observation["end"]
+            yield Violation(
+                f"{api} v{version} of a client that has no later version is not answered: {end}",
+                (op.index,), "an answer", end, shape=("old", api),
             )  # fmt: skip

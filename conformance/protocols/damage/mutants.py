@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from kipcheck.conformance.core.values.case import Step
-from kipcheck.conformance.protocols.damage.invariants import REQUESTS
+from kipcheck.conformance.protocols.damage.invariants import OLD_CLIENTS, REQUESTS
 from kipcheck.conformance.protocols.damage.ops import DAMAGE
 from kipcheck.conformance.protocols.declare.mutant import mutants_of
 from kipcheck.conformance.targets.protocol import Claims
@@ -79,3 +79,10 @@ class KeepsHalfClosedConnections(OddBroker):
     """A connection that ends amid a request stays open."""
 
     broker = "KeepsHalves"
+
+
+@mutants_of(OLD_CLIENTS, DAMAGE)("serves-old-clients", "old JoinGroup 0")
+class RefusesOldJoins(OddBroker):
+    """JoinGroup 0 and 1 close the connection."""
+
+    broker = "RefusesOldJoins"

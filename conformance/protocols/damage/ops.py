@@ -1,5 +1,6 @@
-"""What a client with damaged requests does to a broker, and how its other clients fare."""
+"""What a client with damaged or outdated requests does to a broker, and how its other clients fare."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -8,7 +9,7 @@ from kipcheck.conformance.core.operations.field_annotations import about, typica
 from kipcheck.conformance.core.values.case import Role
 
 DAMAGE: Final = "damage"
-"""The machine: a broker with one client that damages its requests, and others that do not."""
+"""The machine: a broker with one client that damages its requests, or is old, and others that are neither."""
 Api: TypeAlias = Literal[
     "ApiVersions", "Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "DescribeGroups",
     "ListGroups", "OffsetCommit", "OffsetFetch",
@@ -29,6 +30,11 @@ UNFINISHED: Final[frozenset[Kind]] = frozenset({"size-huge", "size-above", "size
 """The broker waits for the rest: without an end it may do so for ever."""
 PLACES_OF_A_KIND: Final = 40
 """Hardly a message that is drawn has more places for one kind of damage."""
+OLDEST: Final[Mapping[Api, int]] = {
+    "ApiVersions": 0, "Metadata": 0, "FindCoordinator": 0, "JoinGroup": 0, "SyncGroup": 0, "Heartbeat": 0,
+    "LeaveGroup": 0, "OffsetCommit": 2, "OffsetFetch": 1,
+}  # fmt: skip
+"""The oldest versions that 4.0 keeps of what members of groups send (KIP-896, Public Interfaces)."""
 End: TypeAlias = Literal["waits", "half-closes", "closes"]
 
 
@@ -84,8 +90,18 @@ class Others:
     """Other clients of the broker commit an offset and read it."""
 
 
-Event: TypeAlias = Send | Others
+@operation("damage-old", "client", "old {api} {version}",
+           sentence="sends a sound {api} v{version}, and has asked for no versions", accepted=Treated)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Old:
+    """A client that knows one version sends a sound request, over a connection of its own."""
+
+    api: Annotated[Api, about("the request")]
+    version: Annotated[int, about("its version, whether the broker announces it or not"), typical(range(3))]
+
+
+Event: TypeAlias = Send | Others | Old
 Action: TypeAlias = Treated | Served
 OPERATIONS: Operations[Event, Action] = Operations(
-    DAMAGE, Role.COORDINATOR, (Send, Others), sample="send Heartbeat 0 body trailing 0 0 waits; others"
+    DAMAGE, Role.COORDINATOR, (Send, Others, Old), sample="send Heartbeat 0 body trailing 0 0 waits; others"
 )

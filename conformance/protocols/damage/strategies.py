@@ -68,6 +68,13 @@ def systematic() -> Iterator[Value]:
         yield [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps[at : at + MOST]]
 
 
+def oldest() -> Iterator[Value]:
+    """A request of each API in the oldest version that KIP-896 keeps."""
+    for api, version in ops.OLDEST.items():
+        step = ops.OPERATIONS.step_of(ops.Old(api, version))
+        yield [{"actor": step.actor, "verb": step.verb, "body": dict(step.body)}]
+
+
 def conversation(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
     """The damage; then the others are looked at."""
     yield Conversation((*(each for each in steps_from(value) if each.verb != OTHERS.verb), OTHERS))

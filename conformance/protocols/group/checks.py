@@ -121,6 +121,8 @@ of = partial(invariants_of, part=invariants)
 ANSWERS: Final = of(invariants.ANSWERS)
 LEADERS: Final = ("group/one-leader", "group/leader-hears-all", "group/assignment-from-leader")
 """Where a leader restarts as a static member, it is the group's leader still, and its successor assigns."""
+WAITING: Final = "group/parked-answered"
+"""Others wait no longer for a static member that restarts than its new process asks."""
 
 
 COMMITTED: Final = (NO_MORE, (3, ""), (-1, "m"), (0, "\u00b5 n"))
@@ -184,10 +186,12 @@ CHECKS: tuple[Check[Subject], ...] = (
                 first=("group/one-id-per-instance", "group/fenced-never-wins", "group/fenced-let-go"),
             ),
             *LEADERS,
+            WAITING,
             *ANSWERS,
         ),
         Episode.SUCCESSION,
         Episode.ABSENCE,
+        Episode.RETURN,
     ),
     coordinator_check(
         "group/errors",

@@ -42,6 +42,9 @@ SCALA: Final = (("2.13", releases("2.4.0+")), ("2.12", releases("0.11.0.0+")), (
 OLD_ZOOKEEPER: Final = releases("2.0.0-2.3.1")
 """Their ZooKeeper client cannot connect on Java 14 and later; the one of 1.1 does."""
 ZOOKEEPER: Final = "3.4.10"
+USES_JAXB: Final = releases("0.0.0-0.11.0.3")
+"""They start with a class that was in the JDK up to Java 10."""
+JAXB: Final = "javax.xml.bind:jaxb-api:2.3.0"
 PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:build-classpath"
 RESOLVES_S: Final = 600.0
 ENDS_S: Final = 90.0
@@ -212,6 +215,8 @@ def _pom(release: str) -> str:
     needed = [f"org.apache.kafka:kafka_{scala}:{release}", *_loggers(parsed)]
     if parsed in OLD_ZOOKEEPER:
         needed.append(f"org.apache.zookeeper:zookeeper:{ZOOKEEPER}")
+    if parsed in USES_JAXB:
+        needed.append(JAXB)
     parts = "".join(
         f"<dependency><groupId>{escape(group)}</groupId><artifactId>{escape(artifact)}</artifactId>"
         f"<version>{escape(version)}</version></dependency>"

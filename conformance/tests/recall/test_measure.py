@@ -221,6 +221,22 @@ def test_cases_of_several_checks_are_added() -> None:
     assert found.cases == (52,), "those of the first check come first"
 
 
+def test_both_releases_run_the_checks_up_to_the_one_that_shows_the_bug() -> None:
+    codec = replace(BUG, role=Role.CODEC, counts=(FailurePattern("survives"),))
+    failing_in = {(OLD, CODEC[1]), (NEW, CODEC[1]), (OLD, CODEC[3])}
+    jobs: list[tuple[str, str]] = []
+
+    def run(job: Job) -> Run:
+        jobs.append((job.target, job.check))
+        shape = ("new",) if job.check == CODEC[3] else ()
+        return failed(failing("survives", *shape)) if jobs[-1] in failing_in else CLEAN
+
+    assert measure(codec, 1, Budget(1), run).shape == ("new",)
+    assert jobs == [
+        *((OLD, each) for each in CODEC[:2]), (NEW, CODEC[1]), *((OLD, each) for each in CODEC[2:4]), (NEW, CODEC[3])
+    ]  # fmt: skip
+
+
 @for_each([
     ("apache", OLD, "apache"), ("kip-429", OLD, "kip-429"), ("", "kafka:2.3.0", "apache@2.3.0"),
     ("", "java:kafka-streams:2.3.1", "apache@2.3.1"), ("", "client:java@3.3.2", "apache@3.3.2"),

@@ -433,7 +433,7 @@ def longest_wait_ms(history: History, first: int, last: int) -> int:
         return group.largest_wait_ms(last)
     waits = [group.settings.initial_delay_ms]
     for each in during:
-        waits += [join.patience_ms for id in each.members for join in group.admitted_joins(id, last)]
+        waits += [join.patience_ms for id in each.members for join in group.joins_as(id, last)]
         waits += [parked.request.patience_ms for parked in each.joining if isinstance(parked.request, messages.Join)]
     joins = [each.request for each in group.served_requests if first <= each.index <= last]
     return max([*waits, *(each.patience_ms for each in joins if isinstance(each, messages.Join))])

@@ -353,6 +353,14 @@ class GroupTrace:
             if id in _ids(each, join) or f"instance {join.instance}" == self.identity(id):
                 yield join
 
+    def joins_as(self, id: str, until: int) -> Iterator[messages.Join]:
+        """The same of this member alone, without those of members that had its instance id before."""
+        for each in self.served_requests:
+            join = each.request
+            taken = each.index <= until and (each.parked or granted(each))
+            if isinstance(join, messages.Join) and taken and id in _ids(each, join):
+                yield join
+
     def last_sign_of(self, id: str, until: int) -> int:
         """When the member's session last started again before that step; the latest possible time if it is not exact.
 

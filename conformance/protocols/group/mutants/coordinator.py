@@ -227,6 +227,17 @@ class LeavesTheFormerWaiting(CoordinatorAdapter):
         return super().fence_off(state, holder._replace(join=None, sync=None), fresh, out)
 
 
+@static(
+    "parked-answered",
+    "join a as i rebalance=10000; elapse 3000; sync a; join a as i rebalance=4000; join b rebalance=4000; elapse 4000",
+)
+class KeepsFormerTimeouts(CoordinatorAdapter):
+    """A member that joins again keeps the timeouts of its first JoinGroup, also as a new process of its instance."""
+
+    def timeouts(self, member: Member, join: messages.Join) -> tuple[int, int]:
+        return member.session_ms, member.rebalance_ms
+
+
 @static("fresh-ids", "join a v4; join b v4")
 class GivesIdsTwice(CoordinatorAdapter):
     """While a new member id is unused, every member without an id gets it."""

@@ -10,7 +10,7 @@ from functools import cache, partial
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.core.values.case import Step, step
+from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import edition
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
@@ -21,7 +21,7 @@ from kipcheck.conformance.protocols.group.model.possible import possible_event
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Ranges
 from kipcheck.conformance.protocols.group.model.service import Event, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Standing, State
-from kipcheck.conformance.protocols.group.ops import BROKER, OPERATIONS, usual_version
+from kipcheck.conformance.protocols.group.ops import OPERATIONS, usual_version
 from kipcheck.conformance.protocols.group.strategies.episodes import (
     Episode,
     Focus,
@@ -29,14 +29,11 @@ from kipcheck.conformance.protocols.group.strategies.episodes import (
     fitting_participants,
 )
 from kipcheck.conformance.protocols.group.strategies.events import (
-    LOG_ERRORS,
     MOST,
     NAMES,
-    PARTITIONS,
     PROTOCOL_VERSIONS,
     REBALANCES,
     TEXTS,
-    TOPICS,
     TYPES,
     declared,
     distinct_versions,
@@ -46,7 +43,14 @@ from kipcheck.conformance.protocols.group.strategies.participants import (
     Participants,
     draw_participants,
 )
-from kipcheck.conformance.protocols.group.strategies.waits import expire, nearly_expire, stay_silent, wait
+from kipcheck.conformance.protocols.group.strategies.steps import (
+    broker_step,
+    drawn_offsets,
+    failed_write,
+    stale,
+    with_long_timeout,
+)
+from kipcheck.conformance.protocols.group.strategies.waits import expire, nearly_expire, outwait, stay_silent, wait
 from kipcheck.strategies.events import Conversations, Swarm
 
 INVALID_SESSIONS = (5_999, 1_800_001)
@@ -90,14 +94,14 @@ class Likely:
         group = scene.group
         match group.standing:
             case Standing.AWAY:
-                yield 20, "load", partial(_broker, "load")
+                yield 20, "load", partial(broker_step, "load")
                 yield from self._of_non_members(scene, scene.participants.clients, 3)
             case Standing.LOADING:
-                yield 20, "loaded", partial(_broker, "loaded")
+                yield 20, "loaded", partial(broker_step, "loaded")
                 yield from self._of_non_members(scene, scene.participants.clients, 3)
             case _:
                 waiting = any(each.join is not None or each.sync is not None for each in group.members)
-                yield 6 if waiting else 2, "unload", partial(_broker, "unload")
+                yield 6 if waiting else 2, "unload", partial(broker_step, "unload")
         calm = group.phase in (Phase.DEAD, Phase.EMPTY)
         if scene.newcomers:
             weight = {Phase.PREPARING: 20, Phase.COMPLETING: 3, Phase.STABLE: 6}.get(group.phase, 30)
@@ -117,7 +121,7 @@ class Likely:
         for verb, weight in (("fetch", 2), ("describe-group", 4), ("list-groups", 1)):
             yield weight, verb, partial(self._look, scene, verb)
         yield 5 if calm else 1, "delete-group", partial(self._look, scene, "delete-group")
-        yield 6 if group.phase is Phase.COMPLETING else 1, "fail-write", _fail
+        yield 6 if group.phase is Phase.COMPLETING else 1, "fail-write", failed_write
         if scene.participants.appends_fail:
             yield from self._of_failed_appends(scene, calm)
 
@@ -127,7 +131,7 @@ class Likely:
         if not scene.group.offsets:
             yield 30, "commit", again
         elif scene.served.failing is None:
-            yield 20, "fail-write", _fail
+            yield 20, "fail-write", failed_write
             yield 20, "fetch", partial(self._look, scene, "fetch")
             yield 5, "list-groups", partial(self._look, scene, "list-groups")
         else:
@@ -140,7 +144,7 @@ class Likely:
         if group.standing is not Standing.OURS:
             if episode is Episode.MOVE:
                 verb = "load" if group.standing is Standing.AWAY else "loaded"
-                yield 1, verb, partial(_broker, verb)
+                yield 1, verb, partial(broker_step, verb)
             return
         if episode is not None and group.phase is Phase.PREPARING and group.initial:
             yield from self._of_growth(scene, self._grows(scene, episode))
@@ -168,6 +172,8 @@ class Likely:
                 yield 1, "join", partial(self._rejoin, scene, late, 0.2)
             case Episode.END:
                 yield from self._of_end(scene)
+            case Episode.RETURN:
+                yield from self._of_return(scene)
             case Episode.DEPARTURE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
                 parked = [client for client, each in scene.members.items() if each.sync is not None]
                 followers = [client for client, each in scene.members.items() if each.id != group.leader]
@@ -219,12 +225,29 @@ class Likely:
                 yield 1, "fetch", partial(self._look, scene, "fetch")
                 yield 1, "join", partial(self._join_anew, scene, clients)
 
+    def _of_return(self, scene: GroupView) -> Iterator[Move]:
+        """The first client, a static member, restarts with a shorter rebalance timeout, and others wait for it."""
+        first, *others = scene.participants.clients
+        starts = partial(self._join_anew, scene, [first])
+        has_returned = len(scene.served.names.of(first).ids) > 1
+        match scene.group.phase:
+            case _ if scene.expected:
+                yield 1, "join", partial(self._join_with_id, scene)
+            case Phase.DEAD | Phase.EMPTY:
+                yield 1, "join", partial(with_long_timeout, starts)
+            case Phase.COMPLETING if first in scene.members:
+                yield 1, "sync", partial(self._sync, scene, [first])
+            case Phase.STABLE if first in scene.members:
+                yield 1, "join", partial(self._join_anew, scene, others) if has_returned else starts
+            case Phase.PREPARING:
+                yield 1, "elapse", partial(outwait, scene)
+
     def _of_stable_group(self, scene: GroupView, episode: Episode) -> Iterator[Move]:
         members, describe = [*scene.members], partial(self._look, scene, "describe-group")
         match episode:
             case Episode.MOVE:
                 yield 4, "describe-group", describe
-                yield 4, "unload", partial(_broker, "unload")
+                yield 4, "unload", partial(broker_step, "unload")
                 yield 1, "heartbeat", partial(self._beat, scene, members)
                 yield 3, "join", partial(self._rejoin, scene, members, 1.0)
                 if scene.group.offsets:
@@ -241,7 +264,7 @@ class Likely:
                 yield 5, "describe-group", describe
                 yield 4, "join", partial(self._refused_join, scene)
                 for verb, made in (("sync", self._sync), ("heartbeat", self._beat), ("commit", self._commit)):
-                    yield 1, verb, partial(_stale, partial(made, scene, members))
+                    yield 1, verb, partial(stale, partial(made, scene, members))
 
     def _refused_join(self, scene: GroupView, random: Random) -> Step:
         """A JoinGroup of a member or another client that the coordinator refuses, or a newer one would."""
@@ -424,7 +447,7 @@ class Likely:
 
     def _commit(self, scene: GroupView, clients: Sequence[str], random: Random) -> Step:
         client, body = self._member_request(scene, "commit", Commit, clients, random)
-        return Step(client, "commit", {**body, "offsets": _offsets(random)})
+        return Step(client, "commit", {**body, "offsets": drawn_offsets(random)})
 
     def _commit_again(self, scene: GroupView, calm: bool, random: Random) -> Step:
         """A commit of a partition that has an offset, or of any."""
@@ -437,7 +460,7 @@ class Likely:
 
     def _commit_from_outside(self, scene: GroupView, random: Random) -> Step:
         version = self._version(scene, Commit, random)
-        body = {"version": version, "member": "", "instance": None, "behind": None, "offsets": _offsets(random)}
+        body = {"version": version, "member": "", "instance": None, "behind": None, "offsets": drawn_offsets(random)}
         return Step(random.choice(scene.participants.clients), "commit", body)
 
     def _member_request(
@@ -496,30 +519,9 @@ def _late(scene: GroupView) -> list[str]:
     return [client for client, each in scene.members.items() if each.join is None]
 
 
-def _broker(verb: str, random: Random) -> Step:
-    return step(BROKER, verb)
-
-
-def _fail(random: Random) -> Step:
-    return step(BROKER, "fail-write", error=random.choice(LOG_ERRORS))
-
-
-def _stale(made: Callable[[Random], Step], random: Random) -> Step:
-    """A request with a generation that is not the group's, or of an unknown member."""
-    step = made(random)
-    flaw = random.choice(({"behind": 1}, {"behind": -1}, {"member": "?"}))
-    return Step(step.actor, step.verb, {**step.body, **flaw})
-
-
 def _draw_traits(focus: Focus, random: Random) -> tuple[Episode | None, Participants]:
     episode = draw_episode(random, focus)
     return episode, fitting_participants(episode, draw_participants(random), random)
-
-
-def _offsets(random: Random) -> list[list[Any]]:
-    if random.random() < 0.8:
-        return [[random.choice(TOPICS), random.choice(PARTITIONS), random.randint(0, MOST)]]
-    return [[TOPICS[0], partition, random.randint(0, MOST)] for partition in PARTITIONS]
 
 
 @cache

@@ -46,6 +46,8 @@ class Episode(Enum):
     """A request to a stable group is refused, and the group is described before and after."""
     EXTREMES = "extremes"
     """Any request comes at any moment, in its lowest or its highest version, and clients join a stable group."""
+    RETURN = "return"
+    """A static member restarts with a shorter rebalance timeout, and is absent from the next join phase."""
 
 
 Focus: TypeAlias = tuple[Episode, ...]
@@ -58,12 +60,16 @@ EXTREME: Final = 0.15
 """The share of conversations with requests of extreme versions at any moment, whatever the focus."""
 
 
+USUAL: Final = tuple(each for each in Episode if each is not Episode.RETURN)
+"""Those of any check: a restart with another timeout is drawn where a focus has it."""
+
+
 def draw_episode(random: Random, focus: Focus = ()) -> Episode | None:
     if random.random() < EXTREME:
         return Episode.EXTREMES
     if focus and random.random() < FOCUSED:
         return random.choice(focus)
-    return random.choice([*Episode]) if random.random() < EPISODIC else None
+    return random.choice(USUAL) if random.random() < EPISODIC else None
 
 
 def fitting_participants(episode: Episode | None, drawn: Participants, random: Random) -> Participants:
@@ -97,6 +103,17 @@ def fitting_participants(episode: Episode | None, drawn: Participants, random: R
                 sessions={**dict.fromkeys(CLIENTS, max(SESSIONS)), first: min(SESSIONS)},
                 versions=versions,
                 rebalance_ms=max(SESSIONS),
+                profile={},
+                uniform=True,
+            )
+        case Episode.RETURN:
+            first, *others = CLIENTS
+            return replace(
+                drawn,
+                clients=CLIENTS[: random.choice((2, 3))],
+                instances={**dict.fromkeys(others), first: random.choice(INSTANCES)},
+                sessions=dict.fromkeys(CLIENTS, max(SESSIONS)),
+                rebalance_ms=random.choice(SHORT_MS),
                 profile={},
                 uniform=True,
             )

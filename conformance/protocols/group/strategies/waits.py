@@ -36,3 +36,8 @@ def nearly_expire(scene: GroupView, random: Random) -> Step:
     clock = scene.served.clock
     ms = clock.timers[0][0] - clock.now_ms - random.randint(1, DEFAULT.initial_delay_ms - 1)
     return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
+
+
+def outwait(scene: GroupView, random: Random) -> Step:
+    """For the rebalance timeout of the members."""
+    return step(TIME, "elapse", ms=scene.participants.rebalance_ms)

@@ -14,7 +14,7 @@ from kipcheck.conformance.core.values.history import History, Observation, Repli
 from kipcheck.conformance.core.values.verdict import Result
 from kipcheck.conformance.engine.execution.judge import judge
 from kipcheck.conformance.live.coordinator.retries import PAUSES_S
-from kipcheck.conformance.live.coordinator.target import BrokerSession
+from kipcheck.conformance.live.coordinator.session import BrokerSession
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, before_doubt, is_in_doubt
 from kipcheck.conformance.protocols.group.decision_rows import NOT_BY_CLIENTS, ROWS, reached

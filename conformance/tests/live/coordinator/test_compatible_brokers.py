@@ -18,7 +18,7 @@ from kipcheck.conformance.live.coordinator import compatible_brokers
 from kipcheck.conformance.live.coordinator.address import Address
 from kipcheck.conformance.live.coordinator.compatible_brokers import CLAIMS, LIBRARIES, Process
 from kipcheck.conformance.live.coordinator.concurrency import Stage
-from kipcheck.conformance.live.coordinator.target import BrokerSession
+from kipcheck.conformance.live.coordinator.session import BrokerSession
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.targets import registry
