@@ -32,8 +32,8 @@ CASES: Final = 50
 """Of a shard."""
 NO_REPLAY: Final = {"REPLAY_SHARE": 0, "LATER_REPLAY_SHARE": 0}
 ENGINES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "fresh": {"CONVERSATION_SHARES": {"draw": 100}, **NO_REPLAY},
-    "corpus": {"CONVERSATION_SHARES": {"draw": 60, "mutate": 28, "uniform": 12}},
+    "fresh": {"SHARES": {"draw": 100}, **NO_REPLAY},
+    "corpus": {"SHARES": {"draw": 60, "mutate": 28, "uniform": 12}},
 }
 """Values of constants of ``generate``."""
 

@@ -34,7 +34,6 @@ from kipcheck.conformance.tests.campaign.executors.test_spark import (
 from kipcheck.conformance.tests.support.spark_cluster import connect, standalone
 from kipcheck.conformance.tests.support.spark_drills import Answer, Brief, Kill
 
-OTHER_PYTHONS = ("python3.10", "python3.12", "python3.13")
 pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.usefixtures("ready")]
 __all__ = ["ready"]
 
@@ -143,27 +142,6 @@ def executors(folder: Path) -> int:
     """That run, by the logs of the workers."""
     logs = "".join(each.read_text("utf-8", "replace") for each in folder.glob("Worker-*.log"))
     return len(re.findall("Launch command", logs)) - len(re.findall("Executor app-[^ ]+ finished", logs))
-
-
-def test_workers_with_another_python_hold_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kipcheck.conformance.campaign.executors.spark import spark
-
-    other = next((each for each in map(shutil.which, OTHER_PYTHONS) if each is not None), None)
-    if other is None:
-        pytest.skip("there is no other Python")
-    monkeypatch.setenv("PYSPARK_PYTHON", other)
-    with standalone(tmp_path, ("127.0.0.1",)) as url, pytest.raises(Unready) as why, spark(url, None, 0, ship=True):
-        pass
-    (here, there) = (f"{major}.{minor}" for major, minor in (sys.version_info[:2], version_of(other)))
-    assert here in str(why.value)
-    assert there in str(why.value)
-    assert "\n" not in str(why.value)
-
-
-def version_of(python: str) -> tuple[int, int]:
-    asked = [python, "-c", "import sys; print(*sys.version_info[:2])"]
-    major, minor = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()
-    return int(major), int(minor)
 
 
 def test_a_ledger_is_folded_where_the_shards_run(tmp_path: Path) -> None:
