@@ -26,6 +26,8 @@ Units: TypeAlias = Mapping[str, Sequence[Any]]
 
 SHARES: Final[Mapping[Source, int]] = {"draw": 60, "mutate": 28, "uniform": 12}
 """Shares of batches. Without a corpus, batches to be mutated are drawn."""
+CONVERSATION_SHARES: Final[Mapping[Source, int]] = {"draw": 60, "mutate": 28, "uniform": 12}
+"""The same where conversations with a machine are drawn."""
 REPLAY_SHARE: Final = 0.25
 """In the first round: the largest share of a shard's cases that replay the corpus."""
 LATER_REPLAY_SHARE: Final = 0.05
@@ -119,7 +121,8 @@ class _Engine:
         if not check.values:
             given = list(check.given(subject))
             return Batch(check.id, subject, "given", given=random.sample(given, min(GIVEN_CONVERSATIONS, len(given))))
-        (source,) = random.choices([*SHARES], [*SHARES.values()])
+        shares = SHARES if check.family.batch is None else CONVERSATION_SHARES
+        (source,) = random.choices([*shares], [*shares.values()])
         number = CONVERSATIONS_A_BATCH if check.family.batch is not None else random.randint(*VALUES_A_BATCH)
         values: Iterable[Value]
         match source:

@@ -52,7 +52,7 @@ def _is_like_new() -> bool:
     """Whether a fork of this process gives the same rows as a new Python: it has the hash seed of one, and no threads,
     which a fork would not have. Linux only, because other systems do not report the threads of native code.
     """
-    if sys.flags.hash_randomization:
+    if sys.flags.hash_randomization or "pyspark" in sys.modules:  # Spark's workers have state of their own
         return False
     with suppress(OSError):
         return len(os.listdir("/proc/self/task")) == 1

@@ -165,19 +165,22 @@ def command(
     name: str = "kafka-jars",
     names: Mapping[str, Any] | None = None,
     shared: Sequence[Path] = (),
+    preview: bool = False,
 ) -> Command:
     """The command that starts a JVM with these jars, by name of the release; the first jar of the first is the target.
 
     ``names``: names of fields, for releases whose requests and responses have none; ``shared``: jars in the class path
-    of the JVM itself. Errors: ``Unavailable``.
+    of the JVM itself; ``preview``: whether groups that are a preview in the release are played. Errors:
+    ``Unavailable``.
     """
-    names_option = () if names is None else (f"-Dkipcheck.names={_filed(names)}",)
+    options = [] if names is None else [f"-Dkipcheck.names={_filed(names)}"]
+    options += ["-Dkipcheck.preview=true"] if preview else []
     given = (f"{release}={os.pathsep.join(map(str, paths))}" for release, paths in jars.items())
     return Command(
         (
             tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
             # The JVM's own output, thread dumps among it, must not mix with the protocol.
-            "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}", *names_option,
+            "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}", *options,
             "-cp", os.pathsep.join(map(str, (program(), *shared))), "kipcheck.Testee", *given,
         )
     )  # fmt: skip

@@ -31,6 +31,9 @@ RUN: Final = releases(span("java-coordinator-runs"))
 """The releases whose group coordinator is run; of the others only the records are used: before 3.9 it was a preview."""
 STORES: Final = releases("4.0.0+")
 """The releases whose brokers store records of groups with the classes of that jar."""
+PREVIEW: Final = "preview"
+PREVIEWS: Final = releases("4.1.0-4.1.2")
+"""The releases whose streams groups are a preview with the messages of later ones."""
 TRANSACTIONS_IN_SCALA: Final = releases("4.0.0-4.2.1")
 LOGGING_APART: Final = releases("4.1.0-4.1.2")
 """The logging of what is in Scala loads classes of further jars."""
@@ -45,16 +48,19 @@ FIRST: Final = Release.parse(patches()[0])
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
     """Errors: LookupError with the valid forms; ``Unavailable`` without a JDK or the jar."""
-    artifact, _, version = rest.partition(":")
+    artifact, _, given = rest.partition(":")
+    version, _, option = given.partition("?")
     if artifact not in ARTIFACTS or not version:
         known = ", ".join(f"java:{each}:RELEASE" for each in ARTIFACTS)
         raise LookupError(f"unknown target {name!r}; for released jars use {known}")
     _exists(artifact, version)
+    if option and (option, artifact, Release.parse(version) in PREVIEWS) != (PREVIEW, COORDINATOR, True):
+        raise LookupError(f"{name}: only java:{COORDINATOR}:4.1.x has an option, ?{PREVIEW}")
     programs.program()  # before any download: the jars need a JDK
     jars = _jars(artifact, version)
     rocks = _rocksdb(artifact, version)
     watch = _flush_watch(version, [*jars, *rocks]) if rocks else []
-    command = programs.command({version: jars + watch}, artifact, names(version), rocks)
+    command = programs.command({version: jars + watch}, artifact, names(version), rocks, option == PREVIEW)
     omits = () if Release.parse(version) in USED else UNUSED
     testee = Testee(name, command, limits, omits=omits, sessions={Role.COORDINATOR: CoordinatorSession})
     translated = Translated(testee, version)

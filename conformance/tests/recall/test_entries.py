@@ -18,7 +18,7 @@ from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.tests.recall.test_measure import BUG
 
 LINK: Final = re.compile(r"https://[\w.-]+/[\w./#?=&%~+-]+")
-RELEASED: Final = re.compile(r"(?P<name>.+)[@:](?P<release>\d[\w.+-]*)")
+RELEASED: Final = re.compile(r"(?P<name>.+)[@:](?P<release>\d[\w.+-]*)(?:\?preview)?")
 LEAST: Final = {"live": 25, "coordinator": 10, "streams": 8}
 """Entries of a kind; features and formats are counted together."""
 

@@ -108,8 +108,10 @@ final class Coordinator {
         return parts;
     }
 
+    /** Whether a broker of the release serves the request; with previews, if they were asked for. */
     private static boolean serves(Object api, int version) throws Throwable {
-        return (Boolean) Release.call(api, "isVersionEnabled", (short) version, false);
+        boolean unstable = Boolean.getBoolean("kipcheck.preview");
+        return (Boolean) Release.call(api, "isVersionEnabled", (short) version, unstable);
     }
 
     /** A request, with its context. */
