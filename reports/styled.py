@@ -16,7 +16,7 @@ BAR: Final = 16
 
 @cache
 def coloured(text: str, style: str) -> str:
-    """``style``: as rich names it, ``red`` or ``dim``."""
+    """``style``: as rich names it, such as red."""
     from rich.color import ColorSystem
     from rich.style import Style
 
@@ -47,7 +47,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
     from rich.table import Table
     from rich.text import Text
 
-    found = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    found = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=any(head))
     numbers = {*right}
     for column, name in enumerate(head):
         found.add_column(name, justify="right" if column in numbers else "left", overflow="fold")

@@ -78,8 +78,8 @@ def _storedir(options: argparse.Namespace) -> int:
             }
         )  # fmt: skip
     else:
-        rows = [(str(each["name"]), str(each["tables"]), f"{each['bytes']:,}") for each in found]
-        cli_options.print_table(("column family", "tables", "bytes"), rows, right=(1, 2))
+        rows = [(str(each["name"]), f"{each['tables']} tables", f"{each['bytes']:,} bytes") for each in found]
+        cli_options.print_table(("", "", ""), rows, right=(1, 2))
         cli_options.print_harmless("\n".join(_lines(format, kind, left, verified)))
     return cli_options.OK if format.known else cli_options.INCONCLUSIVE
 
