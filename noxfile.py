@@ -99,9 +99,7 @@ def constraints(session: nox.Session) -> None:
     session.install(IN_GATES)
     frozen = str(session.run("python", "-m", "pip", "freeze", "--exclude", "kipcheck", silent=True))
     lines = [each for each in frozen.splitlines() if "==" in each]
-    head = (
-        "# For pip install -c: the dependencies that this version of kipcheck was tested with (nox -s constraints).\n"
-    )
+    head = "# For pip install -c: the dependencies that this version is tested with (nox -s constraints).\n"
     CONSTRAINTS.write_text(head + "".join(f"{each}\n" for each in sorted(lines, key=str.lower)), "utf-8")
 
 

@@ -2,10 +2,10 @@
 --tables`` writes them.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA
 from kipcheck.conformance.protocols.features.upgrades.ways_back import (
     BINARIES,
     INTER_BROKER,
@@ -19,21 +19,21 @@ from kipcheck.conformance.protocols.features.upgrades.ways_back import (
 )
 
 NOT_RUN: Final = "not run"
+HEAD: Final = (
+    "feature | lowered again | the old release at once | after a snapshot | raised, on 1 and 3 nodes or as stated"
+)
 BEGIN, END = "<!-- runs of ways back, generated -->\n\n", "\n\n<!-- end -->"
 """Around the tables in the page."""
 
 
 def text(found: Mapping[Way, Played]) -> str:
-    """Markdown. Runs without a row are counted in a line below the table."""
+    """Markdown. Runs without a row are counted in the last line."""
     features = [each for each in ways() if each.feature not in (BINARIES, INTER_BROKER, PINNED)]
     blocks = [
-        _table("feature | lowered again | the old release at once | after a snapshot | raised, on nodes",
-               _levels(found, features)),
-        _not_run(found, features),
+        _table(HEAD, _levels(found, features)),
         _releases(found),
-        _not_run(found, [each for each in ways() if each.feature == BINARIES]),
         _table("from | to | not raised | raised and lowered again", _zookeeper(found)),
-        _not_run(found, [each for each in ways() if each.feature in (INTER_BROKER, PINNED)]),
+        _not_run(found),
     ]  # fmt: skip
     return "\n\n".join(each for each in blocks if each)
 
@@ -49,16 +49,9 @@ def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {each} |" if "---" not in each else f"|{each}|" for each in lines)
 
 
-def _not_run(found: Mapping[Way, Played], those: Iterable[Way]) -> str:
-    """How many pairs of releases were not run, by what is raised."""
-    missing = Counter(
-        f"{each.feature} on {each.nodes} nodes" if each.nodes > 1 else each.feature
-        for each in those
-        if each not in found
-    )
-    counted = ", ".join(f"{what} ({number})" for what, number in missing.items())
-    listed = "`python -m kipcheck.golden.ways_back --list` names them"
-    return f"Not run, so unknown ({listed}): {counted}." if missing else ""
+def _not_run(found: Mapping[Way, Played]) -> str:
+    missing = sum(each not in found for each in ways())
+    return f"Not run, so unknown: {missing} ways; `python -m kipcheck.golden.ways_back --list` names them."
 
 
 def _levels(found: Mapping[Way, Played], those: Iterable[Way]) -> Iterator[tuple[str, ...]]:
@@ -67,10 +60,10 @@ def _levels(found: Mapping[Way, Played], those: Iterable[Way]) -> Iterator[tuple
     for way in those:
         if way in found:
             feature, levels, *outcome = _outcomes(found[way])
-            raised = f"{way.old} to {way.new} ({levels})"
+            raised = f"{way.old} to {way.new}" + ("" if way.feature == METADATA else f" ({levels})")
             pairs.setdefault((feature, *outcome), {}).setdefault(raised, []).append(str(way.nodes))
     for row, nodes_of in pairs.items():
-        yield *row, ", ".join(f"{pair} on {' and '.join(nodes)}" for pair, nodes in nodes_of.items())
+        yield *row, ", ".join(pair if len(nodes) > 1 else f"{pair} on {nodes[0]}" for pair, nodes in nodes_of.items())
 
 
 def _outcomes(found: Played) -> tuple[str, ...]:

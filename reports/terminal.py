@@ -9,6 +9,7 @@ from typing import Final
 from kipcheck.conformance.core.values.untrusted_text import WATCHED, harmless, is_data, one_line
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
+from kipcheck.reports.styled import coloured
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, ways_to_differ
 from kipcheck.reports.totals import about_exchanges, about_searches, grouped_skips, not_begun, played, seldom_judged
 
@@ -260,17 +261,16 @@ def paint(text: str) -> str:
     return "\n".join(map(_painted, text.split("\n")))
 
 
-RED, YELLOW, GREEN, FAINT, PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 GRAVE: Final = ("double processing", "stuck group", "crash or hang", "FAIL", "CAUSE")
 LESS: Final = ("wrong data", "refused peer", "WARN", "INCOMPLETE", "stale:", "flaky:")
 LEAST: Final = ("trivia", "NOTE", "  kipcheck ")
 
 
 def _painted(line: str) -> str:
-    for words, colour in ((GRAVE, RED), (LESS, YELLOW), (LEAST, FAINT)):
+    for words, style in ((GRAVE, "red"), (LESS, "yellow"), (LEAST, "dim")):
         for word in words:
             if line.startswith(word):
-                return f"{colour}{word}{PLAIN}{line[len(word) :]}"
+                return coloured(word, style) + line[len(word) :]
     if line.startswith("complete: "):
-        return f"{GREEN if 'exit 0' in line else RED}{line}{PLAIN}"
+        return coloured(line, "green" if "exit 0" in line else "red")
     return line

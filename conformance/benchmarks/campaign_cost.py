@@ -4,7 +4,9 @@ kipcheck.conformance.benchmarks.campaign_cost``.
 Each of ``--check`` is a row: a run with so many values that it has about ``--cases`` cases, and campaigns of as many
 cases in a pool and, with ``--spark``, on Spark, each as the command that a user types. Processor time is that of all
 processes that a command starts, so ratios are meaningful on a busy machine, too. The start of all of them is included,
-and so are reductions and reports. ``--workers N``: of all; ``--shards``: seconds of processor time by shard, from the
+and so are reductions and reports. A run has equally many values of each check, a campaign equally many batches, so
+checks whose values have very different numbers of cases are rows of their own; the last line is the sum of all rows.
+``--workers N``: of all; ``--shards``: seconds of processor time by shard, from the
 rows. Linux only.
 """
 
@@ -36,26 +38,31 @@ def main() -> None:
         f"{'processor time, s':32} {'cases':>7} {'run':>7} {'pool':>7} {'ratio':>6} {'Spark':>7} {'ratio':>6}",
         flush=True,
     )
-    for row in options.check or ["wire/round-trip", "assign/*", "wire/round-trip,assign/*"]:
-        measure(options, tuple(row.split(",")))
+    found = [measure(options, tuple(row.split(","))) for row in options.check or ["wire/round-trip", "assign/*"]]
+    cases, of_run, *campaigns = (sum(column) for column in zip(*found, strict=True))
+    print(f"{'all':32} {cases:7,.0f} {of_run:7.1f}", *(f"{each:7.1f} {each / of_run:6.2f}" for each in campaigns))
 
 
-def measure(options: argparse.Namespace, globs: tuple[str, ...]) -> None:
+def measure(options: argparse.Namespace, globs: tuple[str, ...]) -> list[float]:
+    """Prints a row. Returns the number of cases, and seconds of processor time of the run and of the campaigns."""
     common = ["--target", options.target, "--workers", str(options.workers), *(f"--check={each}" for each in globs)]
     with tempfile.TemporaryDirectory() as place:
         of_run = taken(["run", *common, "--cases", str(values(options, globs))], Path(place) / "run")
         cases = sum(each.total() for each in read(Path(place) / "run" / NAME).cases.values())
         line = f"{options.target} {','.join(globs)}"[:32]
         print(f"{line:32} {cases:7,} {of_run:7.1f}", end="", flush=True)
+        found: list[float] = [cases, of_run]
         for executor in ("pool", "spark") if options.spark else ("pool",):
             out = Path(place) / executor
             of_campaign = taken(["campaign", *common, "--executor", executor, "--cases", str(cases)], out)
+            found.append(of_campaign)
             print(f" {of_campaign:7.1f} {of_campaign / of_run:6.2f}", end="", flush=True)
         print()
         rows = row_files.read(Path(place) / "pool").rows.values() if options.shards else ()
         for stage in ("hold", "reduce") if rows else ():
-            found = [row.cpu_ms / 1000 for row in rows if row.stage == stage]
-            print(f"  {stage}: {len(found)} shards, {sum(found):.1f} s: {' '.join(f'{each:.1f}' for each in found)}")
+            shards = [row.cpu_ms / 1000 for row in rows if row.stage == stage]
+            print(f"  {stage}: {len(shards)} shards, {sum(shards):.1f} s: {' '.join(f'{each:.1f}' for each in shards)}")
+    return found
 
 
 def values(options: argparse.Namespace, globs: tuple[str, ...]) -> int:

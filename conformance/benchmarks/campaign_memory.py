@@ -4,8 +4,8 @@
 For each number of rows, in a process of its own: the summary of a campaign takes rows as shards return them, a round
 of 1,000 after the other, and the reports are written at the end. The rows are made from that of one real shard, with a
 part of its counts, and other keys, digests, first cases and kept values. Prints seconds of processor time and the
-largest resident memory. ``--files``: writes the rows to a ledger first, and reads them back as ``--resume`` does. Linux
-only.
+largest resident memory. ``--files``: writes the rows to a ledger first, and reads them back as ``--resume`` does;
+``--spark``: the same, and workers of a Spark with two cores read them. Linux only.
 """
 
 import argparse
@@ -16,11 +16,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
+from kipcheck.conformance.campaign.executors.local import Executor, inline
+from kipcheck.conformance.campaign.executors.spark import spark
 from kipcheck.conformance.campaign.manifest import Manifest, with_id
 from kipcheck.conformance.campaign.plan import Aim, Plan
 from kipcheck.conformance.campaign.report import campaign_report, row_files
@@ -41,24 +44,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="10000,100000,1000000", metavar="N,...")
     parser.add_argument("--files", action="store_true")
+    parser.add_argument("--spark", action="store_true")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:
-        measure(options.one, options.files)
+        with ExitStack() as stack:
+            ready = spark("local[2]", None, 0) if options.spark else inline()
+            measure(options.one, stack.enter_context(ready) if options.files or options.spark else None)
         return
     print(f"{'rows':>10} {'cpu s':>9} {'RSS MB':>9}", flush=True)
     for number in options.rows.split(","):
-        arguments = ["--one", number, *(["--files"] if options.files else [])]
+        arguments = ["--one", number, *(f"--{name}" for name in ("files", "spark") if getattr(options, name))]
         subprocess.run([sys.executable, "-m", __spec__.name, *arguments], check=True)
 
 
-def measure(number: int, through_files: bool) -> None:
+def measure(number: int, executor: Executor | None) -> None:
+    """``executor``: folds files of the rows; None: the rows are folded as they come."""
     plan = with_id(PLAN)
     model = real_row(plan)
     rounds = -(-number // SHARDS)
     with tempfile.TemporaryDirectory() as place:
         out = Path(place)
-        if through_files:
+        if executor is not None:
             for round_ in range(rounds):
                 few = min(SHARDS, number - round_ * SHARDS)
                 rows = [each.sealed() for each in rows_of(model, round_, few)]
@@ -69,8 +76,10 @@ def measure(number: int, through_files: bool) -> None:
         for round_ in range(rounds):
             here = RoundSummary(plan.campaign, round_)
             few = min(SHARDS, number - round_ * SHARDS)
-            for row in row_files.Scan(out, [round_]) if through_files else rows_of(model, round_, few):
-                here.add(row)
+            if executor is None:
+                here.add_final(rows_of(model, round_, few))
+            else:
+                fold(executor, out, here)
             snapshot = here.corpus.after(snapshot)
             summary.add(here, RoundEnd(round_, SHARDS, len(snapshot.entries), 1.0))
         manifest = Manifest.of(plan, {"executor": "pool"}, (), {})
@@ -78,6 +87,15 @@ def measure(number: int, through_files: bool) -> None:
         taken = time.process_time() - begun
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{number:10,} {taken:9.1f} {most:9.0f}", flush=True)
+
+
+def fold(executor: Executor, out: Path, into: RoundSummary) -> None:
+    scan = row_files.Scan(out, [into.round])
+    for each in executor.fold(into.campaign, into.round, scan.parts(into.round)):
+        if isinstance(each, RoundSummary):
+            into.unite(each)
+        else:
+            into.add_final(scan.rows_of(each))
 
 
 def real_row(plan: Plan) -> Row:

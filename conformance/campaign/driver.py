@@ -370,9 +370,17 @@ class _CampaignRun:
         """The rows of the round that an earlier driver wrote."""
         summary = RoundSummary(self.plan.campaign, round_)
         scan = row_files.Scan(self.request.out, [round_])
-        for row in scan:
-            if row.status in FINAL_STATUSES:
-                self._add(row, summary)
+        for found in self.executor.fold(summary.campaign, round_, scan.parts(round_)):
+            if isinstance(found, RoundSummary):
+                summary.unite(found)
+            else:
+                summary.add_final(scan.rows_of(found))
+        for name, target in summary.targets.items():
+            self.reduced.update((name, group) for group, kind in target.kinds.items() if kind.alone)
+            self.reduced.update((name, group) for group in target.reduced)
+            self.unreduced |= {(name, group) for group in target.kinds}
+        self.unreduced -= self.reduced
+        self.watch.failures = len(self.reduced)
         self.watch.cases += summary.cases
         self.clashes += scan.clashes
         self._note_damaged(scan.set_aside)

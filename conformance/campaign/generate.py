@@ -5,8 +5,8 @@ depends on a clock, a hash seed or another process: same shard, same snapshot, s
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 from typing import Any, Final, Literal, Self, TypeAlias
 
@@ -26,6 +26,8 @@ Units: TypeAlias = Mapping[str, Sequence[Any]]
 
 SHARES: Final[Mapping[Source, int]] = {"draw": 60, "mutate": 28, "uniform": 12}
 """Shares of batches. Without a corpus, batches to be mutated are drawn."""
+CONVERSATION_SHARES: Final[Mapping[Source, int]] = {"draw": 60, "mutate": 28, "uniform": 12}
+"""The same where conversations with a machine are drawn."""
 REPLAY_SHARE: Final = 0.25
 """In the first round: the largest share of a shard's cases that replay the corpus."""
 LATER_REPLAY_SHARE: Final = 0.05
@@ -47,6 +49,9 @@ CONTINUED_SHARE: Final = 0.5
 """The share of mutated conversations that keep the beginning of an entry and are then drawn."""
 MUTATIONS: Final = (1, 1, 2, 4)
 """Numbers of mutations of an entry, one of which is chosen."""
+
+VALUES: Final = 8_192
+"""Values of the corpus that a process keeps for its next shards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +88,6 @@ class _Engine:
     units: Units
     kept: Mapping[DeclarationKey, Sequence[Kept]]
     """The entries of the corpus for these units, the newest last."""
-    values: dict[str, list[Value]] = field(default_factory=dict)
-    """Id of an entry -> its value, or none if it does not belong to a current declaration."""
     known: dict[str, Sequence[Any]] = field(default_factory=dict)
     draws: dict[DeclarationKey, Draw] = field(default_factory=dict)
 
@@ -118,7 +121,8 @@ class _Engine:
         if not check.values:
             given = list(check.given(subject))
             return Batch(check.id, subject, "given", given=random.sample(given, min(GIVEN_CONVERSATIONS, len(given))))
-        (source,) = random.choices([*SHARES], [*SHARES.values()])
+        shares = SHARES if check.family.batch is None else CONVERSATION_SHARES
+        (source,) = random.choices([*shares], [*shares.values()])
         number = CONVERSATIONS_A_BATCH if check.family.batch is not None else random.randint(*VALUES_A_BATCH)
         values: Iterable[Value]
         match source:
@@ -156,14 +160,14 @@ class _Engine:
             if budget < 0:
                 return
             subject = check.family.subject(entry.edition, entry.subject, entry.version)
-            if value := self._value(entry):
+            if value := _value_of(entry):
                 yield Batch(check.id, subject, "replay", value)
 
     def _known(self, check: Check[Any]) -> Sequence[Any]:
         """The subjects of which the corpus has a value."""
         if check.id not in self.known:
             kept = ((each, self.kept.get(_declaration_key(check, *_of(each)), ())) for each in self.units[check.id])
-            self.known[check.id] = [each for each, entries in kept if any(map(self._value, entries))]
+            self.known[check.id] = [each for each, entries in kept if any(map(_value_of, entries))]
         return self.known[check.id]
 
     def _changed(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
@@ -172,7 +176,7 @@ class _Engine:
         draw = check.drawing(subject, random) if check.family.batch is not None and check.draw is None else None
         for _ in range(number):
             entry = kept[int(len(kept) * random.random() ** RECENCY_EXPONENT)]
-            for value in self._value(entry):
+            for value in _value_of(entry):
                 if draw is not None and random.random() < CONTINUED_SHARE:
                     yield draw(random, value[: random.randint(1, len(value))])
                     continue
@@ -180,13 +184,19 @@ class _Engine:
                     value = mutate(node, value, random)
                 yield check.family.trimmed(value)
 
-    def _value(self, entry: Kept) -> list[Value]:
-        if entry.id not in self.values:
-            check = CHECKS[entry.check]
-            node = check.declaration(check.family.subject(entry.edition, entry.subject, entry.version))
-            with suppress(ValueError):  # its declaration has changed, or it is one of a check's first values
-                self.values[entry.id] = [value_of(node, entry.value)]
-        return self.values.setdefault(entry.id, [])
+
+@lru_cache(VALUES)
+def _value(check: str, place: tuple[str, str, int | None], text: str) -> Sequence[Value]:
+    """The value of an entry; none if it does not belong to a current declaration."""
+    declared = CHECKS[check]
+    try:
+        return (value_of(declared.declaration(declared.family.subject(*place)), text),)
+    except ValueError:  # its declaration has changed, or it is one of a check's first values
+        return ()
+
+
+def _value_of(entry: Kept) -> Sequence[Value]:
+    return _value(entry.check, (entry.edition, entry.subject, entry.version), entry.value)
 
 
 def _of(subject: Any) -> tuple[str, str, int | None]:

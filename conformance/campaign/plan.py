@@ -14,7 +14,7 @@ USUAL_CASES: Final = 20_000
 USUAL_ROUNDS: Final = 4
 SHARDS_A_ROUND: Final = 8
 """For each target, as long as the shards have a reasonable size."""
-LEAST_SHARD: Final = 250
+LEAST_SHARD: Final = 500
 MOST_SHARD: Final = 5_000
 REDUCED_TOGETHER: Final = 6
 """The number of failures that one shard reduces."""
@@ -130,10 +130,10 @@ class Plan:
             yield from [self.shard_cases] * self.round_shards
             return
         assert self.rounds is not None
-        remaining = self.cases // self.rounds + (round_ < self.cases % self.rounds)
-        while remaining:
-            yield min(remaining, self.shard_cases)
-            remaining -= min(remaining, self.shard_cases)
+        cases = self.cases // self.rounds + (round_ < self.cases % self.rounds)
+        number = max(round(cases / self.shard_cases), -(-cases // max(self.shard_cases, MOST_SHARD)))
+        for shard in range(number):
+            yield cases // number + (shard < cases % number)
 
     def reductions(self, round_: int, after: int, aim: Aim, found: tuple[Found, ...]) -> Iterator[Shard]:
         """The shards of the second stage, numbered from ``after``."""

@@ -41,4 +41,4 @@ def sized(plan: Plan, budget: float, slots: int) -> Plan:
         took = max(total - idle, LEAST_SHARE * total)
     cases = int(max(row.cases, 1) / took * max(shard_s(budget) - idle, 1.0))
     shards = max(SHARDS_A_ROUND, -(-SHARDS_PER_SLOT * slots // len(plan.aims)))
-    return replace(plan, shard_cases=min(max(cases, LEAST_SHARD // 5), MOST_SHARD), round_shards=shards)
+    return replace(plan, shard_cases=min(max(cases, LEAST_SHARD // 10), MOST_SHARD), round_shards=shards)

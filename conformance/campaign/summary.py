@@ -235,6 +235,12 @@ class RoundSummary:
     def _target(self, row: Row) -> TargetSummary:
         return self.targets.setdefault(row.target, TargetSummary(row.target_version))
 
+    def add_final(self, rows: Iterable[Row]) -> None:
+        """Adds those rows of shards that a resumed campaign does not run again."""
+        for row in rows:
+            if row.status in FINAL_STATUSES:
+                self.add(row)
+
     def unite(self, other: "RoundSummary") -> None:
         """Adds other rows of the same round. ``other`` is not used any more."""
         self.ends.update(other.ends)

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kipcheck.conformance.cli.filters import Fields, NothingFits, Row, add_filters, family, filtered
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, add_json, complain, edition_name, print_json
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    OK,
+    USAGE,
+    Commands,
+    add_json,
+    complain,
+    edition_name,
+    print_json,
+    print_table,
+)
 from kipcheck.conformance.core.values.nearest import hint
 
 if TYPE_CHECKING:
@@ -230,10 +240,7 @@ def _targets(options: argparse.Namespace) -> int:
     rows = targets_table()
     if options.json:
         return print_json({"targets": rows})
-    lines = [("target", "version", "roles", ""), *_folded(rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    for line in lines:
-        print("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[3]]).rstrip())
+    print_table(("target", "version", "roles", ""), _folded(rows))
     return OK
 
 

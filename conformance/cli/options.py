@@ -4,8 +4,9 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TextIO, TypeAlias
 
@@ -260,6 +261,24 @@ def print_harmless(what: object, file: TextIO | None = None) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, (file or sys.stdout).fileno())  # so that the flush at the end does not complain
         os.close(nowhere)
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> None:
+    """Prints columns: on a terminal their cells wrap, elsewhere each row is a line. ``right``: columns of numbers."""
+    cells = [[harmless_line(cell) for cell in row] for row in rows]
+    if is_terminal(sys.stdout):
+        from kipcheck.reports.styled import table
+
+        print(table(head, cells, right, shutil.get_terminal_size().columns), end="", flush=True)
+        return
+    lines = [[*head], *cells] if any(head) else cells
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = (
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        print_harmless("  ".join(padded).rstrip())
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -104,15 +104,15 @@ def _chosen(options: argparse.Namespace) -> list["Bug"]:
 def _listed(chosen: Sequence["Bug"], as_json: bool) -> int:
     if as_json:
         return common.print_json({"bugs": [_plain(each) for each in chosen]})
-    width = max(len(each.id) for each in chosen)
-    for bug in chosen:
-        results = f"  first {bug.first or '-'}, today {bug.today or '-'}"
-        guard = "  guard" if bug.is_guard else ""
-        common.print_harmless(
-            one_line(
-                f"{bug.id:<{width}}  {bug.kind:<11}  {bug.affected} -> {bug.fixed}  {bug.role.value}{guard}{results}"
-            )
-        )
+    head = "bug", "kind", "releases", "role", "", "first", "today"
+    common.print_table(
+        head,
+        (
+            (bug.id, bug.kind, f"{bug.affected} -> {bug.fixed}", bug.role.value, "guard" if bug.is_guard else "",
+             bug.first or "-", bug.today or "-")
+            for bug in chosen
+        ),
+    )  # fmt: skip
     print(f"{len(chosen)} bugs; nothing was run")
     return common.OK
 

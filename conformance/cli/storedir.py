@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 VALUES: Final = (".log", ".blob")
 """The ends of the names of files with values that are in no table."""
-WIDTH: Final = 31
-"""Of the longest name of a column family that Streams creates."""
 EPILOG = """\
 kipcheck storedir /tmp/kafka-streams/my-app/0_0/rocksdb/my-store
 kipcheck storedir /tmp/kafka-streams/my-app/0_0/rocksdb/my-store --release 3.9.2
@@ -80,8 +78,8 @@ def _storedir(options: argparse.Namespace) -> int:
             }
         )  # fmt: skip
     else:
-        for each in found:
-            cli_options.print_harmless(f"{each['name']:<{WIDTH}} {each['tables']:>5} tables {each['bytes']:>14,} bytes")
+        rows = [(str(each["name"]), str(each["tables"]), f"{each['bytes']:,}") for each in found]
+        cli_options.print_table(("column family", "tables", "bytes"), rows, right=(1, 2))
         cli_options.print_harmless("\n".join(_lines(format, kind, left, verified)))
     return cli_options.OK if format.known else cli_options.INCONCLUSIVE
 

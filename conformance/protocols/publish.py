@@ -144,15 +144,9 @@ def _compact(value: Any) -> str:
 
 
 def _table(operations: Operations[Any, Any], lines: Lines) -> Lines:
-    """The row of a machine: its operations, and the keys of their accepted answers. A new one follows the last."""
+    """The row of a machine: its operations. A new one follows the last."""
     first = f"| {operations.role.value}, {', '.join(f'`{each}`' for each in operations.machines)} | "
-    keys = dict.fromkeys(key for each in operations.declared for key in operations.answer_keys(each))
-    row = " | ".join(_listed(each) for each in (operations.verbs, keys))
-    return _put(lines, 0, [(first, f"{row} |")], OF_MACHINES)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{each}`" for each in names) or "no fields"
+    return _put(lines, 0, [(first, f"{', '.join(f'`{each}`' for each in operations.verbs)} |")], OF_MACHINES)
 
 
 def main(arguments: list[str]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol
 
-from kipcheck.conformance.core.files.unreadable_file import unstarted
+from kipcheck.conformance.core.files.unreadable_file import unconnected
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Died, Lost, Observation
 from kipcheck.conformance.targets import answers, protocol
@@ -351,7 +351,7 @@ class TesteeSession:
         try:
             link = self._begin()
         except OSError as missing:
-            raise protocol.Unavailable(f"{self._name} cannot be started: {unstarted(missing)}") from None
+            raise protocol.Unavailable(f"{self._name} cannot be started: {unconnected(missing)}") from None
         try:
             return link, self._handshake(link)
         except Ended as death:

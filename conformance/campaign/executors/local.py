@@ -11,7 +11,9 @@ from typing import Final, Protocol, TypeAlias
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.process.child_outcome import RETRY_FACTOR, BoundsOf, is_doubtful, usual
 from kipcheck.conformance.campaign.process.shard_pool import ShardRunner
+from kipcheck.conformance.campaign.report.row_files import Part
 from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.summary import RoundSummary
 
 TICK_S: Final = 0.5
 """The most seconds between two ticks."""
@@ -43,6 +45,10 @@ class Executor(Protocol):
         """The row of each shard, in any order. Closing the iterator stops running shards. Errors:
         ``CannotRunShards``.
         """
+        ...
+
+    def fold(self, campaign: str, round_: int, parts: Sequence[Part]) -> Iterator[RoundSummary | Part]:
+        """Summaries of the rows of a round in files of its ledger, and the files that the driver has to read itself."""
         ...
 
 
@@ -101,6 +107,9 @@ class _Local:
             for each in self._runners:
                 if each.busy:
                     each.stop()
+
+    def fold(self, campaign: str, round_: int, parts: Sequence[Part]) -> Iterator[RoundSummary | Part]:
+        yield from parts
 
     def _begin(self, waiting: deque[Shard], snapshot: bytes) -> None:
         for each in self._runners:

@@ -7,6 +7,7 @@ third attempt, and then run once more alone.
 Run as a program, the module is the daemon that starts Spark's Python workers: ``spark.python.daemon.module``.
 """
 
+import base64
 import gc
 import json
 import math
@@ -30,7 +31,9 @@ from kipcheck.conformance.campaign.executors.local import Progress, Tick
 from kipcheck.conformance.campaign.executors.preflight import Unready
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.process.child_outcome import RETRY_FACTOR, failed_row
+from kipcheck.conformance.campaign.report.row_files import Part
 from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.summary import RoundSummary
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
 Answer = Callable[[Mapping[str, Any], bytes, int], tuple[str, str]]
@@ -69,6 +72,9 @@ JOBS_AHEAD: Final = 2
 """Jobs beyond one for each slot."""
 CANCEL_S: Final = 15.0
 """For a cancelled job: Spark gives a task two seconds before it kills its worker."""
+LEAST_FOLDED: Final = 512
+"""Rows that are read on workers: of fewer, the start of a job takes longer."""
+FILES_OF_A_TASK: Final = 8
 FIRST_EXECUTOR_S: Final = 300.0
 """The time for the first executor to start."""
 
@@ -141,9 +147,39 @@ class Spark:
             for job in running:
                 job.finished.wait(max(0.0, until - time.monotonic()))
 
-    def _begin(self, packed: Sequence[bytes], sent: Mapping[str, Any], ended: "SimpleQueue[_Job]") -> "_Job":
+    def fold(self, campaign: str, round_: int, parts: Sequence[Part]) -> Iterator[RoundSummary | Part]:
+        """In one job: each task reads some files, which its worker may lack, and returns their summary."""
+        if sum(len(part.keys) for part in parts) < LEAST_FOLDED:
+            yield from parts
+            return
+        files = [part._replace(path=part.path.resolve()) for part in parts]
+        packed = [
+            pickle.dumps((campaign, round_, files[at : at + FILES_OF_A_TASK]))
+            for at in range(0, len(files), FILES_OF_A_TASK)
+        ]
+        ended: SimpleQueue[_Job] = SimpleQueue()
+        job = self._begin(packed, spark_worker.common(b""), ended, spark_worker.fold)
+        try:
+            ended.get()
+        finally:
+            if not job.finished.is_set():
+                job.cancel()
+        for answered in self._answers(job):
+            if answered.kind != "summary":
+                raise Unready(f"the workers of {self._where} cannot read the ledger: {answered.said}")
+            summary, unread = pickle.loads(base64.b64decode(answered.said))
+            yield summary
+            yield from unread
+
+    def _begin(
+        self,
+        packed: Sequence[bytes],
+        sent: Mapping[str, Any],
+        ended: "SimpleQueue[_Job]",
+        answer: Answer | None = None,
+    ) -> "_Job":
         name = f"kipcheck-{next(self._names)}"
-        return _Job(self._session, self._api, name, len(packed), _task(self._answer, sent, packed), ended)
+        return _Job(self._session, self._api, name, len(packed), _task(answer or self._answer, sent, packed), ended)
 
     def _answers(self, job: "_Job") -> list[Answered]:
         """Errors: ``Unready`` if Spark itself failed."""

@@ -4,6 +4,7 @@ The function that Spark ships by value (``spark``) calls it with plain values an
 before the worker's kipcheck is known to match the driver's.
 """
 
+import base64
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.campaign.process.child_outcome import BoundsOf, usual
 from kipcheck.conformance.campaign.process.shard_pool import CannotRunShards, ShardRunner
+from kipcheck.conformance.campaign.summary import RoundSummary
 
 MOST_ATTEMPTS: Final = 2
 """The attempt that is not made: a shard that crashed its worker this often is run apart."""
@@ -61,6 +63,23 @@ def answer(sent: Mapping[str, Any], packed: bytes, attempt: int, bounds: BoundsO
     except (CannotRunShards, OSError, subprocess.SubprocessError) as why:
         return "failed", str(why)
     return "row", json.dumps(replace(row, attempt=row.attempt + attempt).plain)
+
+
+def fold(sent: Mapping[str, Any], packed: bytes, attempt: int) -> tuple[str, str]:
+    """``summary`` and the summary of the rows of some files of a ledger, with the files that cannot be read here:
+    pickled, in base64. Otherwise as ``answer``.
+    """
+    if differs := fingerprint_differences(sent["likeness"]):
+        return "unlike", differs
+    campaign, round_, parts = pickle.loads(packed)
+    summary, unread = RoundSummary(campaign, round_), []
+    for part in parts:
+        rows = part.rows()
+        if rows is None:
+            unread.append(part)
+        else:
+            summary.add_final(rows)
+    return "summary", base64.b64encode(pickle.dumps((summary, unread))).decode()
 
 
 @cache

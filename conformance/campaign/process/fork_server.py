@@ -49,11 +49,15 @@ def main(arguments: Sequence[str]) -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     server = _ForkServer(run, Journal(int(journal)), orders, results)
-    for role in Role:
-        all_invariants(role)  # imports them
+    import_invariants()
     _freeze()
     server.send(READY)
     server.serve()
+
+
+def import_invariants() -> None:
+    for role in Role:
+        all_invariants(role)
 
 
 def _freeze() -> None:

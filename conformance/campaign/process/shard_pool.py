@@ -17,13 +17,13 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from kipcheck.conformance.campaign.plan import Shard
-from kipcheck.conformance.campaign.process import child_outcome
+from kipcheck.conformance.campaign.process import child_outcome, server_start
 from kipcheck.conformance.campaign.process.fork_server import LENGTH, READY
 from kipcheck.conformance.campaign.process.journal import ROOM, Journal
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.targets.toolchains import maven
-from kipcheck.conformance.targets.transport.pipe import own_python
 
+STORAGE: Final = "HYPOTHESIS_STORAGE_DIRECTORY"
 RUN: Final = "kipcheck.conformance.campaign.shard:run_shard"
 MOST_CRASHES: Final = 2
 """The number of fork servers that one shard may crash."""
@@ -64,7 +64,7 @@ class ShardRunner:
         self._file = _shared_file()
         self._journal = Journal(self._file.fileno())
         self._noise = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this object
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: server_start.Server | None = None
         self._read = b""
         self._ready = False
         self._known: bytes | None = None
@@ -186,20 +186,12 @@ class ShardRunner:
         self._noise.truncate(0)
         self._journal.clear()
         known = [*self._path, *filter(None, [os.environ.get("PYTHONPATH")])] if self._path else []
-        env = {
+        environment = {
             # Otherwise Hypothesis creates a folder in the working directory.
-            "HYPOTHESIS_STORAGE_DIRECTORY": str(maven.cache() / "hypothesis"),
-            **os.environ,
-            "PYTHONHASHSEED": "0",
+            STORAGE: os.environ.get(STORAGE, str(maven.cache() / "hypothesis")),
             **({"PYTHONPATH": os.pathsep.join(known)} if known else {}),
         }
-        file = self._file.fileno()
-        # In a session of its own: only this process handles Ctrl-C in the terminal.
-        self._process = subprocess.Popen(
-            own_python("kipcheck.conformance.campaign.process.fork_server", self._run, str(file)),
-            env=env, pass_fds=(file,),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._noise, start_new_session=True,
-        )  # fmt: skip
+        self._process = server_start.started(self._run, self._file.fileno(), self._noise, environment)
         os.set_blocking(self.fileno(), False)
 
     def _message(self) -> object | None:

@@ -22,6 +22,7 @@ __all__ = [
     "Clash",
     "Full",
     "LedgerContents",
+    "Part",
     "Scan",
     "SetAside",
     "Unreadable",
@@ -169,6 +170,28 @@ def rounds(folder: Path) -> list[int]:
     return sorted(int(each) for each in names if each.isdecimal())
 
 
+class Part(NamedTuple):
+    """A file of a ledger, and the shards whose rows in it count."""
+
+    path: Path
+    keys: frozenset[Key]
+
+    def counting(self, rows: Iterable[Row]) -> Iterator[Row]:
+        missing = {*self.keys}
+        for row in rows:
+            if row.key in missing:
+                missing.remove(row.key)
+                yield row
+
+    def rows(self) -> list[Row] | None:
+        """None if the file is damaged, or is not there: only the driver sets it aside. Errors: ``Unreadable``."""
+        try:
+            found = _read(self.path)
+        except OSError:
+            return None
+        return None if found.errors else [*self.counting(found.rows)]
+
+
 @dataclass(slots=True)
 class Scan:
     """The rows that count, to be iterated once: the files of one round after the other, each read when it is its turn.
@@ -185,13 +208,19 @@ class Scan:
 
     def __iter__(self) -> Iterator[Row]:
         for round_ in rounds(self.folder) if self.rounds is None else self.rounds:
-            files = _files(self.folder, round_)
-            counting = self._counting(files)
-            for path in files:
-                for row in self._readable(path):
-                    if counting.get(row.key, (None, None))[1] == path:
-                        del counting[row.key]
-                        yield row
+            for part in self.parts(round_):
+                yield from self.rows_of(part)
+
+    def parts(self, round_: int) -> list[Part]:
+        """The files of a round with rows that count. Their rows are not read yet."""
+        files = _files(self.folder, round_)
+        keys: dict[Path, set[Key]] = {}
+        for key, (_, path) in self._counting(files).items():
+            keys.setdefault(path, set()).add(key)
+        return [Part(path, frozenset(keys[path])) for path in files if path in keys]
+
+    def rows_of(self, part: Part) -> Iterator[Row]:
+        return part.counting(self._readable(part.path))
 
     def _counting(self, files: list[Path]) -> dict[Key, tuple["_Head", Path]]:
         """The row that counts for each shard, and its file. Appends files of readable rows to ``files``."""

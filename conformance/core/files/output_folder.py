@@ -15,16 +15,19 @@ import re
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.ledger import NAME as LEDGER_NAME
 
 LIST: Final = ".kipcheck"
 FORMAT: Final = 1
+SHORT_LIST: Final = 1_024
+"""Entries of a list that is written again whenever some of them are forgotten."""
+LONGEST_LINE: Final = 4_096
 _BESIDE: Final = re.compile(r"\.(?P<base>.+)\.(?:part|[0-9a-f]{8})|(?P<whole>.+?)(?:\.\d+)?\.damaged", re.DOTALL)
 """Names of files that belong to another file."""
 UNLISTED: Final = "kipcheck did not write it"
@@ -102,7 +105,7 @@ def _base(entry: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OutputFolder:
-    """Reads the list again for each call, since several parts of kipcheck write into one folder.
+    """Reads the list again where it has changed, since several parts of kipcheck write into one folder.
 
     Every method raises ``Unusable`` if the list is damaged, and OSError if a file cannot be read or written.
     """
@@ -172,7 +175,7 @@ class OutputFolder:
         ``durable``: the list reaches the disk before this returns, so it survives a power failure. Errors: as
         ``check``; then no file is listed.
         """
-        listed = self._listed()
+        listed = self._listed()  # of any length: nothing here reads all of it again
         for entry in entries:
             if not _is_ours(entry):
                 raise Unusable(f"{entry!r} is not the name of a file that kipcheck writes to {self.path}")
@@ -209,10 +212,19 @@ class OutputFolder:
                 (self.path / folder).rmdir()
 
     def forget(self, entries: Collection[str]) -> None:
-        """Removes listed files whose content is in other ones by now, and their names."""
+        """Removes listed files whose content is in other ones by now, and their names: of a long list, many at once,
+        so that the time for a file does not grow with the list.
+        """
         for entry in entries:
             (self.path / entry).unlink(missing_ok=True)
-        self._replace_list([each for each in self._listed() if each not in entries])
+        listed = self._listed()
+        if len(listed) < SHORT_LIST:
+            self._replace_list([each for each in listed if each not in entries])
+            return
+        gone = _KNOWN[self.path].gone
+        gone.update(entries)
+        if 2 * len(gone) > len(listed):
+            self._replace_list([each for each in listed if each not in gone])
 
     def remove_all(self) -> None:
         """Removes every listed file, the list, and the folder. Errors: ``Unusable`` if the folder contains other
@@ -267,12 +279,16 @@ class OutputFolder:
     def _is_marked(self) -> bool:
         return os.path.lexists(self.path / LIST)
 
-    def _listed(self) -> list[str]:
-        """The files that kipcheck wrote. Without a list: those with the form of such files, if another file identifies
-        the folder as kipcheck's.
+    def _listed(self) -> Collection[str]:
+        """The files that kipcheck wrote, in their order. Without a list: those with the form of such files, if another
+        file identifies the folder as kipcheck's.
         """
         if self._is_marked:
-            return list(dict.fromkeys(filter(_is_ours, self._entries())))
+            known = _KNOWN.get(self.path)
+            signature = _signature(self.path / LIST)
+            if known is None or known.signature != signature:
+                _KNOWN[self.path] = known = _Known(signature, dict.fromkeys(filter(_is_ours, self._entries())))
+            return known.entries.keys()
         if not any(_is_sign(self.path / name, holds) for name, holds in _SIGNS.items()):
             return []
         tops = [*_FOLDERS, *(name for name in sorted(os.listdir(self.path)) if _is_ours(name))]
@@ -304,17 +320,26 @@ class OutputFolder:
     def _append(self, entries: Collection[str], durable: bool) -> None:
         path = self.path / LIST
         with path.open("r+b") as file:
-            complete_size = file.read().rfind(b"\n") + 1
-            file.seek(complete_size)
+            size = file.seek(0, os.SEEK_END)
+            begin = max(0, size - LONGEST_LINE)
+            file.seek(begin)
+            if (last := file.read().rfind(b"\n")) < 0:
+                begin = file.seek(0)
+                last = file.read().rfind(b"\n")
+            file.seek(begin + last + 1)
             file.truncate()
             file.write(b"".join(map(_line, entries)))
+            file.flush()
             if durable:
-                file.flush()
                 os.fsync(file.fileno())
+        if (known := _KNOWN.get(self.path)) is not None:
+            known.entries.update(dict.fromkeys(entries))
+            known.signature = _signature(path)
 
     def _replace_list(self, entries: Collection[str]) -> None:
         header = _line({"format": FORMAT, "kipcheck": metadata.version("kipcheck")})
         self._write(header + b"".join(map(_line, entries)))
+        _KNOWN.pop(self.path, None)
 
     def _write(self, data: bytes, lasting: bool = True) -> None:
         """Writes the list atomically; not ``lasting``: only tests that it can be written, and keeps the list."""
@@ -329,6 +354,28 @@ class OutputFolder:
             os.replace(aside, self.path / LIST)
         else:
             aside.unlink()
+
+
+Signature: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class _Known:
+    """The content of a list that this process has read or written."""
+
+    signature: Signature
+    entries: dict[str, None]
+    gone: set[str] = field(default_factory=set)
+    """Entries whose files are forgotten."""
+
+
+_KNOWN: Final[dict[Path, _Known]] = {}
+
+
+def _signature(path: Path) -> Signature:
+    """Inode, size and time of the last change."""
+    found = path.lstat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _objection(mode: int, listed: bool) -> str:

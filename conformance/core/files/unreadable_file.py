@@ -1,4 +1,4 @@
-"""Error messages for files that cannot be read or written, and programs that cannot be started."""
+"""Error messages for files that cannot be read or written, and connections that cannot be opened."""
 
 import json
 from pathlib import Path
@@ -37,10 +37,6 @@ def not_text(error: ValueError | RecursionError) -> str:
     return f"not JSON: {error}"
 
 
-def unstarted(error: OSError, program: str = "") -> str:
-    """Why a program, or a connection to one, cannot be begun."""
-    if isinstance(error, FileNotFoundError | PermissionError) and (named := error.filename or program):
-        return f"{named} is no program that can be run: {error.strerror}"
-    if isinstance(error, ConnectionRefusedError):
-        return "nothing listens there"
-    return error.strerror or str(error)
+def unconnected(error: OSError) -> str:
+    """Why there is no connection to a program."""
+    return "nothing listens there" if isinstance(error, ConnectionRefusedError) else error.strerror or str(error)

@@ -89,6 +89,11 @@ def on_post_build(config: MkDocsConfig) -> None:
         )  # fmt: skip
 
 
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A head cell without a text is no head cell."""
+    return html.replace("<th></th>", "<td></td>")
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     uri = page.file.src_uri
     source = next((name for name, at in PROJECT.items() if at == uri), f"{DOCS}/{uri}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from kipcheck.conformance.core.values.untrusted_text import harmless, harmless_line, one_line
 from kipcheck.reports.phrases import some
+from kipcheck.reports.styled import beside_bar, with_bar
 
 if TYPE_CHECKING:
     from kipcheck.conformance.engine.execution.worker import Unit
@@ -81,7 +82,8 @@ class Progress:
         if now - self._told < (OFTEN if self._live else SELDOM):
             return
         self._told = now
-        self.say(self._line(done, cases, failed, now))
+        plan = self._plan
+        self.say(self._line(done, cases, failed, now), (plan.before + done) / max(sum(plan.units.values()), 1))
 
     def end(self, cases: int, failed: int) -> None:
         plan = self._plan
@@ -106,7 +108,7 @@ class Progress:
             now = time.monotonic()
             if now - self._told >= (OFTEN if self._live else SELDOM):
                 self._told = now
-                self.say(f"{self._plan.target}  searching for the least cases: {number} of {total}")
+                self.say(f"{self._plan.target}  searching for the least cases: {number} of {total}", number / total)
             yield each
 
     def _line(self, done: int, cases: int, failed: int, now: float) -> str:
@@ -125,12 +127,15 @@ class Progress:
                 (span(elapsed_s), 4),
                 (f"{(plan.cases + cases) / max(elapsed_s, 1):,.0f} cases/s", 8),
             ],
-            _columns() if self._live else WIDE,
+            beside_bar(_columns()) if self._live else WIDE,
         )
 
-    def say(self, line: str) -> None:
-        """Shows other work than checks."""
-        (self._show if self._live else self._print)(line)
+    def say(self, line: str, share: float | None = None) -> None:
+        """Shows other work than checks. ``share``: of the work that is done, for the bar of the live line."""
+        if self._live:
+            self._show(line, share)
+        else:
+            self._print(line)
 
     def note(self, line: str) -> None:
         """Writes a line that stays."""
@@ -143,8 +148,10 @@ class Progress:
             self._write("\r\x1b[K")
             self._shown = False
 
-    def _show(self, line: str) -> None:
-        self._write(f"\r\x1b[K{harmless_line(line)[: _columns()]}")
+    def _show(self, line: str, share: float | None) -> None:
+        text = harmless_line(line)
+        shown = text[: _columns()] if share is None else with_bar(text, share, _columns())
+        self._write(f"\r\x1b[K{shown}")
         self._shown = True
 
     def _print(self, line: str) -> None:

@@ -301,8 +301,10 @@ def _cause(members: Sequence[Shown]) -> Cause:
     order = sorted(
         members, key=lambda each: (effects[each.line.id][1].rank, grade_rank(each.line.grade), -each.line.cases)
     )
-    gravest, shortest = order[0].line, min(members, key=lambda each: each.context.size).line
+    gravest = order[0].line
     title, severity = effects[gravest.id]
+    titled = (each for each in members if effects[each.line.id] == effects[gravest.id])
+    shortest = min(titled, key=lambda each: each.context.size).line
     listed = next((each for each in order if each.link), order[0])
     places = {each.context.place for each in members}
     return Cause(

@@ -368,7 +368,10 @@ class KnownDeviations:
         results = {each for check in about for each in run.looked.get((check, entry.invariant, place), ())}
         if "FAIL" in results:
             return "unlooked"  # it failed, but not when rerun alone: the run reports that itself
-        return "passes" if "PASS" in results else "unlooked" if "UNKNOWN" in results else "nothing"
+        if "PASS" in results:
+            return "passes"
+        # cases of another draw, and those of a seldom entry, need not have what the invariant is about
+        return "unlooked" if "UNKNOWN" in results or not self._is_exact(entry) else "nothing"
 
     def _is_of_another_role(self, entry: rules.Entry) -> bool:
         """Whether the target plays the role of the entry's checks, and no check of this run was for it: then its claims

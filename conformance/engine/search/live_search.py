@@ -47,7 +47,8 @@ def search(finding: Finding, at_once: bool = False) -> Search:
     that: in real time they cost nothing more.
     """
     shrinks = CHECKS[finding.unit.check].shrinks
-    after = range(max(finding.violation.at) + 1, len(finding.case.steps))
+    last = len(finding.case.steps) - 1
+    after = range(max(finding.violation.at, default=last) + 1, last + 1)  # rows of a campaign do not say where it fails
     beginning = _without(finding.case, after) or finding.case
     shorter = _with_less(beginning, FIRST_RUNS) if at_once and shrinks else []
     cases = [beginning, *_cases(shorter)] if shorter else [finding.case]

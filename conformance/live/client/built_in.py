@@ -29,7 +29,7 @@ ENDS_ON_ERRORS: Final = frozenset({"kafka-python", "aiokafka", "java", "sarama",
 errors to their users alike, and try again; kafka-go logs them."""
 OPTIONAL: Final = (
     "instance", "client_id", "assignors", "session_ms", "heartbeat_ms", "rebalance_ms", "protocol", "commit",
-    "max_poll_ms", "pause_ms", "pattern", "offset_reset", "commit_ms",
+    "max_poll_ms", "pause_ms", "pattern", "offset_reset", "commit_ms", "poll_ms", "resume",
 )  # fmt: skip
 """Placeholders that a command may have."""
 
@@ -63,6 +63,10 @@ class Settings:
     """``earliest`` or ``latest``: where the program begins without a committed offset: auto.offset.reset."""
     commit_ms: int = 0
     """The interval at which a program commits whose client does that by itself: auto.commit.interval.ms."""
+    poll_ms: int | None = None
+    """So long a poll waits for records; None: 100 ms."""
+    resume: str = ""
+    """``always``: the program resumes all its partitions before each poll."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -73,8 +77,8 @@ class Settings:
             "SESSION_MS": str(self.session_ms or ""), "HEARTBEAT_MS": str(self.heartbeat_ms or ""),
             "REBALANCE_MS": str(self.rebalance_ms or ""), "PROTOCOL": self.protocol, "COMMIT": self.commit,
             "MAX_POLL_MS": str(self.max_poll_ms or ""), "PAUSE_MS": str(self.pause_ms or ""), "PATTERN": self.pattern,
-            "OFFSET_RESET": self.offset_reset,
-            "COMMIT_MS": str(self.commit_ms or ""),
+            "OFFSET_RESET": self.offset_reset, "RESUME": self.resume,
+            "COMMIT_MS": str(self.commit_ms or ""), "POLL_MS": "" if self.poll_ms is None else str(self.poll_ms),
         }  # fmt: skip
         return {PREFIX + name: value for name, value in found.items() if value}
 

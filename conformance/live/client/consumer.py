@@ -105,6 +105,8 @@ class Consumer(Connections):
         """What it gives up now."""
         self.rebalanced = False
         """Whether it was assigned partitions since it last committed late."""
+        self.has_lost = False
+        """Whether a cooperative leader took partitions away, which others get when it joins again."""
         self.busy_until_s = self.polled_s = 0.0
         """When its work ends; when it polled last."""
 
@@ -233,6 +235,8 @@ class Consumer(Connections):
                 error = await self.sync(answer)
                 if error == Error.NONE:
                     self.polled_s = asyncio.get_running_loop().time()
+                    if self.has_lost:
+                        continue
                     return
             elif error == Error.MEMBER_ID_REQUIRED:
                 self.member = answer["memberId"]
@@ -266,7 +270,9 @@ class Consumer(Connections):
         answer = await self.ask("SyncGroup", {**self.names(), **named, "assignments": assignments})
         if answer["errorCode"] == Error.NONE:
             mine = assigned(answer["assignment"]) or ()
-            await self.give_up({*self.owned}.difference(mine))
+            lost = {*self.owned}.difference(mine)
+            self.has_lost = self.is_cooperative and bool(lost)
+            await self.give_up(lost)
             if self.known_to_user.issuperset(mine):
                 self.call("assigned", [])
             self.own(mine)

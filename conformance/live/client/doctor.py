@@ -21,7 +21,10 @@ from kipcheck.conformance.protocols.client.premises import NEVER_READ, reads
 from kipcheck.conformance.targets.protocol import Broken
 
 SCRIPT: Final = OPERATIONS.parse_shorthand("pass 1000; stop")
-FETCHES: Final = "poll in a loop; a program that pauses its partitions cannot be tested"
+FETCHES: Final = (
+    "poll in a loop, and begin at the earliest offset (auto.offset.reset=earliest): its topics have ten records before"
+    " it starts; a program that pauses its partitions cannot be tested"
+)
 STATIC: Final = OPERATIONS.parse_shorthand("static; pass 200; stop")
 INSTANCE_NAME: Final = "instance"
 WRONG: Final = "wrong"

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast, get_args
 
-from kipcheck.conformance.core.files.unreadable_file import unstarted
 from kipcheck.conformance.core.values.case import Step
 from kipcheck.conformance.core.values.edition import Edition
 from kipcheck.conformance.core.values.release import Release
@@ -25,6 +24,7 @@ from kipcheck.conformance.protocols.client.ops import held_in_all_ms, held_ms
 from kipcheck.conformance.protocols.client.terms import HEARTBEATS, INTERVALS_OF_ITS_OWN, LATE_MS
 from kipcheck.conformance.protocols.client.trace import longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
+from kipcheck.conformance.targets.transport.pipe import why_no_program
 
 CONNECT_S: Final = 30.0
 START_S: Final = 5.0
@@ -268,7 +268,7 @@ class Play:
                 self.program = await self.launcher.start(self.settings)
                 self.program.on_call = self._called_back
             except OSError as wrong:
-                raise Broken(f"the program cannot be started: {unstarted(wrong)}") from None
+                raise Broken(f"the program cannot be started: {why_no_program(str(wrong.filename), wrong)}") from None
             begun = self.front.now()
             joined = await self._joins(begun + START_S)
         if not joined and (self.shut_out or self.broker.has_refused):

@@ -44,6 +44,10 @@ def changed(settings: Settings, event: ops.Setting) -> Settings:
             return replace(settings, pause_ms=ms)
         case ops.MaxPoll(ms):
             return replace(settings, rebalance_ms=ms, max_poll_ms=ms)
+        case ops.Polls(ms):
+            return replace(settings, poll_ms=ms)
+        case ops.Resumes():
+            return replace(settings, resume="always")
         case ops.Begins(where):
             return replace(settings, offset_reset=where)
         case ops.Intervals(heartbeat_ms, session_ms):

@@ -326,6 +326,8 @@ class ScriptedBroker(Broker):
         self.stable, self._growths = False, GROWTHS
         if api in BY_ASSIGNMENT:
             self.rebalance()
+        if api == "OffsetCommit":
+            self._grow()  # the next heartbeat, with which they grow otherwise, may be far away
         if api == "FindCoordinator":
             self.faults.append((self.sign, "NOT_COORDINATOR"))
         if api == "Metadata":

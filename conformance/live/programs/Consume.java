@@ -92,21 +92,26 @@ public final class Consume implements ConsumerRebalanceListener {
         boolean early = Arrays.stream(KafkaConsumer.class.getMethods()).noneMatch(each ->
             each.getName().equals("poll") && each.getParameterTypes()[0] == Duration.class);  // before 2.0
         Method poll = KafkaConsumer.class.getMethod("poll", early ? long.class : Duration.class);
-        Object patience = early ? (Object) 100L : Duration.ofMillis(100);
+        long waitMs = given("POLL_MS").isEmpty() ? 100 : Long.parseLong(given("POLL_MS"));
+        Object patience = early ? (Object) waitMs : Duration.ofMillis(waitMs);
         while (true) {
             Map<TopicPartition, Long> read = new HashMap<>();
+            if (!given("RESUME").isEmpty()) consumer.resume(consumer.assignment());
             for (ConsumerRecord<?, ?> each : (ConsumerRecords<?, ?>) poll.invoke(consumer, patience)) {
                 System.out.println(each.topic() + " " + each.partition() + " " + each.offset());
                 read.put(new TopicPartition(each.topic(), each.partition()), each.offset() + 1);
             }
             busy |= !read.isEmpty();
+            if (waitMs == 0) rest(20);
             if (busy) work();
             attempt(() -> commit(read));
         }
     }
 
-    private static void work() {
-        try { Thread.sleep(Long.parseLong("0" + given("PAUSE_MS"))); } catch (InterruptedException ended) { }
+    private static void work() { rest(Long.parseLong("0" + given("PAUSE_MS"))); }
+
+    private static void rest(long ms) {
+        try { Thread.sleep(ms); } catch (InterruptedException ended) { }
     }
 
     private void commit(Map<TopicPartition, Long> read) {

@@ -24,11 +24,16 @@ TIMES = {
     "REBALANCE_MS": "rebalance_timeout_ms",
     "MAX_POLL_MS": "max_poll_interval_ms",
 }
+REST_S = 0.02
+"""After a poll that waits for nothing."""
 TEXTS = {"INSTANCE": "group_instance_id", "CLIENT_ID": "client_id"}
 
 
 def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
+
+
+POLL_MS = int(given("POLL_MS") or 100)
 
 
 def report(callback: str, partitions: Any) -> None:
@@ -83,7 +88,10 @@ class Program(ConsumerRebalanceListener):  # type: ignore[misc]  # without types
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.ended.set)
         await self.consumer.start()
         while not self.ended.is_set():
-            found = await self.consumer.getmany(timeout_ms=100)
+            if given("RESUME"):
+                self.consumer.resume(*self.consumer.assignment())
+            found = await self.consumer.getmany(timeout_ms=POLL_MS)
+            await asyncio.sleep(0 if POLL_MS else REST_S)
             for at, records in found.items():
                 print(at.topic, at.partition, records[-1].offset, flush=True)
             self.is_busy |= bool(found)

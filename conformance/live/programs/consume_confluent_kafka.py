@@ -29,6 +29,8 @@ CLASSIC = {
     "HEARTBEAT_MS": "heartbeat.interval.ms",
 }
 """Settings that librdkafka refuses with the protocol "consumer"."""
+REST_S = 0.02
+"""After a poll that waits for nothing."""
 FATAL = ("_FATAL", "_FENCED", "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID")
 """Errors of commits after which the program ends."""
 
@@ -38,6 +40,9 @@ LOSES = "on_lost" in Consumer.subscribe.__doc__
 
 def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
+
+
+POLL_S = int(given("POLL_MS") or 100) / 1000
 
 
 def settings() -> dict[str, Any]:
@@ -85,7 +90,10 @@ class Program:
             callbacks["on_lost"] = self.lost
         self.consumer.subscribe(topics, **callbacks)
         while not self.ended:
-            records = [each for each in self.consumer.consume(100, 0.1) if each.error() is None]
+            if given("RESUME"):
+                self.consumer.resume(self.consumer.assignment())
+            records = [each for each in self.consumer.consume(100, POLL_S) if each.error() is None]
+            time.sleep(0 if POLL_S else REST_S)
             for each in records:
                 print(each.topic(), each.partition(), each.offset(), flush=True)
             self.is_busy |= bool(records)

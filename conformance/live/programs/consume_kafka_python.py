@@ -27,11 +27,16 @@ TIMES = {
     "REBALANCE_MS": "max_poll_interval_ms",
     "MAX_POLL_MS": "max_poll_interval_ms",
 }
+REST_S = 0.02
+"""After a poll that waits for nothing."""
 TEXTS = {"INSTANCE": "group_instance_id", "CLIENT_ID": "client_id"}
 
 
 def given(name: str) -> str:
     return os.environ.get(f"KIPCHECK_{name}", "")
+
+
+POLL_MS = int(given("POLL_MS") or 100)
 
 
 def report(callback: str, partitions: Any) -> None:
@@ -132,7 +137,10 @@ class Program:
 
     def run(self) -> None:
         while not self.ended:
-            found = self.consumer.poll(timeout_ms=100)
+            if given("RESUME"):
+                self.consumer.resume(*self.consumer.assignment())
+            found = self.consumer.poll(timeout_ms=POLL_MS)
+            time.sleep(0 if POLL_MS else REST_S)
             for records in found.values():
                 for each in records:
                     print(each.topic, each.partition, each.offset, flush=True)

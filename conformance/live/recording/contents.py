@@ -79,7 +79,10 @@ READ: Final = {
 class Contents(Bodies):
     """A topic with an unknown id has the id as its name; one that was deleted, the name that it had."""
 
-    def __init__(self, edition: Edition, topics: Topics) -> None:
+    def __init__(self, edition: Edition, topics: Topics, by_task: bool = False) -> None:
+        """``by_task``: tasks of Streams stand for themselves; else for the partitions that they read, by the topology
+        that was sent last, which is certain if there is one application only."""
+        self._by_task = by_task
         super().__init__(edition, topics, SAME, lambda id: topics.deleted.get(id, str(id)))
         self._context = Context(self._values)
         self._sources: dict[str, tuple[str, ...]] = {}
@@ -165,9 +168,9 @@ class Contents(Bodies):
 
     def _read_by(self, tasks: Tasks | None) -> list[tuple[str, int]] | None:
         """The partitions that active tasks read, by the last topology: of each source topic that has so many, and of
-        all where none has."""
-        if tasks is None:
-            return None
+        all where none has. ``by_task``: the tasks."""
+        if tasks is None or self._by_task:
+            return None if tasks is None else [*tasks]
         found = list[tuple[str, int]]()
         for subtopology, number in tasks:
             sizes = {topic: self.topics.sizes.get(topic, 0) for topic in self._sources.get(subtopology, ())}

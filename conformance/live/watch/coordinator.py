@@ -16,13 +16,16 @@ from kipcheck.conformance.live.recording.contents import Reply, Sent, as_bytes
 from kipcheck.conformance.protocols.consumer_group import heartbeat as consumer
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.share_group import heartbeat as share
+from kipcheck.conformance.protocols.streams_group import heartbeat as streams
 
 CLASSIC: Final = (
     "group/generation-grows", "group/list-only-to-leader", "group/leader-hears-all", "group/common-protocol",
     "group/assignment-from-leader",
 )  # fmt: skip
-EPOCHS: Final[Mapping[type[consumer.Heartbeat | share.Heartbeat], tuple[str, str]]] = {
+Beat = consumer.Heartbeat | streams.Heartbeat | share.Heartbeat
+EPOCHS: Final[Mapping[type[Beat], tuple[str, str]]] = {
     consumer.Heartbeat: ("consumer-group/epochs", "consumer-group/epochs-rise"),
+    streams.Heartbeat: ("streams-group/epochs", "streams-group/epochs-rise"),
     share.Heartbeat: ("share-group/membership", "share-group/epochs-rise"),
 }
 """Heartbeat -> check and law of its epochs."""
@@ -134,7 +137,10 @@ class Coordinators:
                 yield from self._joined(connection, group, sent, reply)
             case messages.Sync(), messages.Synced():
                 yield from self._synced(connection, group, sent, reply)
-            case consumer.Heartbeat() | share.Heartbeat(), consumer.HeartbeatAnswer():
+            case (
+                consumer.Heartbeat() | streams.Heartbeat() | share.Heartbeat(),
+                consumer.HeartbeatAnswer() | streams.HeartbeatAnswer(),
+            ):
                 yield from self._beaten(group, sent, reply)
             case (messages.Heartbeat(member=id), messages.Beat(error=error)) | (
                 messages.Leave(members=((id, _),)),
@@ -188,7 +194,7 @@ class Coordinators:
             yield CLASSIC[4], _violation(why, "the assignment that the leader sent", observed, "assignment", shape)
 
     def _beaten(
-        self, group: str, beat: consumer.Heartbeat | share.Heartbeat, reply: consumer.HeartbeatAnswer
+        self, group: str, beat: Beat, reply: consumer.HeartbeatAnswer | streams.HeartbeatAnswer
     ) -> Iterator[Breach]:
         check, law = EPOCHS[type(beat)]
         epoch, answered = beat.epoch, reply.epoch

@@ -11,7 +11,6 @@ from typing import Final
 from kipcheck.conformance.core.values.history import History
 from kipcheck.conformance.core.values.verdict import Violation
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, SURVIVES_SHARES
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 
 OTHER_CONNECTIONS: Final = "it is about requests that a member sends over other connections, which do not name it"
@@ -58,6 +57,9 @@ SILENT: Final[Mapping[str, str]] = {
     # So may one that is closed, or whose program works too long.
     "client/stays": PROCESS,
     "client/joins-once": PROCESS,
+    "client/asks-for-offsets-again": OTHER_CONNECTIONS,
+    "client/waits-for-the-others": PROCESS,
+    "client/rejoins-after-revoking": OTHER_CONNECTIONS,
     "client/beats-at-its-interval": SETTINGS,
     "client/pauses-before-it-repeats": SETTINGS,
     "client/keeps-its-coordinator": OTHER_CONNECTIONS,
@@ -90,19 +92,18 @@ that ends its membership, but not three."""
 
 def reading(history: History) -> frozenset[str]:
     """The laws that read something in a history: in others they are not judged."""
-    return frozenset(each.id for each in speaking() if each.premise is None or each.premise(history))
+    return frozenset(each.id for each in speaking(history.case.check) if each.premise is None or each.premise(history))
 
 
 @cache
-def speaking() -> tuple[Invariant, ...]:
-    """The laws that speak, in the order of verdicts: those of consumers and of share consumers."""
-    ids = dict.fromkeys(id for check in (SURVIVES_GROUPS, SURVIVES_SHARES) for id in CHECKS[check].invariants)
-    return tuple(INVARIANTS[id] for id in ids if id not in SILENT)
+def speaking(check: str) -> tuple[Invariant, ...]:
+    """The laws of a check of ``OF_ALL`` that speak, in the order of verdicts."""
+    return tuple(INVARIANTS[id] for id in CHECKS[check].invariants if id not in SILENT)
 
 
 def violations(history: History) -> Iterator[tuple[Invariant, Violation]]:
     """What breaks the laws that speak: each shape of a law once, its first violation."""
-    for law in speaking():
+    for law in speaking(history.case.check):
         found = list(law.search(history))
         if not found or len(found) < CERTAIN_AFTER.get(law.id, 1):
             continue

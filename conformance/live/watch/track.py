@@ -5,12 +5,15 @@ a member that was there before, it begins with the next JoinGroup that succeeds.
 nothing are kept once. A history that is too long is replaced by the few events that say the same of its member.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kipcheck.conformance.live.watch.exchanges import EARLIER, OTHER_TYPE, SHARED, UNSEEN, Pending
+from kipcheck.conformance.protocols.client.answer_ops import STREAMS
 from kipcheck.conformance.protocols.client.events import EVENTS, AnswerSeen, Closed, Event, RequestSeen
-from kipcheck.conformance.protocols.client.terms import HEARTBEATS
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, SURVIVES_SHARES, SURVIVES_STREAMS
+from kipcheck.conformance.protocols.client.terms import HEARTBEATS, SHARE_HEARTBEAT
 from kipcheck.conformance.protocols.client.trace import generation_of
 
 MOST_EVENTS: Final = 400
@@ -23,6 +26,8 @@ CALM_BYTES: Final = 100
 CALM_MS: Final = 2000
 """A history is shortened where there was no error for so long."""
 CONSUMER: Final = "consumer"
+CHECKS: Final[Mapping[str, str]] = {STREAMS: SURVIVES_STREAMS, SHARE_HEARTBEAT: SURVIVES_SHARES}
+"""Heartbeat -> the check whose laws its member is judged by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,8 @@ class Track:
     connections: set[int] = field(default_factory=set)
     ids: list[str] = field(default_factory=list)
     """The last member ids."""
+    check: str = SURVIVES_GROUPS
+    """The check whose laws it is judged by."""
     begun: bool = False
     not_begun: str = EARLIER
     """Why it has not begun, if it has not."""
@@ -111,7 +118,7 @@ class Track:
             self._join = event
             self.judged_type = event.type in (None, CONSUMER)
         if event.api in HEARTBEATS and event.generation == 0:
-            self._joining = event
+            self._joining, self.check = event, CHECKS.get(event.api, SURVIVES_GROUPS)
         if self._begins(event):
             self.begun = True
         if not self.begun:

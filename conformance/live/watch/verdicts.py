@@ -89,7 +89,7 @@ class Judging:
             track.pending.leave(track.unjudged)
             return
         track.pending.judged()
-        history = self._history(track.events, late_ms)
+        history = self._history(track.events, late_ms, track.check)
         laws = reading(history)
         self._count(track.about, laws, track.counted)
         track.counted |= laws
@@ -102,7 +102,7 @@ class Judging:
             if place is not None:
                 self.reported[place] = report
                 continue
-            at = _place(track.events, law, violation, self._history)
+            at = _place(track.events, law, violation, lambda events: self._history(events, check=track.check))
             track.reported[key] = self._report(report, track.payloads.get(id(track.events[at])))
         track.shorten()
 
@@ -154,11 +154,11 @@ class Judging:
         self.judged[name] = self.judged.get(name, 0) + (not before)
         self.laws.setdefault(name, Counter()).update(laws - before)
 
-    def _history(self, events: Sequence[Event], late_ms: int = 0) -> History:
+    def _history(self, events: Sequence[Event], late_ms: int = 0, check: str = SURVIVES_GROUPS) -> History:
         idle = [Idle(events[-1].ms, late_ms)] if late_ms else []
         ms = events[-1].ms - events[0].ms
         step = Step(OPERATIONS.sender(_PASS), _PASS.verb, {"ms": ms})
-        case = Case(SURVIVES_GROUPS, str(self.edition), Role.CLIENT, (step,))
+        case = Case(check, str(self.edition), Role.CLIENT, (step,))
         return History(case, "watch", (Op(0, step, Replied((("actions", [*events, *idle]),)), 1),))
 
     def _report(self, report: Reported, payload: bytes | None) -> int | None:

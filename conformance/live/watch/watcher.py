@@ -26,13 +26,13 @@ from kipcheck.conformance.live.watch.track import Member, Track
 from kipcheck.conformance.live.watch.verdicts import COORDINATOR, Judging, Reported
 from kipcheck.conformance.protocols.client.answer_ops import SHARES
 from kipcheck.conformance.protocols.client.events import AnswerSeen, Closed, ListedMember, RecordDamaged, RequestSeen
-from kipcheck.conformance.protocols.client.terms import HEARTBEAT, SHARE_HEARTBEAT
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_STREAMS
+from kipcheck.conformance.protocols.client.terms import HEARTBEAT, HEARTBEATS, SHARE_HEARTBEAT
 from kipcheck.conformance.wire.errors import Refused, TooManyEntries
 from kipcheck.conformance.wire.framing import decode_response, requests
 
-BEATS: Final = (HEARTBEAT, SHARE_HEARTBEAT)
 OF_A_GROUP: Final = frozenset({
-    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", HEARTBEAT, *SHARES,
+    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", *HEARTBEATS, *SHARES,
 })  # fmt: skip
 DESCRIBE: Final = "DescribeGroups"
 READ: Final = (*OF_A_GROUP, "ApiVersions", "Metadata", DESCRIBE)
@@ -110,7 +110,7 @@ class Watcher:
         self.exchanges = Exchanges()
         self.unread = ""
         """Why the rest of a capture was not read; empty: all of it was."""
-        self._contents = Contents(edition, self.facts.topics)
+        self._contents = Contents(edition, self.facts.topics, by_task=True)
         self._embedded = EmbeddedBytes(edition, self.note)
         self._keys = {key: message.name.removesuffix("Request") for key, message in requests(edition).items()}
         self._versions = self._readable()
@@ -357,7 +357,8 @@ class Watcher:
         of_its_own = event.partitions if request.api in SHARES else event.owned if request.api == HEARTBEAT else None
         if not self._is_known(of_its_own or ()):
             track.reset(exchanges.UNNAMED)
-        if request.api == "OffsetCommit" and not self._is_known(event.partitions or ()):
+        is_of_tasks = track.check == SURVIVES_STREAMS
+        if request.api == "OffsetCommit" and (is_of_tasks or not self._is_known(event.partitions or ())):
             event = replace(event, partitions=())
         asked.event, asked.track = event, track
         track.asked(event, payload)
@@ -459,12 +460,12 @@ class Watcher:
         track = asked.track
         if track is None:
             return event
-        if request.api in BEATS and not self._is_known(event.partitions or ()):
+        if request.api in (HEARTBEAT, SHARE_HEARTBEAT) and not self._is_known(event.partitions or ()):
             track.reset(exchanges.UNNAMED)
             return event
         if event.members is not None:
             event = self._with_sizes(track, event, event.members)
-        if request.api in ("JoinGroup", *BEATS) and event.member:
+        if request.api in ("JoinGroup", *HEARTBEATS) and event.member:
             self._name(track, track.about.group, event.member)
         asked.is_plain = track.answered(event, asked.event, size)
         self._touch(track)

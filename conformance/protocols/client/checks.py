@@ -29,7 +29,7 @@ FIRST: Final = (
     "static; pass 1400; rebalance; restart; rebalance",
     "protocol consumer; assign 0,1; rebalance; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200",
     "others 1 follow; pass 500; assign 1,2; rebalance; pass 500; assign 0,3; rebalance; pass 1500",
-    "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
+    "pass 500; late FindCoordinator 400 times 4 at next; answer OffsetCommit NOT_COORDINATOR times 4; pass 3500",
     "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",
     "pause 2000; pass 500; late JoinGroup 1500; pass 4000",
     (
@@ -54,18 +54,26 @@ FIRST: Final = (
         "late JoinGroup 600 times 2 at next; assign 1,3; rebalance; pass 1500"
     ),
     "others 1 follow; assign; pass 500; rebalance; pass 4500",
-    "pass 500; late OffsetForLeaderEpoch 800 at next; elect; elect; pass 1500",
+    (
+        "pass 500; late OffsetForLeaderEpoch 800 at next; elect; elect; pass 1500; "
+        "late JoinGroup 5600 at next; rebalance; pass 500"
+    ),
     "static; tags Metadata times 20 at start; pass 1500; fence; pass 1500",
     "protocol consumer; assign 0; late ConsumerGroupHeartbeat 400 at stop; rebalance at stop; pass 700",
     "pause 5000; pass 1000; rebalance; pass 3000",
     "static; protocol consumer; pass 500",
     (
-        "assignors cooperative-sticky; others 1 follow; assign 0; pass 500; assign 0,1; "
-        "answer OffsetFetch COORDINATOR_LOAD_IN_PROGRESS times 12 at next; rebalance; rebalance; pass 3500"
+        "assignors cooperative-sticky; others 1 follow; assign 0; pass 500; assign 1,2; "
+        "late OffsetFetch 800 at next; rebalance; pass 3500"  # it joins again before it has the offsets
     ),
     "commit revoked; max-poll 10000; pause 3500; pass 500; rebalance; pass 500",
     "max-poll 3000; pause 6000; pass 7500",
     "others 1 follow; pass 500; late JoinGroup 600 at next; reset Fetch times 8 at next; rebalance; pass 4200",
+    "poll 0; pass 3000",
+    "commit late; pause 400; pass 700; down coordinator 400; pass 4000",
+    "poll 1000; commit late; pass 500; silent Heartbeat 1500; pass 1000",
+    "assignors cooperative-sticky; resume; others 1 follow; assign 0,1; pass 700; assign 1,2; rebalance; pass 1200",
+    "assignors cooperative-sticky,range; others 1 follow; assign 0,1; pass 500; assign 1,2; rebalance; pass 3500",
 )
 """How the first scripts begin: where the order of several steps matters. The plan goes on with them."""
 

@@ -293,6 +293,8 @@ PLACEHOLDERS: Final[Mapping[type, str]] = {
     ops.MaxPoll: "max_poll_ms",
     ops.Pattern: "pattern",
     ops.Begins: "offset_reset",
+    ops.Polls: "poll_ms",
+    ops.Resumes: "resume",
 }
 
 

@@ -348,6 +348,22 @@ class Begins:
 
 
 @operation(
+    "client-poll", USER, "poll {ms}", examples="poll 0", sentence="lets a poll of the program wait {ms} ms for records"
+)
+@dataclass(frozen=True, slots=True)
+class Polls:
+    """The polls of the program have this timeout from its next start on; with 0 it rests 20 ms after each."""
+
+    ms: Annotated[int, about("milliseconds; without this step 100"), typical(0, 1000)]
+
+
+@operation("client-resume", USER, "resume", sentence="lets the program resume all its partitions before each poll")
+@dataclass(frozen=True, slots=True)
+class Resumes:
+    """The program resumes all partitions that it has before each poll, and pauses none."""
+
+
+@operation(
     "client-committed", USER, "committed {offset}",
     examples="committed 0",
     sentence="commits offset {offset} of all partitions for the group",
@@ -404,6 +420,8 @@ Setting: TypeAlias = (
     | MaxPoll
     | Pattern
     | Begins
+    | Polls
+    | Resumes
 )
 """What concerns the next start of the program."""
 Event: TypeAlias = (
@@ -429,7 +447,7 @@ Event: TypeAlias = (
 )
 SETTINGS: Final = (
     Static, Assignors, GroupProtocol, Older, Subscribe, Newer, Offer, Intervals, Commits, Works, MaxPoll, Pattern,
-    Begins,
+    Begins, Polls, Resumes,
 )  # fmt: skip
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,

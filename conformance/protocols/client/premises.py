@@ -79,6 +79,7 @@ MEMBERSHIP_OVER: Final = _error(*terms.FENCING)
 OLD_GENERATION: Final = _error(KafkaError.ILLEGAL_GENERATION)
 FENCED_INSTANCE: Final = _error(KafkaError.FENCED_INSTANCE_ID)
 ENDING_BEAT: Final = _error(*terms.ENDING, apis=terms.HEARTBEATS)
+OFFSETS_NOT_YET: Final = _error(*terms.OF_COORDINATORS, apis=("OffsetFetch",))
 MOVED: Final = _error(KafkaError.NOT_COORDINATOR, apis=terms.COORDINATED)
 # The script
 SIGNALLED: Final = _is_a(events.Signalled)

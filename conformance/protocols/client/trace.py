@@ -41,6 +41,8 @@ class Membership:
     """Whether the assignment has bytes. A client need not take one without."""
     unread: bool = False
     """Whether its partitions are unknown, since its bytes are damaged."""
+    has_epoch: bool = False
+    """Whether it is one by heartbeats with epochs (KIP-848)."""
     given_up_ms: int | None = None
     """When the client began to take it for over, as far as its requests and their answers show: it sent LeaveGroup, or
     JoinGroup without a member id; or was sent an error that it may or may not have read. None: it is a member for all
@@ -219,7 +221,8 @@ class _Reader:
         partitions = had if event.partitions is None else frozenset(event.partitions)
         if now is not None and partitions == had and now.generation == epoch:
             return
-        self._renew(Membership(event.member or "", epoch, event.ms, None, event.ms, partitions))
+        renewed = Membership(event.member or "", epoch, event.ms, None, event.ms, partitions)
+        self._renew(replace(renewed, has_epoch=True))
 
     def _renew(self, membership: Membership) -> None:
         self.shut_out = False

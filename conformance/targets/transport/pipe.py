@@ -17,7 +17,7 @@ from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.targets.transport.channel import BaseLink, Descriptors, Ended
 from kipcheck.conformance.targets.transport.framing import Framing
 
-__all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "half_of_memory", "own_python"]
+__all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "half_of_memory", "own_python", "why_no_program"]
 
 DUMPS: Final = ("SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGABRT")
 """Signals that a testee may request at a time-out, to write to stderr where it hangs."""
@@ -68,7 +68,7 @@ class Pipe(BaseLink):
                 preexec_fn=self._confine,  # noqa: PLW1509 - no threads here: workers are processes
             )  # fmt: skip
         except OSError as denied:
-            raise NoProgram(_why_no_program(command, denied)) from None
+            raise NoProgram(why_no_program(command.argv[0], denied, command.env)) from None
         self._guard = process_tree.Guard(self._process.pid)
         streams = self._process.stdin, self._process.stdout, self._process.stderr
         ends = Descriptors(*(each.fileno() for each in streams if each is not None))
@@ -180,9 +180,9 @@ class Pipe(BaseLink):
             stream.close()
 
 
-def _why_no_program(command: Command, denied: OSError) -> str:
-    program = command.argv[0]
-    path = (command.env or os.environ).get("PATH")
+def why_no_program(program: str, denied: OSError, env: Mapping[str, str] | None = None) -> str:
+    """``env``: in which it was to be started, if not that of this process."""
+    path = (env or os.environ).get("PATH")
     why = denied.strerror or str(denied)
     if os.path.isdir(program):
         return f"{program!r} is a folder, not a program ({why})"

@@ -181,7 +181,12 @@ def test_the_folder_holds_what_others_read(whole: Path) -> None:
     assert sum(each.cases for each in result) == 120
 
 
-class _Faulty:
+class _Stub:
+    def fold(self, campaign: str, round_: int, parts: Sequence[row_files.Part]) -> Iterator[row_files.Part]:
+        yield from parts
+
+
+class _Faulty(_Stub):
     """Runs so many shards, and then something happens."""
 
     name, slots = "faulty", 1
@@ -235,7 +240,7 @@ def test_time_that_runs_out_leaves_a_number_of_cases_undecided(tmp_path: Path) -
     assert not row_files.read(tmp_path).rows
 
 
-class _Watched:
+class _Watched(_Stub):
     """Counts the rows in the ledger whenever it is asked for the next one."""
 
     name, slots = "watched", 1
@@ -280,7 +285,7 @@ def test_a_short_campaign_is_reported_once(
     assert written == reports
 
 
-class _Endless:
+class _Endless(_Stub):
     """Its shards do not end."""
 
     name, slots = "endless", 1

@@ -14,12 +14,13 @@ def changed(found: Roll, number: int) -> dict[str, tuple[int | None, int | None,
     return {each.format: (each.before, each.after, each.old_release) for each in found.steps[number].changes}
 
 
-def test_the_page_shows_the_output(capsys: pytest.CaptureFixture[str]) -> None:
-    from importlib.resources import files
-
-    page = (files("kipcheck.conformance") / "docs" / "records.md").read_text("utf-8")
+def test_a_roll_with_zookeeper_has_its_point_of_no_return(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["roll", "--from", "2.0.1", "--to", "2.3.1"]) == 0
-    assert f"```text\n{capsys.readouterr().out}```" in page
+    out = capsys.readouterr().out
+    assert out.startswith("roll from 2.0.1 to 2.3.1, ZooKeeper\n")
+    assert "2. raise inter.broker.protocol.version from 2.0 to 2.3, and restart\n" in out
+    assert "   OffsetCommitValue 1 -> 3: 2.0.1 cannot read it\n" in out
+    assert "last step that can be undone: 1; step 2 is the point of no return\n" in out
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_what_prints_at_once_imports_neither_the_ledger_nor_metadata_of_packages
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "kipcheck.conformance.cli.options" in names
-    heavy = ("kipcheck.conformance.core.ledger", "importlib.metadata", "kipcheck.conformance.targets.session")
+    heavy = ("kipcheck.conformance.core.ledger", "importlib.metadata", "kipcheck.conformance.targets.session", "rich")
     assert not [name for name in names if name.startswith(heavy)]
 
 

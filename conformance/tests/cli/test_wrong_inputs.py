@@ -33,7 +33,7 @@ run --target "cmd:'open" | 2 | No closing quotation
 run --target cmd:./absent --check wire/repeat | 3 | there is no program './absent'
 run --target client:./x | 2 | a command contains {bootstrap}, {group}, {topics}
 run --target "client:./x {bootstrap} {group} {topics} {more}" | 2 | has {more}, which kipcheck does not know
-run --target "client:./absent {bootstrap} {group} {topics}" --script stop | 3 | ./absent is no program that can be run
+run --target "client:./absent {bootstrap} {group} {topics}" --script stop | 3 | there is no program './absent'
 run --target broker:localhost | 2 | use broker:HOST:PORT
 run --target tcp:127.0.0.1:1 --check wire/repeat | 3 | tcp:127.0.0.1:1 cannot be started: nothing listens there
 run --target kafka:9.9.9 | 2 | unknown release 9.9.9

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -74,3 +75,13 @@ def test_the_line_for_a_program_of_ones_own_finds_what_is_shown(tmp_path: Path) 
     assert done.returncode == 1, done.stderr
     shown = re.search(r"^stuck group .*?(A consumer .*)$", README, re.MULTILINE)
     assert shown is not None and shown[1] in done.stdout
+
+
+def test_the_constraints_name_every_dependency_of_a_gate() -> None:
+    """If not: ``nox -s constraints``."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needed = {re.split(r"[^\w.-]", each)[0].lower() for each in (
+        *project["dependencies"], *extras["pytest"], *extras["targets"], *extras["spark"])}  # fmt: skip
+    lines = (ROOT / "conformance" / "docs" / "ci" / "constraints.txt").read_text("utf-8").splitlines()
+    assert needed <= {line.partition("==")[0].lower() for line in lines}

@@ -65,6 +65,7 @@ def test_the_site_builds_and_has_a_search_and_needs_no_other_host(site: Path) ->
     for page in pages:
         addresses = ["".join(each) for each in LOADED.findall(page.read_text("utf-8"))]
         assert [each for each in addresses if re.match(r"(?:https?:)?//", each)] == [], page
+        assert "<th></th>" not in page.read_text("utf-8"), f"{page} has a head cell without a name"
     found = json.loads((site / "search" / "search_index.json").read_text("utf-8"))["docs"]
     assert {each["location"] for each in found} >= {"glossary.html", "project/contributing.html"}
     for old, new in (("errands/five-minutes", "../guides/five-minutes"), ("power", "internals/power")):
@@ -143,6 +144,7 @@ def test_pages_fit_a_desktop_and_a_phone_and_can_be_searched(site: Path) -> None
                 assert page.asked("document.querySelector('h1').innerText").strip(), name
                 assert [each for each in page.requests if not each.startswith((address, "data:"))] == []
                 assert page.complaints == [], name
+                assert page.asked("document.querySelector('.md-search').ariaLabel") == "Search", name
         page.load(f"{address}/errands/five-minutes.html")
         assert awaits(page, "location.pathname == '/guides/five-minutes.html'"), "a page that moved is redirected"
         page.load(f"{address}/index.html", 1400)

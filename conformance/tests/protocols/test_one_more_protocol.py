@@ -69,7 +69,7 @@ def test_its_operations_are_published(copy: Copy) -> None:
     assert case["$defs"]["leasesVerbs"] == {"enum": ["lease", "release", "lease-elapse"]}
     assert "leases" in _of_hello(testee)["machines"]["description"]
     rows = (copy.conformance / "docs" / "testee.md").read_text("utf-8").splitlines()
-    assert any(each.startswith("| broker, `leases` | `lease`, `release`, `lease-elapse` | ") for each in rows)
+    assert any(each.startswith("| broker, `leases` | `lease`, `release`, `lease-elapse` |") for each in rows)
     assert copy.run("--check", module=PUBLISH) == ""
 
 

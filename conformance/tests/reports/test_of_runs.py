@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.engine.execution.worker import Unit
 from kipcheck.conformance.engine.findings.early_causes import EarlyCause
 from kipcheck.conformance.engine.ledger import lines as ledger_lines
-from kipcheck.reports import terminal
+from kipcheck.reports import styled, terminal
 
 EVERY = {"ledger.jsonl", *reports.FILES.values()}
 SMALL = ("--target", "reference", "--message", "HeartbeatRe*", "--check", "wire/repeat", "--cases", "2")
@@ -214,11 +215,38 @@ def test_a_live_line_fits_the_terminal(clock: list[float], monkeypatch: pytest.M
     shown = Progress(stream, live=True)
     shown.plan("somebody 1.0 of a vendor with a long name", PLAN)
     shown.begin("wire/damage")
-    (line,) = stream.getvalue().split("\r\x1b[K")[1:]
+    (line,) = re.sub(r"\x1b\[\d+m", "", stream.getvalue().removeprefix("\r\x1b[K")).splitlines()
     assert len(line) < columns
+    assert ("━" in line) == (columns > 64)
     assert ("0 causes" in line) == (columns > 40)
     assert ("check 1 of 2" in line) == (columns > 12)
     assert ("0 failed" in line) == (columns > 120)
+
+
+def test_the_bar_of_the_live_line_has_the_share_of_all_subjects(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stream = io.StringIO()
+    shown = Progress(stream, live=True)
+    shown.plan("somebody 1.0", {"wire/damage": 10, "wire/repeat": 30})
+    shown.begin("wire/damage")
+    shown.end(1, 0)
+    shown.begin("wire/repeat")
+    clock[0] += 2
+    shown.step(10, 20, 0)
+    half = stream.getvalue().split("\r\x1b[K")[-1]
+    pieces = re.findall(r"\x1b\[(\d+)m([━╸╺]+)", half)
+    colours = [colour for colour, piece in pieces for _ in piece]
+    assert (len(colours), len(set(colours))) == (16, 2) and colours.count(colours[0]) == 8, half
+
+
+def test_a_table_wraps_on_a_terminal_and_reads_no_markup() -> None:
+    shown = styled.table(("name", "number"), [("[red]a[/red] " + "word " * 9, "12"), ("b", "7")], (1,), 40)
+    lines = re.sub(r"\x1b\[\d+m", "", shown).splitlines()
+    assert max(map(len, lines)) <= 40 and len(lines) > 3
+    assert lines[1].startswith("[red]a[/red] word") and lines[-1].split() == ["b", "7"]
 
 
 def test_a_cause_is_named_above_the_live_line_when_it_is_found(clock: list[float]) -> None:

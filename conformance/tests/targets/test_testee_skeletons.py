@@ -15,7 +15,7 @@ from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.registry import target
 
 SKELETONS = Path(__file__).parents[2] / "docs" / "testee" / "skeletons"
-PAGE = SKELETONS.parent.parent / "testee.md"
+PAGE = SKELETONS.parent.parent / "guides" / "write-a-testee.md"
 TOOLS = {"testee.go": "go", "testee.rs": "rustc", "Testee.java": "java", "testee.mjs": "node"}
 LINES = 175
 """Of Rust and Java more than half read and write JSON."""
@@ -28,7 +28,7 @@ def test_each_is_listed_and_short_and_on_the_page() -> None:
         text = (SKELETONS / name).read_text("utf-8")
         assert len(text.splitlines()) <= LINES
         assert max(len(line.expandtabs(4)) for line in text.splitlines()) <= 120
-        assert f"(testee/skeletons/{name})" in page
+        assert f"(../testee/skeletons/{name})" in page
 
 
 @pytest.mark.timeout(400)

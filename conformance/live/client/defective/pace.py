@@ -49,3 +49,16 @@ class CommitsOnly(Consumer):
     async def round(self) -> None:
         await self.commit()
         await self.rest()
+
+
+class GivesUpItsJoin(Consumer):
+    def patience_s(self, api: str) -> float | None:
+        return 0.3 if api == "JoinGroup" else super().patience_s(api)
+
+
+class JoinsForItsOffsets(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer = await super().ask(api, body)
+        if api == "OffsetFetch" and answer.get("errorCode") == Error.COORDINATOR_LOAD_IN_PROGRESS:
+            await self.join()
+        return answer

@@ -110,3 +110,10 @@ class ClaimsAnOldGeneration(Consumer):
             return super().metadata(assignor)
         finally:
             self.generation = generation
+
+
+class StaysWithWhatIsLeft(Consumer):
+    async def sync(self, joined: Mapping[str, Any]) -> int:
+        error = await super().sync(joined)
+        self.has_lost = False
+        return error

@@ -225,6 +225,16 @@ def hands_over(history: History) -> Iterator[Violation]:
     yield from _judged(history, cooperation.hand_over)
 
 
+@impact(
+    "A leader gives a partition to a member whose claim is outdated, while its owner still reads it",
+    "double processing", "claims", "double-processing", links=("KIP-429", "KAFKA-14639"),
+)  # fmt: skip
+@law("client/heeds-newer-claims", "429-16", "grp-24", grade=Grade.SHOULD, premise=_is_judged)
+def heeds_newer_claims(history: History) -> Iterator[Violation]:
+    """A cooperative leader gives a partition to no member whose claim is of an older generation than another one's."""
+    yield from _judged(history, cooperation.hand_over_older)
+
+
 def _shows_others(event: events.AnswerSeen) -> bool:
     """Whether a leader is sent another member, and each of them has a whole subscription to topics that exist. One with
     user data is left out: an assignor need not understand it."""

@@ -93,17 +93,18 @@ def _after_its_end(traced: TracedEvent[events.RequestSeen]) -> list[Violation]:
     api, generation = traced.event.api, traced.event.generation
     if api not in terms.GROUP_REQUESTS:
         return []
-    ended_ms = -1
+    ended_ms, kind = -1, tuple[str, ...]()
     for membership in reversed(traced.memberships):
         if membership.carried == traced.event.carried:
             if membership.is_current(traced.ms):
                 return []
             ended_ms = max(ended_ms, membership.until_ms or 0)
+            kind = ("epoch",) if membership.has_epoch else ()
     if ended_ms < 0:
         return []
     why = f"{traced.ms - ended_ms} ms after its membership ended, the client sends {api} with it"
     wanted, observed = "no request with that generation", f"generation {generation}"
-    return [breach(traced, why, wanted, observed, api, "fenced", since_ms=ended_ms)]
+    return [breach(traced, why, wanted, observed, api, "fenced", *kind, since_ms=ended_ms)]
 
 
 def _answer_cut_off(history: History, step: int) -> tuple[str, ...]:

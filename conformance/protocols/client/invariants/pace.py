@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kipcheck.conformance.core.values.history import History
-from kipcheck.conformance.core.values.kafka_errors import KafkaError
+from kipcheck.conformance.core.values.kafka_errors import KafkaError, error_name
 from kipcheck.conformance.core.values.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client import events, premises, terms
 from kipcheck.conformance.protocols.client.invariants.law import OF_ALL, breach, law, timed
@@ -194,6 +194,33 @@ def joins_once(history: History) -> Iterator[Violation]:
 
 
 @impact(
+    "A consumer joins again for an error of its offsets that passes, and its whole group rebalances", "trivia",
+    "resources", "needless-move",
+)  # fmt: skip
+@law("client/asks-for-offsets-again", "grp-77", grade=Grade.SHOULD, premise=(premises.SYNCED, premises.OFFSETS_NOT_YET))
+def asks_for_offsets_again(history: History) -> Iterator[Violation]:
+    """A member whose OffsetFetch the coordinator cannot answer yet sends it again, and no JoinGroup for it.
+
+    JoinGroup is for it within a second, if nothing else fails meanwhile, and no topic gets partitions.
+    """
+    refused: events.AnswerSeen | None = None
+    sizes: dict[str, int] = {}
+    for traced in trace(history):
+        if is_answer(traced, "OffsetFetch") and traced.error in terms.OF_COORDINATORS:
+            refused = None if traced.certain is None or traced.in_doubt else traced.event
+        elif has_failed(traced) or traced.stopped or is_request(traced, "OffsetFetch", "LeaveGroup"):
+            refused = None
+        elif is_answer(traced, "Metadata") and traced.event.sizes:
+            refused = refused if sizes.items() >= traced.event.sizes.items() else None
+            sizes |= traced.event.sizes
+        elif refused is not None and is_request(traced, "JoinGroup") and traced.ms <= refused.ms + terms.GRACE_MS:
+            error = error_name(refused.error or 0)
+            why = f"{traced.ms - refused.ms} ms after OffsetFetch was answered {error} the client joins again"
+            yield breach(traced, why, "OffsetFetch", "JoinGroup", "JoinGroup", error)
+            return
+
+
+@impact(
     "A consumer waits for a coordinator that hangs, and its group reads nothing meanwhile", "trivia", "waiting",
     "stuck-group",
 )  # fmt: skip
@@ -242,6 +269,33 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
             or traced.stopped
         ):
             sent = None
+
+
+@impact(
+    "A slow rebalance never ends: a consumer gives up its JoinGroup and begins anew", "stuck group", "waiting",
+    "stuck-group",
+)  # fmt: skip
+@timed("client/waits-for-the-others", "grp-253", grade=Grade.SHOULD, premise=(premises.JOINS,))
+def waits_for_the_others(history: History) -> Iterator[Violation]:
+    """A client does not close the connection on which its JoinGroup waits before its rebalance timeout has passed.
+
+    It may if anything else fails, or it was sent metadata or a coordinator meanwhile.
+    """
+    waiting: events.RequestSeen | None = None
+    for traced in trace(history):
+        event = traced.event
+        if is_request(traced, "JoinGroup"):
+            waiting = traced.event
+        elif isinstance(event, events.Closed) and waiting is not None and event.connection == waiting.connection:
+            waited_ms, longest_ms = traced.ms - waiting.ms, waiting.rebalance_ms or 0
+            if not event.why and not traced.stopped and waited_ms < longest_ms - terms.RACE_MS:
+                why = f"the client closes the connection {waited_ms} ms after JoinGroup, which was not answered yet"
+                bound = f"it waits for {longest_ms} ms, its rebalance timeout"
+                yield breach(traced, why, bound, f"{waited_ms} ms", "gives up", since_ms=waiting.ms)
+                return
+            waiting = None
+        elif has_failed(traced) or traced.stopped or is_answer(traced, "JoinGroup", "Metadata", "FindCoordinator"):
+            waiting = None
 
 
 @impact("A consumer repeats what failed without a pause", "trivia", "resources", "needless-move")

@@ -348,6 +348,51 @@ def _claims(traced: client_trace.TracedEvent[RequestSeen], found: Subscribed, cl
 
 
 @impact(
+    "What a cooperative consumer gave up is read by no member before the next rebalance", "stuck group", "ownership",
+    "unread-partition", links=("KIP-429",),
+)  # fmt: skip
+@timed("client/rejoins-after-revoking", "429-15", premise=lambda history: any(_revoked(history)))
+def rejoins_after_revoking(history: History) -> Iterator[Violation]:
+    """A member that is given less than it claimed by a cooperative assignor joins again within three seconds.
+
+    Only then another member gets it.
+    What fails meanwhile, and a program that works between two polls, may hinder it so long.
+    """
+    for traced, since_ms, longest_ms, lost in _revoked(history):
+        if traced.ms > since_ms + longest_ms:
+            why = f"{traced.ms - since_ms} ms ago the member lost {listed(lost)}, which it had claimed"
+            yield breach(traced, why, f"JoinGroup within {longest_ms} ms", "none", "no JoinGroup", since_ms=since_ms)
+            return
+
+
+def _revoked(history: History) -> Iterator[tuple[client_trace.TracedEvent[Event], int, int, frozenset[str]]]:
+    """The events at which a member is to join again, since when, in what time, and what it lost."""
+    nothing = frozenset[str]()
+    claimed, lost, protocol, since_ms, pause_ms = nothing, nothing, "", terms.NEVER, 0
+    for traced in client_trace.trace(history):
+        event, now = traced.event, traced.certain
+        if isinstance(event, Launched):
+            pause_ms = event.pause_ms or 0
+        if now is None or isinstance(event, client_trace.OVER) or client_trace.is_request(traced, "LeaveGroup"):
+            claimed, since_ms = nothing, terms.NEVER
+        elif client_trace.is_request(traced, "JoinGroup"):
+            found = dict(zip(traced.event.assignors, traced.event.subscriptions or (), strict=False)).get(COOPERATIVE)
+            claims = None if found is None else found.owned
+            claimed, since_ms = now.partitions.intersection(claims or ()), terms.NEVER
+        elif client_trace.is_answer(traced, "JoinGroup"):
+            protocol = traced.event.protocol or ""
+        elif client_trace.is_answer(traced, "SyncGroup") and not traced.error:
+            answer = traced.event
+            is_told = protocol == COOPERATIVE and not (answer.empty or answer.unread or traced.in_doubt)
+            lost, claimed = claimed.difference(answer.partitions or ()) if is_told else nothing, nothing
+            since_ms = traced.ms if lost else terms.NEVER
+        elif since_ms != terms.NEVER and (client_trace.has_failed(traced) or traced.stopped):
+            since_ms = traced.ms
+        if since_ms != terms.NEVER:
+            yield traced, since_ms, terms.UNREAD_MS + 2 * pause_ms, lost
+
+
+@impact(
     "A sticky consumer does not say what it had, so that its leader assigns all partitions anew", "trivia", "claims",
     "needless-move", links=("KIP-54",),
 )  # fmt: skip

@@ -71,6 +71,8 @@ class _New:
     committed: list[int] = field(default_factory=list)
     """What the client was sent."""
     sent_ms: int = 0
+    early: int | None = None
+    """Where the client read it first, so soon that it may not have read what it was sent."""
 
 
 Found: TypeAlias = tuple[str, Violation]
@@ -224,9 +226,12 @@ class _Positions:
         at = f"offset {offset}"
         if found.committed:
             if traced.earliest_ms > found.sent_ms + terms.RACE_MS:
-                right = " or ".join(map(str, found.committed))
-                why = f"the client begins to read {name} at {offset}; the committed offset is {right}"
+                right, begun = " or ".join(map(str, found.committed)), offset if found.early is None else found.early
+                after = "" if begun == offset else f", and goes on at {offset}"
+                why = f"the client begins to read {name} at {begun}{after}; the committed offset is {right}"
                 yield STARTS_THERE, breach(traced, why, f"offset {right}", at, "elsewhere", since_ms=found.sent_ms)
+            elif found.early is None:
+                found.early = offset
         elif found.asked_ms is not None:
             if traced.earliest_ms > found.asked_ms + terms.RACE_MS:
                 shape = ("refused", error_name(found.refused)) if found.refused else ("not answered yet",)

@@ -19,6 +19,7 @@ from kipcheck.conformance.campaign.executors.shipping import FOLDER, PYTHON
 from kipcheck.conformance.campaign.process.child_outcome import failed_row
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Count, Found, Row
+from kipcheck.conformance.campaign.summary import RoundSummary
 from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.targets.toolchains.maven import REPOSITORY
 from kipcheck.conformance.tests.campaign.executors.test_spark import (
@@ -33,6 +34,7 @@ from kipcheck.conformance.tests.campaign.executors.test_spark import (
 from kipcheck.conformance.tests.support.spark_cluster import connect, standalone
 from kipcheck.conformance.tests.support.spark_drills import Answer, Brief, Kill
 
+OTHER_PYTHONS = ("python3.10", "python3.12", "python3.13")
 pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.usefixtures("ready")]
 __all__ = ["ready"]
 
@@ -99,6 +101,94 @@ def test_spark_connect_in_front_of_a_cluster(tmp_path: Path, capfd: pytest.Captu
     assert digests(rows) == digests(expected)
     assert [row.digest for row in again] == [rows[each.key].digest for each in shards[:3]]
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_executor_that_is_lost_behind_a_server_costs_no_row(tmp_path: Path) -> None:
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    shards = [shard(number) for number in range(4)]
+    lost = tmp_path / "lost"
+    answer = Answer(BRIEF, (Kill(1, "executor", lost),))
+    with standalone(tmp_path) as master, connect(tmp_path, master) as url, spark(None, url, 0, answer) as executor:
+        rows = executed(executor, shards)
+    assert lost.exists()
+    with inline(BRIEF) as local:
+        assert digests(rows) == digests(executed(local, shards))
+    assert rows[shards[1].key].attempt == 1
+
+
+def test_executors_come_and_go_with_the_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dynamic allocation, with no executor left between two rounds."""
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    settings = {"enabled": "true", "shuffleTracking.enabled": "true", "executorIdleTimeout": "1s"}
+    lines = [f"spark.dynamicAllocation.{name} {value}\n" for name, value in settings.items()]
+    (conf / "spark-defaults.conf").write_text("".join(["spark.executor.cores 1\n", *lines]))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(conf))
+    shards = [shard(number) for number in range(6)]
+    with standalone(tmp_path) as url, spark(url, None, 2, Answer(BRIEF)) as executor:
+        rows = executed(executor, shards[:4])
+        until = time.monotonic() + 120
+        while executors(tmp_path) and time.monotonic() < until:
+            time.sleep(0.5)
+        assert executors(tmp_path) == 0
+        rows = {**rows, **executed(executor, shards[4:])}
+    with inline(BRIEF) as local:
+        assert digests(rows) == digests(executed(local, shards))
+
+
+def executors(folder: Path) -> int:
+    """That run, by the logs of the workers."""
+    logs = "".join(each.read_text("utf-8", "replace") for each in folder.glob("Worker-*.log"))
+    return len(re.findall("Launch command", logs)) - len(re.findall("Executor app-[^ ]+ finished", logs))
+
+
+def test_workers_with_another_python_hold_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    other = next((each for each in map(shutil.which, OTHER_PYTHONS) if each is not None), None)
+    if other is None:
+        pytest.skip("there is no other Python")
+    monkeypatch.setenv("PYSPARK_PYTHON", other)
+    with standalone(tmp_path, ("127.0.0.1",)) as url, pytest.raises(Unready) as why, spark(url, None, 0, ship=True):
+        pass
+    (here, there) = (f"{major}.{minor}" for major, minor in (sys.version_info[:2], version_of(other)))
+    assert here in str(why.value)
+    assert there in str(why.value)
+    assert "\n" not in str(why.value)
+
+
+def version_of(python: str) -> tuple[int, int]:
+    asked = [python, "-c", "import sys; print(*sys.version_info[:2])"]
+    major, minor = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()
+    return int(major), int(minor)
+
+
+def test_a_ledger_is_folded_where_the_shards_run(tmp_path: Path) -> None:
+    """With a damaged file, which only the driver may move."""
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    rows = [
+        row(0, number, found=(found("a", number, 2),), counts=(count("pass", 3),)).sealed() for number in range(600)
+    ]
+    for at in range(0, len(rows), 64):
+        row_files.write(tmp_path, 0, at // 64, rows[at : at + 64])
+    (tmp_path / "ledger" / "round=0" / "wave-3.parquet").write_bytes(b"PAR1")
+    expected = RoundSummary("c", 0)
+    expected.add_final(row_files.Scan(tmp_path, [0]))
+    (tmp_path / "ledger" / "round=0" / "wave-3.parquet.damaged").unlink()
+    gone = row_files.Part(tmp_path / "ledger" / "round=0" / "wave-99.parquet", frozenset())
+    with spark("local[2]", None, 0) as executor:
+        united, others = RoundSummary("c", 0), list[row_files.Part]()
+        for each in executor.fold("c", 0, [*row_files.Scan(tmp_path, [0]).parts(0), gone]):
+            if isinstance(each, RoundSummary):
+                united.unite(each)
+            else:
+                others.append(each)
+    assert others == [gone]
+    assert united == expected
 
 
 def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,6 +31,7 @@ from kipcheck.conformance.core.files.output_folder import (
     OF_A_MATRIX,
     OF_A_RUN,
     REPORTS,
+    ROWS,
     OutputFolder,
     Unusable,
 )
@@ -500,3 +502,34 @@ def test_items_of_pytest_are_forgotten_and_nothing_else(tmp_path: Path) -> None:
         assert (tmp_path / name).read_text() == "precious"
         (tmp_path / name).unlink()
     assert ledger.NAME in {top for kind in OF_A_RUN for top in kind.tops}
+
+
+def test_the_time_for_a_file_does_not_grow_with_the_list(tmp_path: Path) -> None:
+    def taken(folder: OutputFolder, first: int) -> float:
+        began = time.process_time()
+        for wave in range(first, first + 200):
+            path = folder.claim(f"ledger/round=0/wave-{wave}.jsonl")
+            path.touch()
+            folder.forget({f"ledger/round=0/wave-{wave}.jsonl"})
+        return time.process_time() - began
+
+    short, long = OutputFolder(tmp_path / "short"), OutputFolder(tmp_path / "long")
+    for folder in (short, long):
+        folder.path.mkdir()
+    long.claim(*(f"ledger/round=1/wave-{wave}.parquet" for wave in range(20_000)))
+    of_long, of_short = taken(long, 1), taken(short, 1)
+    assert of_long < 5 * of_short + 0.2
+    assert "ledger/round=1/wave-19999.parquet" in (long.path / LIST).read_text()
+    other = OutputFolder(long.path)
+    other.remove(ROWS)
+    assert not (long.path / LIST).exists()
+
+
+def test_a_list_that_another_process_changed_is_read_again(tmp_path: Path) -> None:
+    folder = OutputFolder(tmp_path)
+    folder.claim("manifest.json")
+    with (tmp_path / LIST).open("a") as file:
+        file.write('"report.html"\n"cut o')
+    (tmp_path / "report.html").touch()
+    folder.claim("report.html", "junit.xml")
+    assert (tmp_path / LIST).read_text().splitlines()[1:] == ['"manifest.json"', '"report.html"', '"junit.xml"']

@@ -192,6 +192,15 @@ def test_a_cause_has_title_severity_and_page_of_its_gravest_failure() -> None:
     assert cause.kafka == ()
 
 
+def test_the_case_that_is_shown_has_the_effect_of_the_title() -> None:
+    """afkak 21.5.0: a cause was titled by a commit that was missing, and its row led to a missing heartbeat."""
+    here = Place("KeyError", "x.py:1")
+    smaller = shown(line("member/backs-off", "joins", id=ONE), 1, place=here)
+    graver = shown(line("member/reads-what-it-owns", "too little", id=OTHER), 2, place=here)
+    (cause,) = causes([smaller, graver])
+    assert ({*cause.failures}, cause.least) == ({ONE, OTHER}, OTHER)
+
+
 def test_causes_are_ordered_by_severity_and_cases() -> None:
     found = causes([
         shown(line("member/backs-off", id=ONE)),

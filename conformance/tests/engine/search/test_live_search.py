@@ -66,6 +66,15 @@ def test_exactly_the_steps_that_a_failure_needs_are_left() -> None:
             assert (found.violation.shape, found.shape) == (SHAPE, SHAPE)
 
 
+def test_where_it_fails_need_not_be_known() -> None:
+    """Rows of a campaign do not say it."""
+    drawn = finding(6, 5)
+    nowhere = replace(drawn, violation=replace(drawn.violation, at=()))
+    found, _ = ended(search(nowhere), frozenset({1, 4}).issubset)
+    assert found is not None
+    assert numbers(found.case) == {1, 4}
+
+
 def test_long_cases_lose_several_steps_at_once() -> None:
     found, sizes = ended(search(finding(60, 59)), frozenset({3, 40}).issubset)
     assert found is not None and numbers(found.case) >= {3, 40} and len(found.case.steps) <= 6

@@ -20,14 +20,16 @@ from kipcheck.conformance.targets.toolchains import build, go, node
 from kipcheck.conformance.tests.support.loops import for_each
 
 LINES = 210
+OF_POLLS = frozenset({"POLL_MS", "RESUME"})
+"""Of clients whose users poll, and may resume partitions."""
 LACKED = {
     "kafka-python": {"PROTOCOL"},
     "aiokafka": {"PROTOCOL"},
-    "franz-go": {"MAX_POLL_MS"},
-    "sarama": {"PROTOCOL", "MAX_POLL_MS", "PATTERN"},
-    "kafkajs": {"INSTANCE", "ASSIGNORS", "PROTOCOL", "MAX_POLL_MS"},
-    "platformatic-kafka": {"ASSIGNORS", "MAX_POLL_MS", "PATTERN"},
-    "kafka-go": {"INSTANCE", "PROTOCOL", "MAX_POLL_MS", "PATTERN"},
+    "franz-go": {"MAX_POLL_MS", *OF_POLLS},
+    "sarama": {"PROTOCOL", "MAX_POLL_MS", "PATTERN", *OF_POLLS},
+    "kafkajs": {"INSTANCE", "ASSIGNORS", "PROTOCOL", "MAX_POLL_MS", *OF_POLLS},
+    "platformatic-kafka": {"ASSIGNORS", "MAX_POLL_MS", "PATTERN", *OF_POLLS},
+    "kafka-go": {"INSTANCE", "PROTOCOL", "MAX_POLL_MS", "PATTERN", *OF_POLLS},
 }
 """Settings that a client does not have."""
 
@@ -39,7 +41,7 @@ def test_a_program_is_short_and_reads_every_setting_that_its_client_has(name: st
     assert all(len(each.splitlines()) <= LINES for each in texts)
     text = "".join(texts)
     all_given = Settings(
-        "a", "g", ("t",), "c", "i", "range", 1, 1, 1, "classic", "auto", 1, 1, "^t$", "latest", 1
+        "a", "g", ("t",), "c", "i", "range", 1, 1, 1, "classic", "auto", 1, 1, "^t$", "latest", 1, 0, "always"
     ).environment
     names = {each.removeprefix(PREFIX) for each in all_given}
     assert {each for each in names if f'"{each}"' in text or f"'{each}'" in text} == names - LACKED.get(name, set())

@@ -33,6 +33,7 @@ def test_steps_change_the_settings_of_the_next_start() -> None:
     assert (found.commit, found.pause_ms, found.max_poll_ms, found.rebalance_ms) == ("late", 500, 4000, 4000)
     assert found.environment["KIPCHECK_MAX_POLL_MS"] == "4000" and found.environment["KIPCHECK_COMMIT"] == "late"
     assert after("pattern; topics 1").topics == ("t", "u") and after("pattern").pattern == PATTERN
+    assert after("poll 0; resume").environment.items() >= {"KIPCHECK_POLL_MS": "0", "KIPCHECK_RESUME": "always"}.items()
     assert wanted(FIRST, "", {}) == "" and wanted(after("commit sync; pattern"), "", {}).count(",") == 2
 
 

@@ -15,6 +15,7 @@ from kipcheck.conformance.live.watch.capture_input import watch_capture
 from kipcheck.conformance.live.watch.laws import SILENT, speaking
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.checks import FIRST
+from kipcheck.conformance.protocols.client.invariants.law import OF_ALL
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.mutants import MUTANTS
 
@@ -23,16 +24,14 @@ UNSEEN: Final = ("keeps-its-epoch", "doubles-its-timeout", "reverses-its-assigno
 millisecond of the answer that it ignores, and so may have been written before that was read: only a machine that is
 busy sends it later. The others are not what their user set, which is not on the wire, and neither are the starts of a
 program."""
-OF_CLIENTS: Final = {
-    name: each for name, each in MUTANTS.items() if each.check in ("client/groups", "client/share-groups")
-}
+OF_CLIENTS: Final = {name: each for name, each in MUTANTS.items() if each.check in OF_ALL}
 TOGETHER: Final = 10
 TRIES: Final = 3
 
 
 def test_each_law_speaks_or_says_why_not() -> None:
-    every = {id for check in ("client/groups", "client/share-groups") for id in CHECKS[check].invariants}
-    assert {each.id for each in speaking()} | set(SILENT) == every
+    every = {id for check in OF_ALL for id in CHECKS[check].invariants}
+    assert {each.id for check in OF_ALL for each in speaking(check)} | set(SILENT) == every
     assert SILENT.keys() <= every
 
 

@@ -41,15 +41,18 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     syncs,
 )
 from kipcheck.conformance.protocols.client.invariants.pace import (
+    asks_for_offsets_again,
     beats_at_its_interval,
     joins_once,
     keeps_its_coordinator,
     pauses_before_it_repeats,
+    waits_for_the_others,
 )
 from kipcheck.conformance.protocols.client.invariants.partitions import (
     claims_what_it_owns,
     reads_its_own,
     reads_what_it_is_assigned,
+    rejoins_after_revoking,
 )
 from kipcheck.conformance.protocols.client.invariants.positions import (
     commits_what_it_read,
@@ -307,6 +310,15 @@ def test_a_fetch_that_waits_behind_another_one_was_sent_before_the_committed_off
         events = fetches(100, 10), *member, (*fetch[:2], {**found, "connection": 2, "pipelined": fetch[2]})
         before = "request", 90, {**found, "connection": 2}
         assert len([*starts_at_the_committed_offset(history(before, *events))]) == breaches
+
+
+def test_the_first_fetch_is_named_also_if_it_came_too_soon_to_be_certain() -> None:
+    """afkak 21.5.0 begins one record late, 10 ms after the answer, and goes on from there."""
+    given = "answer", 300, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    member = [joined(250), synced(260, "t-0"), given, ("answer", 310, {"api": "OffsetFetch", "committed": {"t-0": 7}})]
+    (late,) = starts_at_the_committed_offset(history(*member, fetches(320, 8), fetches(601, 10)))
+    assert late.why == "the client begins to read t-0 at 8, and goes on at 10; the committed offset is 7"
+    assert not [*starts_at_the_committed_offset(history(*member, fetches(320, 8), fetches(601, 7)))]
 
 
 def commits(ms: int, offset: int) -> tuple[Any, ...]:
@@ -1207,3 +1219,56 @@ def test_the_error_that_ended_a_program_is_shown_in_any_language() -> None:
     for stderr, line in shown.items():
         (found,) = ends_when_stopped(history(("launched", 0, {}), ("ended", 900, {"code": 2, "stderr": stderr})))
         assert found.why == f"the program ended by itself, exit code 2: {line}"
+
+
+def test_only_a_cooperative_member_that_lost_what_it_claimed_owes_a_rejoin() -> None:
+    cooperative = "answer", 200, {**joined(200, 2)[2], "protocol": "cooperative-sticky"}
+    asks = "request", 190, claims(190, 1, "t-0", "t-1")[2]
+    had = joined(100), given(110, "t-0", "t-1")
+    lost = *had, asks, cooperative, given(210, "t-1", generation=2)
+
+    def broken(*events: tuple[Any, ...]) -> bool:
+        return bool([*rejoins_after_revoking(history(*events))])
+
+    late, again = beat(3500, "m", 2), claims(3600, 2, "t-1")
+    assert broken(*lost, late, again)
+    assert not broken(*lost, beat(3000, "m", 2), claims(3100, 2, "t-1"))
+    assert not broken(*lost, refuses(900, "Heartbeat", 25, ["m", 2]), late), "it is no member any more"
+    assert not broken(*lost, refuses(900, "Heartbeat", 15, ["m", 2]), late, again), "its coordinator is away"
+    assert not broken(*lost, ("signalled", 900, {}), late), "it is closed"
+    assert not broken(("launched", 0, {"pause_ms": 500}), *lost, late, again), "its program works"
+    assert not broken(*had, ("request", 190, claims(190, 1)[2]), cooperative, given(210, "t-1", generation=2), late)
+    eager = "answer", 200, joined(200, 2)[2]
+    assert not broken(*had, asks, eager, given(210, "t-1", generation=2), late), "its group chose an eager assignor"
+
+
+def test_a_member_joins_for_an_offset_fetch_only_if_there_is_no_other_reason() -> None:
+    refused = is_sent(300, "OffsetFetch", error=14)
+
+    def broken(*events: tuple[Any, ...]) -> bool:
+        return bool([*asks_for_offsets_again(history(*MEMBER, *events))])
+
+    assert broken(refused, rejoins(310))
+    assert broken(metadata(200), refused, metadata(305), rejoins(310))
+    assert not broken(refused, sends(305, "OffsetFetch", "t-0"), rejoins(310)), "it asks again"
+    assert not broken(refused, refuses(305, "Heartbeat", 27, ["m", 1]), rejoins(310)), "it is asked to join"
+    assert not broken(metadata(200), refused, ("answer", 305, {"api": "Metadata", "sizes": {"t": 2}}), rejoins(310))
+    assert not broken(refused, rejoins(1400)), "a later one has another reason"
+    assert not broken(is_sent(300, "OffsetFetch", error=25), rejoins(310)), "it is no member any more"
+
+
+def test_a_join_may_be_given_up_for_a_reason() -> None:
+    asks = "request", 300, {**rejoins(300)[2], "rebalance_ms": 6000, "connection": 7}
+    gives_up = "closed", 5300, {"connection": 7, "why": ""}
+
+    def broken(*events: tuple[Any, ...]) -> bool:
+        return bool([*waits_for_the_others(history(*MEMBER, asks, *events))])
+
+    assert broken(gives_up)
+    assert not broken(("closed", 6300, {"connection": 7, "why": ""})), "its rebalance timeout has passed"
+    assert not broken(("closed", 5300, {"connection": 7, "why": "by the script"})), "the broker closed it"
+    assert not broken(("closed", 5300, {"connection": 8, "why": ""})), "another connection"
+    assert not broken(joined(400, 2), gives_up), "it was answered"
+    assert not broken(("signalled", 5200, {}), gives_up), "its user closes it"
+    assert not broken(metadata(5200), gives_up), "the node may be gone"
+    assert not broken(refuses(5200, "OffsetCommit", 16, ["m", 1]), gives_up), "it is no coordinator any more"
