@@ -199,17 +199,23 @@ def joins_once(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 @law("client/asks-for-offsets-again", "grp-77", grade=Grade.SHOULD, premise=(premises.SYNCED, premises.OFFSETS_NOT_YET))
 def asks_for_offsets_again(history: History) -> Iterator[Violation]:
-    """A member whose OffsetFetch the coordinator cannot answer yet sends it again, and no JoinGroup for it.
+    """A member whose OffsetFetch the coordinator cannot answer yet sends it again, and joins for no first error.
 
-    JoinGroup is for it within a second, if nothing else fails meanwhile, and no topic gets partitions.
+    JoinGroup is for it within a second, if nothing else fails meanwhile, and no topic gets partitions. One that gives
+    up after several attempts raises the error, and may be begun anew by its user.
     """
     refused: events.AnswerSeen | None = None
+    has_retried = False
     sizes: dict[str, int] = {}
     for traced in trace(history):
         if is_answer(traced, "OffsetFetch") and traced.error in terms.OF_COORDINATORS:
-            refused = None if traced.certain is None or traced.in_doubt else traced.event
-        elif has_failed(traced) or traced.stopped or is_request(traced, "OffsetFetch", "LeaveGroup"):
+            refused = None if traced.certain is None or traced.in_doubt or has_retried else traced.event
+        elif is_request(traced, "OffsetFetch"):
+            refused, has_retried = None, has_retried or refused is not None
+        elif has_failed(traced) or traced.stopped or is_request(traced, "LeaveGroup"):
             refused = None
+        elif is_answer(traced, "SyncGroup"):
+            has_retried = False
         elif is_answer(traced, "Metadata") and traced.event.sizes:
             refused = refused if sizes.items() >= traced.event.sizes.items() else None
             sizes |= traced.event.sizes
@@ -279,7 +285,7 @@ def _held(history: History) -> Iterator[tuple[TracedEvent[events.Event], int, in
 def waits_for_the_others(history: History) -> Iterator[Violation]:
     """A client does not close the connection on which its JoinGroup waits before its rebalance timeout has passed.
 
-    It may if anything else fails, or it was sent metadata or a coordinator meanwhile.
+    It may if anything else fails, or it was sent metadata meanwhile, in which the node may be missing.
     """
     waiting: events.RequestSeen | None = None
     for traced in trace(history):
@@ -294,7 +300,7 @@ def waits_for_the_others(history: History) -> Iterator[Violation]:
                 yield breach(traced, why, bound, f"{waited_ms} ms", "gives up", since_ms=waiting.ms)
                 return
             waiting = None
-        elif has_failed(traced) or traced.stopped or is_answer(traced, "JoinGroup", "Metadata", "FindCoordinator"):
+        elif has_failed(traced) or traced.stopped or is_answer(traced, "JoinGroup", "Metadata"):
             waiting = None
 
 
