@@ -14,6 +14,11 @@ Api: TypeAlias = Literal[
     "ApiVersions", "Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "DescribeGroups",
     "ListGroups", "OffsetCommit", "OffsetFetch",
 ]  # fmt: skip
+MemberApi: TypeAlias = Literal[
+    "ApiVersions", "Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit",
+    "OffsetFetch",
+]  # fmt: skip
+"""Those that members of groups send."""
 Kind: TypeAlias = Literal[
     "prefix", "length", "long-varint", "flood", "trailing", "boolean", "presence", "text", "null", "wide-varint",
     "padded-varint", "tag-order", "tag-size", "tag-default", "version", "many-tags", "unknown-tag",
@@ -30,7 +35,7 @@ UNFINISHED: Final[frozenset[Kind]] = frozenset({"size-huge", "size-above", "size
 """The broker waits for the rest: without an end it may do so for ever."""
 PLACES_OF_A_KIND: Final = 40
 """Hardly a message that is drawn has more places for one kind of damage."""
-OLDEST: Final[Mapping[Api, int]] = {
+OLDEST: Final[Mapping[MemberApi, int]] = {
     "ApiVersions": 0, "Metadata": 0, "FindCoordinator": 0, "JoinGroup": 0, "SyncGroup": 0, "Heartbeat": 0,
     "LeaveGroup": 0, "OffsetCommit": 2, "OffsetFetch": 1,
 }  # fmt: skip
@@ -96,7 +101,7 @@ class Others:
 class Old:
     """A client that knows one version sends a sound request, over a connection of its own."""
 
-    api: Annotated[Api, about("the request")]
+    api: Annotated[MemberApi, about("the request")]
     version: Annotated[int, about("its version, whether the broker announces it or not"), typical(range(3))]
 
 
