@@ -30,9 +30,9 @@ from kipcheck.conformance.live.client.other_members import (
 from kipcheck.conformance.live.client.possible_answers import can_get, within
 from kipcheck.conformance.live.client.scripted_log import ScriptedLog
 from kipcheck.conformance.live.client.scripted_machines import ScriptedConsumerGroup, ScriptedCoordinator
+from kipcheck.conformance.live.client.scripted_nodes import Nodes
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.answered_errors import with_error
-from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup, LiveMachine
@@ -41,7 +41,7 @@ from kipcheck.conformance.live.server.offsets_api import is_in_zookeeper
 from kipcheck.conformance.live.server.settings import HEARTBEAT
 from kipcheck.conformance.live.server.share_api import ShareApi
 from kipcheck.conformance.live.server.streams_api import StreamsApi
-from kipcheck.conformance.live.server.topics import LEADER_EPOCH, NODE, Topics
+from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topics
 from kipcheck.conformance.protocols.client.answer_ops import SHARES
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
@@ -64,8 +64,6 @@ VISITOR: Final = "other-visitor"
 """A member that joins and leaves at once, which makes a group rebalance."""
 LEFT: Final = (-1, -2)
 """Epochs of members that leave."""
-QUEUED: Final = 1000
-"""Requests on a connection whose node answers nothing for a while."""
 MOST_REVOCATIONS: Final = 3
 """Rebalances of one step because other members gave partitions up."""
 BUSY: Final = 3_000
@@ -74,10 +72,6 @@ BUSY_S: Final = 0.01
 """So late such a client is answered from then on: it shows what it does, and its traffic can still be read."""
 GROWTHS: Final = 4
 """Heartbeats with which the topics grow, after each assignment and error: then a client has time to commit it all."""
-COORDINATED: Final = frozenset({
-    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", *HEARTBEATS,
-})  # fmt: skip
-"""The requests that only the coordinator answers."""
 MEMBERS: Final[Mapping[str, type[messages.Request]]] = {
     "JoinGroup": messages.Join, "SyncGroup": messages.Sync, "Heartbeat": messages.Heartbeat,
     "LeaveGroup": messages.Leave, "OffsetCommit": messages.Commit,
@@ -95,7 +89,7 @@ BY_ASSIGNMENT: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 """The requests that a client sends in a rebalance."""
 
 
-class ScriptedBroker(Broker):
+class ScriptedBroker(Nodes):
     is_alone = True
     """Whether there is one client, which laws judge: what it was sent in its last life is over when it joins again, its
     sessions do not end by themselves, and its topics grow."""
@@ -116,14 +110,6 @@ class ScriptedBroker(Broker):
         """The topics by the names that they have in steps, where these are others."""
         self.logs = ScriptedLog((*TOPICS, *topics), self.topics, self.log, self.groups)
         self.others = OtherMembers(self.topics, self.offsets.in_zookeeper, self.target, self.name_of)
-        self.nodes: Sequence[tuple[str, int]] = ()
-        """The addresses of the nodes; none: one, that which a client connected to."""
-        self.down: frozenset[int] = frozenset()
-        """The nodes that are down."""
-        self.silent_until: dict[tuple[str, int], float] = {}
-        """Until when nodes answer nothing, in the time of the event loop."""
-        self.home = 0
-        """The node that coordinates the group. The first one leads all partitions."""
         self.leads = True
         self.given: Mapping[str, tuple[int, ...]] = {self.name_of(TOPIC): (0,)}
         """The partitions that a client that follows is assigned, if it subscribes to them and they exist."""
@@ -132,7 +118,6 @@ class ScriptedBroker(Broker):
         self.instance: str | None = None
         self.session_ms = 0
         """The session timeout in its last JoinGroup; 0: it sent none."""
-        self.stable = False
         self.faults: list[tuple[Kind, Error]] = []
         """The requests that are still to be answered with an error."""
         self.refusals: dict[Kind, Refusal] = {}
@@ -247,36 +232,10 @@ class ScriptedBroker(Broker):
         self._revocations = 0
         self._rebalance()
 
-    def move(self) -> None:
-        """The group is loaded by the other node."""
-        if self.nodes:
-            self.home = (self.home + 1) % len(self.nodes)
-            self._load()
-
-    def _load(self) -> None:
+    def load(self) -> None:
         self.stable, group = False, self.group
         for event in (messages.Unload(), messages.Load(), messages.Loaded()):
             group.apply(event)
-
-    def lose(self, nodes: Collection[tuple[str, int]]) -> None:
-        """These nodes are down. The others, if there are any, take over what they coordinated and led; none: all are
-        up again, and the groups are loaded if there was no other node."""
-        was_all, self.down = len(self.down) == len(self.nodes), frozenset(map(self.nodes.index, nodes))
-        left = [node for node in range(len(self.nodes)) if node not in self.down]
-        if was_all or (left and self.home in self.down):
-            self.home = self.home if was_all else left[0]
-            self._load()
-        self.stable = False
-        for topic in self.topics.by_name.values() if left else ():
-            for number in range(topic.partitions):
-                if topic.leader_of(number).node in self.down:
-                    topic.elect(number, left[0])
-        self.log.grew()
-
-    def fall_silent(self, nodes: Iterable[tuple[str, int]], seconds: float) -> None:
-        """These nodes answer nothing for a while."""
-        self.silent_until.update(dict.fromkeys(nodes, asyncio.get_running_loop().time() + seconds))
-        self.stable = False
 
     def disband(self) -> None:
         """The group is deleted, with its members and its offsets."""
@@ -440,18 +399,11 @@ class ScriptedBroker(Broker):
     # Requests
 
     def received(self, request: Received, connection: Connection) -> None:
-        loop, until_s = asyncio.get_running_loop(), self.silent_until.get(request.reached, 0)
-        if until_s > loop.time():
-            connection.window = QUEUED  # what follows is seen when it comes, and is answered in its order
-
-            def handle() -> None:
-                connection.window = 1
-                self.received(request, connection)
-
-            loop.call_at(until_s, connection.front.guard, connection, handle)
+        if self.is_silent(request, connection):
             return
         self._requests += 1
         if self._requests > BUSY and self.is_alone:
+            loop = asyncio.get_running_loop()
             loop.call_later(BUSY_S, connection.front.guard, connection, lambda: self._receive(request, connection))
         else:
             self._receive(request, connection)
@@ -560,8 +512,7 @@ class ScriptedBroker(Broker):
 
     def metadata(self, request: Received, answer: Answer) -> None:
         def done(body: Mapping[str, Any]) -> None:
-            up = [node for node in body["brokers"] if node["nodeId"] - NODE not in self.down]
-            answer(self.logs.as_known(request, {**body, "brokers": up}))
+            answer(self.logs.as_known(request, {**body, "brokers": self.up(body["brokers"])}))
 
         super().metadata(request, done)
 
@@ -569,30 +520,13 @@ class ScriptedBroker(Broker):
         super().close()
         self.logs.close()
 
-    def addresses(self, request: Received) -> Sequence[tuple[str, int]]:
-        return self.nodes or super().addresses(request)
-
-    def find_coordinator(self, request: Received, answer: Answer) -> None:
-        host, port = self.nodes[self.home] if self.nodes else request.reached
-        at = {"nodeId": NODE + self.home, "host": host, "port": port}
-
-        def placed(found: Mapping[str, Any]) -> dict[str, Any]:
-            return {**found, **({} if found["errorCode"] else at)}
-
-        def done(body: Mapping[str, Any]) -> None:
-            if "coordinators" in body:
-                return answer({**body, "coordinators": [placed(each) for each in body["coordinators"]]})
-            answer(placed(body))
-
-        super().find_coordinator(request, done)
-
     # Errors
 
     def fault(self, request: Received) -> Error | Refusal | None:
         """The error that the script has for this request, and what it says of the group."""
         if is_in_zookeeper(request):
             return None
-        if self.nodes and request.reached != self.nodes[self.home] and request.api in COORDINATED:
+        if self.is_elsewhere(request):
             return "NOT_COORDINATOR"
         refusal = next((refusal for refusal in self.refusals.items() if refusal[0] == request.api), None)
         if refusal is not None and request.version >= SINCE.get(refusal, 0):
