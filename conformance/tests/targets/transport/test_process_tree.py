@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "mutants": (("mutants", "--check", "wire/*", "--workers", "2"), ("mutants", "mutants")),
     "campaign": (
         ("campaign", "--target", ANSWERING, "--check", "wire/round-trip", "--executor", "pool", "--workers", "2"),
-        ("fork_server", "fork_server", "fork_server", "fork_server", "sleep", "sleep"),
+        ("campaign", "campaign", "campaign", "campaign", "sleep", "sleep"),  # forks of the driver, and their shards
     ),
     "matrix": (("matrix", "--predict", "p.json", "--scenario", "failure", "--workers", "2"), ("matrix", "matrix")),
     "doctor": (("doctor", "--target", SILENT), ("sleep", "sleep")),
