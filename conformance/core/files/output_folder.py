@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
@@ -218,13 +218,15 @@ class OutputFolder:
         for entry in entries:
             (self.path / entry).unlink(missing_ok=True)
         listed = self._listed()
-        if len(listed) < SHORT_LIST:
+        known = _KNOWN[self.path] if self._is_marked else None
+        if known is None or len(listed) < SHORT_LIST:
             self._replace_list([each for each in listed if each not in entries])
             return
-        gone = _KNOWN[self.path].gone
-        gone.update(entries)
-        if 2 * len(gone) > len(listed):
-            self._replace_list([each for each in listed if each not in gone])
+        for entry in entries:
+            known.entries.pop(entry, None)
+        known.stale += len(entries)
+        if known.stale > len(known.entries):
+            self._replace_list(known.entries)
 
     def remove_all(self) -> None:
         """Removes every listed file, the list, and the folder. Errors: ``Unusable`` if the folder contains other
@@ -365,8 +367,8 @@ class _Known:
 
     signature: Signature
     entries: dict[str, None]
-    gone: set[str] = field(default_factory=set)
-    """Entries whose files are forgotten."""
+    stale: int = 0
+    """How many lines of the list are of forgotten files."""
 
 
 _KNOWN: Final[dict[Path, _Known]] = {}

@@ -525,6 +525,17 @@ def test_the_time_for_a_file_does_not_grow_with_the_list(tmp_path: Path) -> None
     assert not (long.path / LIST).exists()
 
 
+def test_a_file_of_a_long_list_that_was_forgotten_and_is_written_again_stays_listed(tmp_path: Path) -> None:
+    folder, again = OutputFolder(tmp_path), "ledger/round=0/wave-0.jsonl"
+    many = {f"ledger/round=1/wave-{wave}.jsonl" for wave in range(2_000)}
+    folder.claim(again, *many)
+    folder.forget({again})
+    folder.claim(again).touch()
+    folder.forget(many)
+    assert (tmp_path / LIST).read_text().splitlines()[1:] == [f'"{again}"']
+    assert folder.claim(again).exists()
+
+
 def test_a_list_that_another_process_changed_is_read_again(tmp_path: Path) -> None:
     folder = OutputFolder(tmp_path)
     folder.claim("manifest.json")
