@@ -1,9 +1,9 @@
 """Compares what a campaign reaches with fresh draws: ``python -m kipcheck.conformance.benchmarks.steering``.
 
 For each family and seed both run against the reference in this process, in rounds of small shards, until each has taken
-``--seconds`` of processor time: fresh draws alone, as a run draws them, and a mix in which 28 % of the batches change
-or continue entries of the corpus, which grows with each round. Prints the coverage keys that each reached, and their
-ratio. Judging is included for both.
+``--seconds`` of processor time: fresh draws alone, as a run draws them, and the mix of a campaign, a part of which
+changes or continues entries of the corpus, which grows with each round. Prints the coverage keys that each reached, and
+their ratio. Judging is included for both.
 """
 
 import argparse
@@ -33,9 +33,9 @@ CASES: Final = 50
 NO_REPLAY: Final = {"REPLAY_SHARE": 0, "LATER_REPLAY_SHARE": 0}
 ENGINES: Final[Mapping[str, Mapping[str, Any]]] = {
     "fresh": {"SHARES": {"draw": 100}, **NO_REPLAY},
-    "corpus": {"SHARES": {"draw": 60, "mutate": 28, "uniform": 12}},
+    "corpus": {"SHARES": generate.SHARES},
 }
-"""Values of constants of ``generate``."""
+"""Values of constants of ``generate`` in place of its own."""
 
 
 def main() -> None:
