@@ -95,8 +95,14 @@ def test_every_case_of_every_check_belongs_to_the_schema(id: str, schema: Schema
     wanted = next(each for each in MUTANTS.values() if each.check == id)
     samples = list(check.samples(subject_of(wanted), 0, 2))
     assert samples
+    valid = set[str]()
     for sample in samples:
-        validator.validate(json.loads(json.dumps(sample.case.plain)))
+        case = json.loads(json.dumps(sample.case.plain))
+        # A step is valid by itself: one that came before is not validated again, since long conversations repeat many.
+        steps = {json.dumps(step): step for step in case["steps"]}
+        case["steps"] = [step for text, step in steps.items() if text not in valid] or case["steps"][:1]
+        validator.validate(case)
+        valid |= steps.keys()
 
 
 @pytest.mark.integration
