@@ -5,7 +5,6 @@ function of its order, so they save time and change no row.
 """
 
 import faulthandler
-import gc
 import json
 import os
 import pickle
@@ -25,7 +24,6 @@ from kipcheck.conformance.campaign.process.journal import Entry, Journal
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.core.values.case import Case, Role
 from kipcheck.conformance.core.values.history import Observation
-from kipcheck.conformance.engine.execution.pool import COLLECTIONS
 from kipcheck.conformance.targets.fault_injection import SHARD
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.kept_open import KeptOpen
@@ -34,6 +32,7 @@ from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.session_wrapper import SessionWrapper
 from kipcheck.conformance.targets.transport import process_tree
+from kipcheck.conformance.targets.transport.garbage import collect_seldom
 
 Run: TypeAlias = Callable[..., Row]
 """A function like ``run_shard``."""
@@ -71,7 +70,7 @@ def run_child(run: Run, journal: Journal, server_pid: int, pipes: ChildPipes) ->
         for fd in (1, 2):
             os.dup2(pipes.output, fd)
         os.close(pipes.output)
-        gc.set_threshold(*COLLECTIONS)
+        collect_seldom()
         _dump_stack_on(signal.SIGXCPU)
         with os.fdopen(pipes.orders, "rb") as orders:
             _Child(run, journal, pipes.result).serve(orders)

@@ -3,7 +3,6 @@
 The pool has no thread, so workers are forked from the thread that uses it, and an interrupt leaves no process behind.
 """
 
-import gc
 import multiprocessing
 import os
 import pickle
@@ -18,6 +17,7 @@ from multiprocessing.context import ForkProcess
 from typing import Any, Final, Generic, TypeVar
 
 from kipcheck.conformance.targets.transport import process_tree
+from kipcheck.conformance.targets.transport.garbage import collect_seldom
 
 ITEMS_AHEAD: Final = 4
 """Items queued beyond one for each worker, so that no worker waits while results are processed."""
@@ -30,10 +30,6 @@ EXIT_S: Final = 20.0
 """The time for a worker to exit after its work: it may have to end a JVM."""
 INTERRUPT_S: Final = 3.0
 """The same after an interrupt."""
-
-COLLECTIONS: Final = (20_000, 20, 20)
-"""Thresholds of the garbage collector in a worker: cases and histories have no cycles, and Python's own thresholds
-cost a third of the time of a run."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -198,8 +194,7 @@ def _work(
     context_factory: Callable[[], AbstractContextManager[object]],
 ) -> None:  # fmt: skip
     """The main function of a worker."""
-    gc.freeze()
-    gc.set_threshold(*COLLECTIONS)
+    collect_seldom()
     os.setsid()  # Ctrl-C in the terminal interrupts the parent only
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # unwinds, so that files are complete

@@ -17,6 +17,7 @@ from kipcheck.conformance.targets.error_mapping import place
 from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, ImportsByRole, Unavailable
 from kipcheck.conformance.targets.registry import adapter, omitted
 from kipcheck.conformance.targets.transport import framing as transport_framing
+from kipcheck.conformance.targets.transport.garbage import collect_seldom
 from kipcheck.conformance.targets.transport.supervised import DUMP, Supervised
 
 SHARE: Final = 3
@@ -174,6 +175,7 @@ def run(name: str) -> int:
         writer.write(json.dumps({"type": "hello", "unavailable": str(why)}).encode() + b"\n")
         writer.flush()
         return 0
+    collect_seldom()
     serve(player, supervised(player), sys.stdin.buffer, writer, omitted(name))
     return 0
 
