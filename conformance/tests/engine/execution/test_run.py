@@ -1,6 +1,8 @@
 """What a run does with targets, options and accidents: exit codes, ledger, distinct failures, replay."""
 
+import errno
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -278,6 +280,17 @@ def test_a_target_that_is_not_installed_is_an_error_alone_and_beside_others(
     alone, _ = executed(replace(small, targets=("absent",)))
     assert (beside.exit_code, alone.exit_code) == (3, 3)
     assert [each.why for each in ledger.troubles if each.target == "absent"] == ["absent is not installed"]
+
+
+def test_a_machine_without_semaphores_is_no_bug_of_ours(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        def SimpleQueue(self) -> None:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: Refusing())
+    outcome, ledger = executed(replace(small, workers=2))
+    assert outcome.exit_code == 3
+    assert "make /dev/shm writable, or give --workers 1" in ledger.troubles[0].why
 
 
 @pytest.mark.integration
