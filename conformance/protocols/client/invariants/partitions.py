@@ -301,7 +301,10 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
     """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""
     unseen, unanswered, failed, lost_ms = False, set[int](), 0, terms.NEVER
     for traced in client_trace.trace(history):
-        if client_trace.is_request(traced, *terms.OF_GROUPS) and traced.answered is None:
+        # The SyncGroup that follows a JoinGroup may wait behind a Fetch, and is then lost with the connection, unread.
+        if client_trace.is_request(traced, *terms.OF_GROUPS) and (
+            traced.answered is None or client_trace.is_request(traced, "JoinGroup")
+        ):
             unanswered.add(traced.event.connection)
         elif (isinstance(traced.event, Closed) and traced.event.connection in unanswered) or (
             client_trace.is_answer(traced, *terms.OF_GROUPS)
@@ -318,6 +321,8 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
             client_trace.is_request(traced, "Fetch") and traced.earliest_ms > lost_ms + terms.RACE_MS
         ):
             failed, lost_ms = 0, terms.NEVER
+            if client_trace.is_answer(traced):
+                unanswered.discard(traced.event.connection)
         if not client_trace.is_request(traced, "JoinGroup") or traced.event.pipelined:
             continue
         unseen |= traced.event.member is None

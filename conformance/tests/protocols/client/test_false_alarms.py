@@ -438,6 +438,16 @@ def test_a_member_that_was_not_told_where_to_begin_may_give_its_partitions_up() 
     assert [*claims_what_it_owns(history(*before, claims(800, 1)))]
 
 
+def test_a_sync_group_behind_a_fetch_may_be_lost_unread() -> None:
+    """sarama 1.61.1: its SyncGroup waited behind a Fetch on a connection that was then closed; its session ended."""
+    before = joined(10), given(20, "t-0")
+    again = claims(100, 1, "t-0"), joined(110, 2)
+    closed = "closed", 600, {"why": "by the script"}
+    assert not [*claims_what_it_owns(history(*before, *again, closed, claims(620, 1)))]
+    assert [*claims_what_it_owns(history(*before, *again, claims(620, 1)))]
+    assert [*claims_what_it_owns(history(*before, *again, given(120, "t-0"), closed, claims(620, 2)))]
+
+
 def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up() -> None:
     """franz-go 1.22.2: it repeats no FindCoordinator, and no JoinGroup four times, calls OnPartitionsLost, and claims
     nothing."""
