@@ -112,6 +112,8 @@ def calls_back_in_time(history: History) -> Iterator[Violation]:
 
 def _is_disturbed(traced: TracedEvent[events.Event]) -> bool:
     fails = is_answer(traced, *terms.OF_GROUPS, *terms.GROUP_REQUESTS) and bool(traced.error)
+    # A client whose user gets readers, and no list, needs the offsets at which they begin: sarama 1.61.1.
+    fails = fails or (is_request(traced, "OffsetFetch") and traced.answered is None)
     return fails or is_request(traced, "JoinGroup", "LeaveGroup") or isinstance(traced.event, events.Signalled)
 
 

@@ -108,9 +108,10 @@ def stops_reading_to_join(history: History) -> Iterator[Violation]:
         elif client_trace.is_answer(traced, "SyncGroup") and not traced.error:
             joins_ms = None
         elif (
-            client_trace.is_request(traced, "Fetch") and traced.earliest_ms > (joins_ms or terms.NEVER) + terms.RACE_MS
-        ):
-            strange = listed(traced.event.partitions or ())
+            client_trace.is_request(traced, "Fetch") and traced.event.partitions  # else it ends its fetch session
+            and traced.earliest_ms > (joins_ms or terms.NEVER) + terms.RACE_MS
+        ):  # fmt: skip
+            strange = listed(traced.event.partitions)
             why = f"the client fetches {strange} while it joins its group"
             yield breach(traced, why, "nothing", strange, "while it joins", since_ms=joins_ms)
             joins_ms = None
@@ -300,7 +301,10 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
     """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""
     unseen, unanswered, failed, lost_ms = False, set[int](), 0, terms.NEVER
     for traced in client_trace.trace(history):
-        if client_trace.is_request(traced, *terms.OF_GROUPS) and traced.answered is None:
+        # The SyncGroup that follows a JoinGroup may wait behind a Fetch, and is then lost with the connection, unread.
+        if client_trace.is_request(traced, *terms.OF_GROUPS) and (
+            traced.answered is None or client_trace.is_request(traced, "JoinGroup")
+        ):
             unanswered.add(traced.event.connection)
         elif (isinstance(traced.event, Closed) and traced.event.connection in unanswered) or (
             client_trace.is_answer(traced, *terms.OF_GROUPS)
@@ -317,6 +321,8 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
             client_trace.is_request(traced, "Fetch") and traced.earliest_ms > lost_ms + terms.RACE_MS
         ):
             failed, lost_ms = 0, terms.NEVER
+            if client_trace.is_answer(traced):
+                unanswered.discard(traced.event.connection)
         if not client_trace.is_request(traced, "JoinGroup") or traced.event.pipelined:
             continue
         unseen |= traced.event.member is None

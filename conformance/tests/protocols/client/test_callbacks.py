@@ -69,6 +69,15 @@ def test_a_program_that_ends_by_itself_takes_back_what_its_user_had() -> None:
     assert [*calls_back_in_time(history(*assigned, called(600, "revoked", "t-0"), *beat(1500)))]
 
 
+def test_without_an_offset_to_begin_at_there_may_be_no_call() -> None:
+    """sarama 1.61.1 calls its user with readers of partitions; its OffsetFetch was never answered."""
+    begun = called(10, "assigned"), joins(90), joined(100), given(130, "t-0")
+    asks = "request", 140, {"api": "OffsetFetch", "version": 7, "member": "m", "generation": 1}
+    found = "answer", 150, {"api": "OffsetFetch", "committed": {"t-0": 7}}
+    assert not [*calls_back_in_time(history(*begun, asks, *beat(1500)))]
+    assert [*calls_back_in_time(history(*begun, asks, found, *beat(1500)))]
+
+
 def test_a_program_that_reports_no_callback_is_not_judged() -> None:
     assert not [*calls_back_in_time(history(joins(90), joined(100), given(130, "t-0"), *beat(1500)))]
 

@@ -53,6 +53,7 @@ from kipcheck.conformance.protocols.client.invariants.partitions import (
     reads_its_own,
     reads_what_it_is_assigned,
     rejoins_after_revoking,
+    stops_reading_to_join,
 )
 from kipcheck.conformance.protocols.client.invariants.positions import (
     commits_what_it_read,
@@ -312,6 +313,15 @@ def test_a_fetch_that_waits_behind_another_one_was_sent_before_the_committed_off
         assert len([*starts_at_the_committed_offset(history(before, *events))]) == breaches
 
 
+def test_a_fetch_of_no_partitions_ends_a_session_and_reads_nothing() -> None:
+    """franz-go 1.22.2: one that is stopped while its JoinGroup is refused forgets its fetch sessions (KIP-227)."""
+    again = rejoins(500, "range")
+    ends = "request", 900, {"api": "Fetch", "version": 18, "partitions": []}
+    reads = "request", 900, {"api": "Fetch", "version": 18, "partitions": ["t-0"]}
+    assert not [*stops_reading_to_join(history(*MEMBER, again, ends))]
+    assert [*stops_reading_to_join(history(*MEMBER, again, reads))]
+
+
 def test_the_first_fetch_is_named_also_if_it_came_too_soon_to_be_certain() -> None:
     """afkak 21.5.0 begins one record late, 10 ms after the answer, and goes on from there."""
     given = "answer", 300, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
@@ -426,6 +436,16 @@ def test_a_member_that_was_not_told_where_to_begin_may_give_its_partitions_up() 
         assert [*claims_what_it_owns(history(*before, refused, read, claims(800, 1)))]
     assert [*claims_what_it_owns(history(*before, ("answer", 100, {"api": "Fetch", "error": 6}), claims(800, 1)))]
     assert [*claims_what_it_owns(history(*before, claims(800, 1)))]
+
+
+def test_a_sync_group_behind_a_fetch_may_be_lost_unread() -> None:
+    """sarama 1.61.1: its SyncGroup waited behind a Fetch on a connection that was then closed; its session ended."""
+    before = joined(10), given(20, "t-0")
+    again = claims(100, 1, "t-0"), joined(110, 2)
+    closed = "closed", 600, {"why": "by the script"}
+    assert not [*claims_what_it_owns(history(*before, *again, closed, claims(620, 1)))]
+    assert [*claims_what_it_owns(history(*before, *again, claims(620, 1)))]
+    assert [*claims_what_it_owns(history(*before, *again, given(120, "t-0"), closed, claims(620, 2)))]
 
 
 def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up() -> None:
