@@ -8,6 +8,7 @@ adapter does not decide whether a result is right.
 import io
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module, metadata
 from typing import Any
 
@@ -74,6 +75,14 @@ class KafkaPython:
         except Exception as refusal:  # noqa: BLE001 - the library may raise any exception
             return rejected(refusal)
         return {"status": "unsupported", "message": f"unknown operation {op['op']!r}"}
+
+    def prepare(self, op: Mapping[str, Any], /) -> None:
+        """Lets the library compile its codec of a version: it writes and reads a message of default values."""
+        cls = self._classes.get(op.get("message", ""))
+        if cls is not None and not _is_header(cls):
+            with suppress(Exception):  # its operations report what is wrong
+                data = _encode(cls, cls(version=op["version"]), op["version"])
+                _decode(cls, data.hex(), op["version"])
 
     def _as_member(self, op: Mapping[str, Any]) -> dict[str, Any]:
         """Loads its consumer at the first call, since loading it replaces the clock of its modules."""

@@ -81,9 +81,14 @@ def one_line(text: str) -> str:
 def reason(why: Exception, where: str, output: str = "") -> str:
     """The error in one line for the user."""
     text = str(why)
-    if found := re.search(r"different version:? (\S+) than that in driver:? (\d+\.\d+)", text):
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    # Before Spark compares versions, the daemon of the workers may fail to import what another Python lacks.
+    if found := (
+        re.search(r"different version:? (\S+) than that in driver", text)
+        or re.search(rf"Error from python worker:[\s\S]*?/lib/python(?!{re.escape(here)}/)(\d+\.\d+)/", text)
+    ):
         return (
-            f"Python is {found[2]} here, but {found[1]} on the workers of {where}: install {found[2]} there, and set "
+            f"Python is {here} here, but {found[1]} on the workers of {where}: install {here} there, and set "
             f"PYSPARK_PYTHON to it"
         )
     if found := re.search(r"No module named '?(kipcheck\b[\w.]*'?)", text):

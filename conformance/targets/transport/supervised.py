@@ -26,6 +26,11 @@ EVIDENCE = 8 << 10
 """Bytes that are kept of the end of its output."""
 MAX_OUTPUT = 64 << 20
 """Bytes that it may write before writing fails."""
+Kind = tuple[tuple[str, Any], ...]
+KIND: Final = ("op", "message", "version")
+"""The fields of an operation that are its kind: what a library compiles depends on them."""
+PREPARED_AFTER: Final = 2
+"""Processes that run a kind of operations before it is prepared for later ones: a run often has one or two."""
 DUMP: Final = signal.SIGUSR1
 """Makes the process write where it hangs, if it has a handler; without one it ends the process, which is due anyway."""
 DUMP_SECONDS: Final = 1.0
@@ -34,9 +39,14 @@ DUMP_SECONDS: Final = 1.0
 class Supervised:
     def __init__(self, answer: Answer, prepare: Callable[[Mapping[str, Any]], None] | None = None) -> None:
         """``prepare``: called with the first operation of each process before it is forked, so that what all processes
-        need is made once, and is part of no operation's time."""
+        need is made once, and is part of no operation's time; and once with each kind of operations that two processes
+        have run, without their values: a third one finds what depends on the kind alone."""
         self._answer = answer
         self._prepare = prepare
+        self._kinds_here: set[Kind] = set()
+        """Of the operations that the process has run."""
+        self._kinds: dict[Kind, int] = {}
+        """Of the operations of earlier processes -> how many processes ran them."""
         self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this process
         self._process: int | None = None
         self._read = b""
@@ -53,6 +63,7 @@ class Supervised:
             if self._process is None:
                 if self._prepare is not None:
                     self._prepare(operations[len(results)])
+                    self._prepare_kinds(self._prepare)
                 self._begin()
             hung = self._execute(operations[len(results) :], budget, seconds, results)
             if len(results) < len(operations):
@@ -75,6 +86,13 @@ class Supervised:
             os.kill(self._process, signal.SIGKILL)
             self._reap()
 
+    def _prepare_kinds(self, prepare: Callable[[Mapping[str, Any]], None]) -> None:
+        for kind in self._kinds_here:
+            self._kinds[kind] = self._kinds.get(kind, 0) + 1
+            if self._kinds[kind] == PREPARED_AFTER:
+                prepare(dict(kind))
+        self._kinds_here.clear()
+
     def _begin(self) -> None:
         self._output.seek(0)  # the file offset is shared with the previous process
         self._output.truncate(0)
@@ -96,6 +114,8 @@ class Supervised:
         results: list[dict[str, Any]],
     ) -> bool:  # fmt: skip
         """Runs operations until all are done or the process died. Whether it hangs."""
+        if self._prepare is not None:
+            self._kinds_here.update(map(kind_of, operations))
         try:
             self._requests.write(json.dumps([budget, operations]).encode() + b"\n")
             self._requests.flush()
@@ -158,6 +178,10 @@ class Supervised:
             os.write(2, traceback.format_exc().encode("utf-8", "replace"))
         finally:
             os._exit(code)
+
+
+def kind_of(operation: Mapping[str, Any]) -> Kind:
+    return tuple((name, operation[name]) for name in KIND if name in operation)
 
 
 def death(code: int) -> tuple[str, str]:

@@ -193,22 +193,21 @@ def coverage(subject: Subject, ops: Sequence[Op]) -> Iterator[list[Fields]]:
         told = dict(op.observation.payload) if isinstance(op.observation, Replied) else {}
         value = told.get("value", op.step.body.get("value")) if told else None
         if isinstance(value, dict):
-            top = (("." + name, _sort(value.get(name))) for name in layout.names)
-            found.extend((*about, *each) for each in (*top, *_inside(layout, value, "")))
+            _add_inside(found, about, layout, value, "")
         yield found
 
 
-def _inside(layout: Layout, value: Mapping[str, Any], path: str) -> Iterator[Fields]:
+def _add_inside(found: list[Fields], about: Fields, layout: Layout, value: Mapping[str, Any], path: str) -> None:
     """Along the layout, and not along what a target made of it."""
     if TAGS in value:
-        yield path, TAGS
+        found.append((*about, path, TAGS))
+    found += [(*about, f"{path}.{name}", _sort(value.get(name))) for name in layout.names]
     for slot in layout.slots:
-        inner, here = value.get(slot.name), f"{path}.{slot.name}"
-        for each in inner if isinstance(inner, list) else [inner]:
-            if slot.item is not None and isinstance(each, dict):
-                for name in slot.item.names:
-                    yield f"{here}.{name}", _sort(each.get(name))
-                yield from _inside(slot.item, each, here)
+        if slot.item is not None:
+            inner = value.get(slot.name)
+            for each in inner if isinstance(inner, list) else [inner]:
+                if isinstance(each, dict):
+                    _add_inside(found, about, slot.item, each, f"{path}.{slot.name}")
 
 
 def _sort(value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kipcheck.conformance.campaign.executors import preflight
 from kipcheck.conformance.campaign.executors.local import inline
 from kipcheck.conformance.campaign.executors.preflight import Unready
 from kipcheck.conformance.campaign.executors.shipping import FOLDER, PYTHON
@@ -183,6 +184,32 @@ def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
         spark(url, None, 0),
     ):
         pass
+
+
+def test_workers_with_another_python_hold_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user reads both versions, where the other one is, and what to do."""
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    monkeypatch.setattr(preflight, "on_this_machine", lambda url: False)  # there the driver's own Python is used
+    monkeypatch.setenv("PYSPARK_PYTHON", another_python())
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    reported = (
+        rf"^Python is {here} here, but 3\.\d+ on the workers of spark://127\.0\.0\.1:\d+: install {here} there, "
+        r"and set PYSPARK_PYTHON to it$"
+    )
+    with standalone(tmp_path, ("127.0.0.1",)) as url, pytest.raises(Unready, match=reported), spark(url, None, 0):
+        pass
+
+
+def another_python() -> str:
+    """The path of a Python of another minor version."""
+    names = [f"python3.{minor}" for minor in range(12, 20)]
+    beside = Path(sys.base_prefix).parent  # where a version manager has it
+    for each in [*filter(None, map(shutil.which, names)), *map(str, sorted(beside.glob("3.1[2-9]*/bin/python3")))]:
+        if subprocess.run([each, "-c", ""], check=False, stderr=subprocess.DEVNULL).returncode == 0:
+            return each
+    pytest.skip("this machine has no other Python")
 
 
 def test_workers_without_kipcheck_are_sent_all_that_they_need(

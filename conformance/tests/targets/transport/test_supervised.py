@@ -233,6 +233,26 @@ def test_what_all_processes_need_is_made_once_and_is_part_of_no_time() -> None:
     assert first == executor.results([{"do": "live"}], 0.2) == [{"status": "ok", "by": os.getpid()}]
 
 
+def test_a_third_process_finds_what_two_have_made() -> None:
+    """A library that compiles a codec for each message and version did so again in each shard of a campaign."""
+    prepared: list[Mapping[str, Any]] = []
+
+    def answer(op: Mapping[str, Any], budget: float) -> dict[str, Any]:
+        return {"prepared": len(prepared)}
+
+    executor = Supervised(answer, prepared.append)
+    sent = [{"op": "decode", "message": "A", "version": each, "hex": "00"} for each in (0, 1)]
+    for number, operations in enumerate((sent, sent[:1], sent, sent)):
+        before = len(prepared)
+        (first, *_) = executor.results(operations, 0.2)
+        added = [sent[0], {"op": "decode", "message": "A", "version": 0}] if number == 2 else [sent[0]]
+        if number == 3:
+            added = [sent[0], {"op": "decode", "message": "A", "version": 1}]
+        assert prepared[before:] == added
+        assert first == {"prepared": len(prepared)}
+        executor.renew()
+
+
 @pytest.mark.parametrize(
     ("budget_s", "size", "seconds"),
     [(2.0, 0, 2.0), (2.0, 20, 0.5), (2.0, 384 << 10, 0.75), (2.0, 5 << 20, 2.0), (20.0, 20, 5.0), (0.3, 20, 0.3),
