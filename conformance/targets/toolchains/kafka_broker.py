@@ -489,7 +489,7 @@ def ask(port: int, key: int, version: int, body: bytes) -> bytes:
 def reserved_ports(number: int) -> Iterator[list[int]]:
     """Ports that are given to no other program until the end of the block, whatever is started in it.
 
-    A socket that listens to nothing keeps each: the system chooses a kept port for nobody, and a Java server, which
+    A socket that listens to nothing keeps each: the system gives it to no other program, and a Java server, which
     sets SO_REUSEADDR, may bind it all the same. Only Linux allows that; elsewhere the ports are free, and not kept.
     """
     with ExitStack() as kept:
