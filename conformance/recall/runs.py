@@ -18,10 +18,8 @@ from typing import Final
 
 from kipcheck.conformance.core.ledger import (
     NAME,
-    Begin,
     CheckDone,
     Failure,
-    Footer,
     Ledger,
     Record,
     SequenceExhibit,
@@ -260,34 +258,32 @@ def _rounded(seconds: float) -> float:
 
 @dataclass(slots=True)
 class _Counted:
-    cases: int = 0
-    seconds: float = 0.0
-    """The time of the checks that are done."""
+    by_check: Counter[str] = field(default_factory=Counter)
+    """The cases of each check."""
     first: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Invariant and subject -> cases, and seconds, up to the first violation."""
     judged: Counter[str] = field(default_factory=Counter)
     doubts: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def cases(self) -> int:
+        return self.by_check.total()
+
 
 def _counted(path: Path) -> _Counted:
     found = _Counted()
-    begun = 0
-    waiting: dict[str, int] = {}
-    """Invariant and subject -> the first violation in the check that is not done yet."""
+    seconds: dict[str, float] = {}
+    first: dict[str, tuple[int, Counter[str]]] = {}
+    """Invariant and subject -> cases up to the first violation, in all and by check: checks take turns."""
     for line in lines_of(path):
-        if isinstance(line, Begin):
-            begun = found.cases
-        elif isinstance(line, Verdict):
+        if isinstance(line, Verdict):
             for key in _count(found, line):
-                if key not in found.first:
-                    waiting.setdefault(key, found.cases)
-        elif isinstance(line, CheckDone | Footer):
-            seconds = line.seconds if isinstance(line, CheckDone) else 0.0
-            each_s = seconds / max(1, found.cases - begun)
-            for key, cases in waiting.items():
-                found.first[key] = cases, found.seconds + each_s * (cases - begun)
-            found.seconds += seconds
-            waiting.clear()
+                first.setdefault(key, (found.cases, found.by_check.copy()))
+        elif isinstance(line, CheckDone):
+            seconds[line.check] = line.seconds
+    each_s = {check: total_s / max(1, found.by_check[check]) for check, total_s in seconds.items()}
+    for key, (cases, by_check) in first.items():
+        found.first[key] = cases, sum(each_s.get(check, 0.0) * number for check, number in by_check.items())
     return found
 
 
@@ -296,7 +292,7 @@ def _count(found: _Counted, line: Verdict) -> Iterator[str]:
     if line.case is None:
         found.doubts["*"] += 1
         return
-    found.cases += 1
+    found.by_check[line.check] += 1
     is_undecided = line.result == "UNKNOWN"
     if is_undecided and not line.by:
         found.doubts["*"] += 1

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Any, Final, Generic, TypeVar
 
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.targets.transport.garbage import collect_seldom
 
@@ -169,9 +170,14 @@ def pool(
     """So many processes that call ``does`` with each item, within one context for each process.
 
     They are forked, so a script that calls kipcheck needs no guard around its main module.
+    Errors: ``Unavailable`` where no semaphore can be had, as in some containers.
     """
     context = multiprocessing.get_context("fork")
-    made: Pool[A, B] = Pool({}, context.SimpleQueue())
+    try:
+        made: Pool[A, B] = Pool({}, context.SimpleQueue())
+    except OSError as denied:
+        why = f"several processes need semaphores, which this machine refuses ({denied.strerror})"
+        raise Unavailable(f"{why}: make /dev/shm writable, or give --workers 1") from None
     try:
         for _ in range(workers):
             results, sender = context.Pipe(duplex=False)

@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO, TypeVar
@@ -35,18 +35,26 @@ class _Plan:
     """The work with one target, in units."""
 
     target: str = ""
-    units: Mapping[str, int] = field(default_factory=dict)
-    """By check, in order."""
-    number: int = 0
-    """Of the current check, from 1."""
-    check: str = ""
+    portions: Sequence[tuple[str, int]] = ()
+    """Checks, each with units that are run one after the other; a check may have several portions."""
+    number: int = -1
+    """Of the current portion."""
     before: int = 0
-    """Units of the checks before the current one."""
+    """Units of the portions before the current one."""
     cases: int = 0
-    """Of these checks; so the next one."""
+    """Of these portions; so the next one."""
     failed: int = 0
     causes: int = 0
     begun: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def total(self) -> int:
+        return sum(units for _, units in self.portions)
+
+    @property
+    def here(self) -> tuple[str, int]:
+        """The check of the current portion, and its units."""
+        return self.portions[self.number] if self.number >= 0 else ("", 0)
 
 
 class Progress:
@@ -64,31 +72,32 @@ class Progress:
         """Whether there is a live line on a terminal."""
         return self._live
 
-    def plan(self, target: str, units: Mapping[str, int]) -> None:
-        """``units``: the number of units of work of each check that follows."""
-        self._plan = _Plan(harmless_line(target), units)
+    def plan(self, target: str, portions: Sequence[tuple[str, int]]) -> None:
+        """``portions``: the checks that follow, each with its number of units of work; a check may come again."""
+        self._plan = _Plan(harmless_line(target), portions)
 
-    def begin(self, check: str) -> None:
+    def begin(self) -> None:
+        """Begins the next portion."""
         plan = self._plan
-        plan.before += plan.units.get(plan.check, 0)
-        plan.number, plan.check = plan.number + 1, check
+        plan.before += plan.here[1]
+        plan.number += 1
         if self._live:
             self._told = -math.inf
             self.step(0, 0, 0)
 
     def step(self, done: int, cases: int, failed: int) -> None:
-        """``done``: subjects of the current check; ``cases``, ``failed``: its cases so far."""
+        """``done``: subjects of the current portion; ``cases``, ``failed``: its cases so far."""
         now = time.monotonic()
         if now - self._told < (OFTEN if self._live else SELDOM):
             return
         self._told = now
         plan = self._plan
-        self.say(self._line(done, cases, failed, now), (plan.before + done) / max(sum(plan.units.values()), 1))
+        self.say(self._line(done, cases, failed, now), (plan.before + done) / max(plan.total, 1))
 
     def end(self, cases: int, failed: int) -> None:
         plan = self._plan
         if not self._live:
-            self.step(plan.units.get(plan.check, 0), cases, failed)
+            self.step(plan.here[1], cases, failed)
         plan.cases, plan.failed = plan.cases + cases, plan.failed + failed
 
     def found(self, cause: "EarlyCause", unit: "Unit") -> None:
@@ -113,15 +122,16 @@ class Progress:
 
     def _line(self, done: int, cases: int, failed: int, now: float) -> str:
         plan = self._plan
-        total, here = sum(plan.units.values()), plan.units.get(plan.check, 0)
+        check, here = plan.here
+        checks = [*dict.fromkeys(check for check, _ in plan.portions)]
         elapsed_s = now - plan.begun
         return fitted(
             [
                 (plan.target, 5),
-                (f"check {plan.number} of {len(plan.units)}", 0),
-                (plan.check, 1),
+                (f"check {checks.index(check) + 1} of {len(checks)}", 0),
+                (check, 1),
                 (f"{done} of {here}", 6),
-                (f"{some(total - plan.before - done, 'subject')} left", 2),
+                (f"{some(plan.total - plan.before - done, 'subject')} left", 2),
                 (f"{plan.failed + failed:,} failed", 7),
                 (some(plan.causes, "cause"), 3),
                 (span(elapsed_s), 4),

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -274,50 +274,52 @@ class _Run:
         )  # fmt: skip
         self.writer.write(line)
         self.failures.begin(info)
-        self.progress.plan(
-            titled(info.name, info.version), {check.id: len(units) for check, units in mine.items() if units}
-        )
+        for check, units in plan.items():
+            if not units and not self.options.scripts:  # else no machine of the check plays the script
+                why = _why_nothing(info, check, str(selection.edition))
+                self.writer.write(Skip(target=info.name, check=check.id, why=why))
+        portions = _portions(mine)
+        self.progress.plan(titled(info.name, info.version), [(check.id, len(units)) for check, units in portions])
         with workers_of(worker, self.options.workers) as workers:
-            # All checks are one stream: the last units of a check run beside the first ones of the next.
-            stream = workers.results((unit for units in mine.values() for unit in units), self._left)
-            for check, units in plan.items():
-                if not units and self.options.scripts:
-                    continue  # no machine of the check plays the script
-                if not units:
-                    why = _why_nothing(info, check, str(selection.edition))
-                    self.writer.write(Skip(target=info.name, check=check.id, why=why))
-                elif mine[check]:
-                    self._check(info, check, mine[check], stream)
+            # All portions are one stream: the last units of a check run beside the first ones of the next.
+            stream = workers.results((unit for _, units in portions for unit in units), self._left)
+            begun: dict[str, _BegunCheck] = {}
+            for check, units in portions:
+                if check.id not in begun:
+                    begun[check.id] = _BegunCheck(check, len(mine[check]))
+                    self.writer.begin()
+                    self.writer.write(Begin(target=info.name, check=check.id, units=len(mine[check])))
+                self._portion(info, begun[check.id], islice(stream, len(units)))
             self.failures.write(workers)
         return any(plan.values())
 
-    def _check(self, info: TargetInfo, check: Check[Any], mine: Sequence[Unit], stream: Iterator[UnitResult]) -> None:
-        counts = self.tally.of(info.name, check)
-        begun = time.monotonic()
-        self.writer.begin()
-        self.writer.write(Begin(target=info.name, check=check.id, units=len(mine)))
-        self.progress.begin(check.id)
-        judged = JudgedByEdition()
-        cells: dict[Any, str] = {}
-        for number, result in enumerate(islice(stream, len(mine)), 1):
-            judged.add(result)
-            cells |= {cell: cells.get(cell, why) and why for cell, why in result.cells.items()}
+    def _portion(self, info: TargetInfo, begun: "_BegunCheck", results: Iterator[UnitResult]) -> None:
+        check, counts = begun.check, self.tally.of(info.name, begun.check)
+        before, since = counts.copy(), time.monotonic()
+        self.progress.begin()
+        for number, result in enumerate(results, 1):
+            begun.add(result)
             self._add(info.name, check, result)
             for cause, finding in self.failures.early.add(result.findings):
                 self.progress.found(cause, finding.unit)
                 self.is_enough |= self.options.until_failure and not (cause.known or cause.noted)
-            self.progress.step(number, counts.total(), counts["FAIL"])
-        done = CheckDone(
-            target=info.name, check=check.id, units=len(mine), counts=dict(counts),
-            seconds=round(time.monotonic() - begun, 3),
-        )  # fmt: skip
-        by_edition = judged.lines()
-        self.writer.write(done.update(judged=by_edition) if by_edition else done)
-        if check.family.cells is not None and cells and not self.options.scripts:
-            table = check.family.cells.table(cells, info.claims.limits)
-            self.writer.write(PlayedCells(target=info.name, check=check.id, **table._asdict()))
+            self.progress.step(number, counts.total() - before.total(), counts["FAIL"] - before["FAIL"])
+        begun.seconds += time.monotonic() - since
+        self.progress.end(counts.total() - before.total(), counts["FAIL"] - before["FAIL"])
+        if not begun.left:
+            self._end(info, begun, counts)
         self.writer.flush()
-        self.progress.end(counts.total(), counts["FAIL"])
+
+    def _end(self, info: TargetInfo, begun: "_BegunCheck", counts: Mapping[str, int]) -> None:
+        check = begun.check
+        done = CheckDone(
+            target=info.name, check=check.id, units=begun.units, counts=dict(counts), seconds=round(begun.seconds, 3)
+        )
+        by_edition = begun.judged.lines()
+        self.writer.write(done.update(judged=by_edition) if by_edition else done)
+        if check.family.cells is not None and begun.cells and not self.options.scripts:
+            table = check.family.cells.table(begun.cells, info.claims.limits)
+            self.writer.write(PlayedCells(target=info.name, check=check.id, **table._asdict()))
         if not counts:
             claimed = "operations" if info.claims.operations else "subjects"
             why = f"there are no cases for the {claimed} that the target claims"
@@ -345,6 +347,46 @@ class _Run:
         self.failures.add(result)
         self.differences.add(name, result)
         self.tally.record(name, check, result)
+
+
+@dataclass(slots=True)
+class _BegunCheck:
+    """A check with one target, of which some units have been run."""
+
+    check: Check[Any]
+    units: int
+    left: int = field(init=False)
+    """Units that have not been run yet."""
+    seconds: float = 0.0
+    judged: JudgedByEdition = field(default_factory=JudgedByEdition)
+    cells: dict[Any, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.left = self.units
+
+    def add(self, result: UnitResult) -> None:
+        self.left -= 1
+        self.judged.add(result)
+        self.cells |= {cell: self.cells.get(cell, why) and why for cell, why in result.cells.items()}
+
+
+def _portions(units: Mapping[Check[Any], Sequence[Unit]]) -> list[tuple[Check[Any], list[Unit]]]:
+    """The units of each check in the order in which they are run: what has no versions, as leaders and members, then
+    the newest and the oldest version of each message, then the others. So most causes are known early, the gravest
+    among them, and a short budget reaches every check.
+    """
+    portions: list[list[tuple[Check[Any], list[Unit]]]] = [[], [], []]
+    for check, several in units.items():
+        ranked: tuple[list[Unit], ...] = ([], [], [])
+        for _, alike in groupby(several, lambda each: (each.edition, each.subject)):
+            versions = [*alike]
+            for each in versions:
+                rank = 0 if each.version is None else 1 if each in (versions[0], versions[-1]) else 2
+                ranked[rank].append(each)
+        for of_all, of_check in zip(portions, ranked, strict=True):
+            if of_check:
+                of_all.append((check, of_check))
+    return [portion for rank in portions for portion in rank]
 
 
 def _unmet(checks: Iterable[str]) -> str:

@@ -192,8 +192,7 @@ def _resolved(release: str) -> str:
         except subprocess.TimeoutExpired:
             raise Unavailable(f"kafka:{release}: mvn did not finish within {RESOLVES_S:.0f} s") from None
         if done.returncode or not out.is_file():
-            why = next((each for each in done.stdout.splitlines() if "ERROR" in each), f"exit code {done.returncode}")
-            raise Unavailable(f"kafka:{release}: mvn: {why[:400]}")
+            raise Unavailable(f"kafka:{release}: mvn: {maven.cause_of(done)}")
         return out.read_text("utf-8").strip()
 
 

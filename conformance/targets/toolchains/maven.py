@@ -248,11 +248,21 @@ def _fetch_with_maven(mvn: str, missing: list[Coordinate]) -> str:
                 _place(cache() / "maven" / coordinate.path, jar.read_bytes())  # Maven compared it with the checksum
             elif re.search(rf"(?:not find artifact {coordinate.jar}|{coordinate.jar} was not found) in ", done.stdout):
                 _remember(coordinate, "mvn")
-        # The first error line names the artifact and the cause; the rest is advice on Maven.
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
-        stated = re.search(r"(?m)^\[ERROR\] (?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(\S.*)", plain)
-        cause = stated[1].split("-> [Help")[0].strip() if stated else f"exit code {done.returncode}"
-        return f"mvn: {cause[:400]}"
+        return f"mvn: {cause_of(done)}"
+
+
+def cause_of(run: subprocess.CompletedProcess[str]) -> str:
+    """Why Maven failed, in a line: the first error, with what follows its colon; the rest is advice on Maven."""
+    cause = ""
+    for line in re.sub(r"\x1b\[[0-9;]*m", "", run.stdout).splitlines():
+        error = re.match(
+            r"\[ERROR\] *(?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(\S.*)", line.replace("\t", " ")
+        )
+        if error:
+            cause += f" {error[1].strip()}"
+            if not cause.endswith(":"):
+                break
+    return cause.split("-> [Help")[0].strip()[:400] or f"exit code {run.returncode}"
 
 
 def _pom(name: str, inside: str) -> str:

@@ -79,8 +79,8 @@ def test_what_is_no_harm_is_left_as_it_is() -> None:
 
 def test_progress_and_tracebacks_are_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     progress = Progress()
-    progress.plan(f"cmd:x {EVIL}", {"wire/round-trip": 2})
-    progress.begin("wire/round-trip")
+    progress.plan(f"cmd:x {EVIL}", [("wire/round-trip", 2)])
+    progress.begin()
     progress.end(3, 1)
     progress.say(EVIL)
     progress.note(EVIL)

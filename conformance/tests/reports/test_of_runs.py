@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from kipcheck.reports import styled, terminal
 EVERY = {"ledger.jsonl", *reports.FILES.values()}
 SMALL = ("--target", "reference", "--message", "HeartbeatRe*", "--check", "wire/repeat", "--cases", "2")
 LONG = ("--target", "reference", "--message", "HeartbeatRe*", "--cases", "60", "--workers", "1")
-"""Its first check is done at once, and the others are not."""
+"""The rest is not done when its first check is."""
 
 
 def kipcheck(*arguments: object, **more: Any) -> "subprocess.Popen[str]":
@@ -152,11 +153,12 @@ def test_events_are_the_ledger_without_its_verdicts(tmp_path: Path) -> None:
 def test_events_come_while_the_run_lasts_and_are_all_that_comes(tmp_path: Path) -> None:
     with kipcheck("run", *LONG, "--out", tmp_path, "--events", "-") as child:
         assert child.stdout is not None
-        types = [json.loads(child.stdout.readline())["type"] for _ in range(4)]
+        each = (json.loads(line)["type"] for line in iter(child.stdout.readline, ""))
+        types = [*dict.fromkeys(takewhile(lambda kind: kind != "check", each))]
         assert child.poll() is None
         child.send_signal(signal.SIGTERM)
         left, _ = child.communicate(timeout=60)
-    assert types == ["header", "target", "begin", "check"]
+    assert types == ["header", "target", "skip", "begin"], "and a check that is done"
     assert json.loads(left.splitlines()[-1])["type"] == "footer"  # and no report after it
 
 
@@ -178,7 +180,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     yield now
 
 
-PLAN = {"wire/damage": 10, "wire/repeat": 1300}
+PLAN = [("wire/damage", 10), ("wire/repeat", 1300)]
 CAUSE = EarlyCause("A text is cut off", Severity.WRONG_DATA, known=False)
 UNIT = Unit("somebody", "apache", "wire/damage", "HeartbeatRequest", 3, 0, None)
 
@@ -188,12 +190,12 @@ def test_on_a_terminal_one_line_lives_and_leaves(clock: list[float], monkeypatch
     stream = io.StringIO()
     shown = Progress(stream, live=True)
     shown.plan("somebody 1.0", PLAN)
-    shown.begin("wire/damage")
+    shown.begin()
     shown.step(1, 50, 0)  # too soon
     clock[0] += 2
     shown.step(5, 1000, 3)
     shown.end(2000, 3)
-    shown.begin("wire/repeat")
+    shown.begin()
     shown.say("looking for the least case of 1 kinds of failure, which takes its time")
     shown.close()
     shown.close()
@@ -214,7 +216,7 @@ def test_a_live_line_fits_the_terminal(clock: list[float], monkeypatch: pytest.M
     stream = io.StringIO()
     shown = Progress(stream, live=True)
     shown.plan("somebody 1.0 of a vendor with a long name", PLAN)
-    shown.begin("wire/damage")
+    shown.begin()
     (line,) = re.sub(r"\x1b\[\d+m", "", stream.getvalue().removeprefix("\r\x1b[K")).splitlines()
     assert len(line) < columns
     assert ("━" in line) == (columns > 64)
@@ -230,10 +232,10 @@ def test_the_bar_of_the_live_line_has_the_share_of_all_subjects(
     monkeypatch.delenv("NO_COLOR", raising=False)
     stream = io.StringIO()
     shown = Progress(stream, live=True)
-    shown.plan("somebody 1.0", {"wire/damage": 10, "wire/repeat": 30})
-    shown.begin("wire/damage")
+    shown.plan("somebody 1.0", [("wire/damage", 10), ("wire/repeat", 30)])
+    shown.begin()
     shown.end(1, 0)
-    shown.begin("wire/repeat")
+    shown.begin()
     clock[0] += 2
     shown.step(10, 20, 0)
     half = stream.getvalue().split("\r\x1b[K")[-1]
@@ -253,7 +255,7 @@ def test_a_cause_is_named_above_the_live_line_when_it_is_found(clock: list[float
     stream = io.StringIO()
     shown = Progress(stream, live=True)
     shown.plan("somebody 1.0", PLAN)
-    shown.begin("wire/damage")
+    shown.begin()
     shown.found(CAUSE, UNIT)
     shown.found(replace(CAUSE, known=True), UNIT)
     clock[0] += 2
@@ -267,12 +269,12 @@ def test_elsewhere_the_line_is_printed_now_and_then(clock: list[float]) -> None:
     stream = io.StringIO()
     shown = Progress(stream, live=False)
     shown.plan("somebody 1.0", PLAN)
-    shown.begin("wire/damage")
+    shown.begin()
     clock[0] += 1
     shown.step(1, 50, 0)
     clock[0] += 5
     shown.end(2000, 3)
-    shown.begin("wire/repeat")
+    shown.begin()
     clock[0] += 6
     shown.step(200, 400, 2)
     assert list(shown.shrinking(after(clock, 11, range(2)), 2)) == [0, 1]
@@ -293,6 +295,25 @@ def after(clock: list[float], seconds: float, items: Iterable[int]) -> Iterator[
     for each in items:
         clock[0] += seconds
         yield each
+
+
+def test_a_check_that_comes_again_keeps_its_number(clock: list[float]) -> None:
+    stream = io.StringIO()
+    shown = Progress(stream, live=False)
+    shown.plan("somebody 1.0", [("wire/damage", 4), ("wire/repeat", 3), ("wire/damage", 6)])
+    for _ in range(3):
+        clock[0] += 10
+        shown.begin()
+        shown.end(100, 0)
+    lines = [
+        re.search(r"(check . of .)  (\S+)  (\d+ of \d+)  (\d+) subjects left", each)
+        for each in stream.getvalue().splitlines()
+    ]
+    assert [each and each.groups() for each in lines] == [
+        ("check 1 of 2", "wire/damage", "4 of 4", "9"),
+        ("check 2 of 2", "wire/repeat", "3 of 3", "6"),
+        ("check 1 of 2", "wire/damage", "6 of 6", "0"),
+    ]
 
 
 def test_a_reader_of_progress_that_went_away_stops_nothing() -> None:

@@ -108,9 +108,10 @@ def stops_reading_to_join(history: History) -> Iterator[Violation]:
         elif client_trace.is_answer(traced, "SyncGroup") and not traced.error:
             joins_ms = None
         elif (
-            client_trace.is_request(traced, "Fetch") and traced.earliest_ms > (joins_ms or terms.NEVER) + terms.RACE_MS
-        ):
-            strange = listed(traced.event.partitions or ())
+            client_trace.is_request(traced, "Fetch") and traced.event.partitions  # else it ends its fetch session
+            and traced.earliest_ms > (joins_ms or terms.NEVER) + terms.RACE_MS
+        ):  # fmt: skip
+            strange = listed(traced.event.partitions)
             why = f"the client fetches {strange} while it joins its group"
             yield breach(traced, why, "nothing", strange, "while it joins", since_ms=joins_ms)
             joins_ms = None

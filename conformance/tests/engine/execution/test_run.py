@@ -1,11 +1,14 @@
 """What a run does with targets, options and accidents: exit codes, ledger, distinct failures, replay."""
 
+import errno
 import json
+import multiprocessing
 import os
 import random
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib.metadata import version
@@ -80,6 +83,30 @@ def test_the_reference_is_conformant_and_the_ledger_is_whole(small: Options) -> 
     assert ledger.footer is not None
     counted = sum(count for check in ledger.footer.counts["reference"].values() for count in check.values())
     assert counted == sum(1 for _ in ledger.verdicts()) > 100
+
+
+def test_the_ends_of_each_message_come_before_its_other_versions_and_each_check_is_told_once(
+    small: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[Unit] = []
+    run_unit = Worker.run
+
+    def noted(worker: Worker, unit: Unit) -> UnitResult:
+        ran.append(unit)
+        return run_unit(worker, unit)
+
+    monkeypatch.setattr(Worker, "run", noted)
+    checks = ("assign/order", "wire/damage", "wire/repeat")
+    _, ledger = executed(replace(small, checks=checks, messages=("Heartbeat*", "range"), cases=1))
+    versions: dict[str, list[int]] = {}
+    for each in ran:
+        versions.setdefault(each.subject, []).extend(() if each.version is None else (each.version,))
+    ends = {subject: (min(found), max(found)) for subject, found in versions.items() if found}
+    ranks = [0 if each.version is None else 1 if each.version in ends[each.subject] else 2 for each in ran]
+    assert ranks == sorted(ranks) and set(ranks) == {0, 1, 2}
+    assert Counter(each.check for each in ran) == {each.check: each.units for each in ledger.checks}
+    begun = [line for line in ledger.path.read_text("utf-8").splitlines() if '"type":"begin"' in line]
+    assert len(begun) == len(ledger.checks) == len(checks)
 
 
 @pytest.mark.parametrize(
@@ -278,6 +305,17 @@ def test_a_target_that_is_not_installed_is_an_error_alone_and_beside_others(
     alone, _ = executed(replace(small, targets=("absent",)))
     assert (beside.exit_code, alone.exit_code) == (3, 3)
     assert [each.why for each in ledger.troubles if each.target == "absent"] == ["absent is not installed"]
+
+
+def test_a_machine_without_semaphores_is_no_bug_of_ours(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        def SimpleQueue(self) -> None:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: Refusing())
+    outcome, ledger = executed(replace(small, workers=2))
+    assert outcome.exit_code == 3
+    assert "make /dev/shm writable, or give --workers 1" in ledger.troubles[0].why
 
 
 @pytest.mark.integration

@@ -245,7 +245,7 @@ def test_a_run_that_is_cut_short_still_knows_what_is_known(options: Options, exe
 
     words = '["refused", "text", "it takes no generation"]'
     listed.write_text(listed.read_text().replace('["misread", "int32", "int", "int"]', words[:-1] + ', "int32"]'))
-    outcome, ledger = executed(options, {1: refused, 4: interrupted})
+    outcome, ledger = executed(options, {1: refused, 2: interrupted})
     assert (outcome.exit_code, outcome.known, stale(ledger)) == (6, 1, [])
 
 

@@ -53,6 +53,7 @@ from kipcheck.conformance.protocols.client.invariants.partitions import (
     reads_its_own,
     reads_what_it_is_assigned,
     rejoins_after_revoking,
+    stops_reading_to_join,
 )
 from kipcheck.conformance.protocols.client.invariants.positions import (
     commits_what_it_read,
@@ -310,6 +311,15 @@ def test_a_fetch_that_waits_behind_another_one_was_sent_before_the_committed_off
         events = fetches(100, 10), *member, (*fetch[:2], {**found, "connection": 2, "pipelined": fetch[2]})
         before = "request", 90, {**found, "connection": 2}
         assert len([*starts_at_the_committed_offset(history(before, *events))]) == breaches
+
+
+def test_a_fetch_of_no_partitions_ends_a_session_and_reads_nothing() -> None:
+    """franz-go 1.22.2: one that is stopped while its JoinGroup is refused forgets its fetch sessions (KIP-227)."""
+    again = rejoins(500, "range")
+    ends = "request", 900, {"api": "Fetch", "version": 18, "partitions": []}
+    reads = "request", 900, {"api": "Fetch", "version": 18, "partitions": ["t-0"]}
+    assert not [*stops_reading_to_join(history(*MEMBER, again, ends))]
+    assert [*stops_reading_to_join(history(*MEMBER, again, reads))]
 
 
 def test_the_first_fetch_is_named_also_if_it_came_too_soon_to_be_certain() -> None:

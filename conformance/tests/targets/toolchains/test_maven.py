@@ -173,3 +173,18 @@ def test_an_unwritable_cache_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("KIPCHECK_CACHE", str(tmp_path / "file" / "below"))
     with pytest.raises(Unavailable, match="KIPCHECK_CACHE"):
         maven.fetch([ONE])
+
+
+@pytest.mark.parametrize(
+    ("printed", "cause"),
+    [
+        ("", "exit code 1"),
+        ("[ERROR] Plugin p:1 could not be resolved: \n[ERROR] \tCould not transfer p:pom:1: PKIX\n[ERROR] \n",
+         "Plugin p:1 could not be resolved: Could not transfer p:pom:1: PKIX"),
+        ("[INFO] x\n[ERROR] Failed to execute goal a:b:1:c (default-cli) on project d: No such jar -> [Help 1]",
+         "No such jar"),
+        ("[ERROR] Half a sentence:", "Half a sentence:"),
+    ],
+)  # fmt: skip
+def test_why_maven_failed_is_said_to_its_end(printed: str, cause: str) -> None:
+    assert maven.cause_of(subprocess.CompletedProcess("mvn", 1, printed, "")) == cause
