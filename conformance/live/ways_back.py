@@ -220,7 +220,7 @@ def _with_zookeeper(way: Way) -> Played:
     low, high = (InterBroker.of(Release.parse(each)) for each in (way.old, way.new))
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("broker"))
-        (client,) = kafka_broker.free_ports(1)
+        (client,) = stack.enter_context(kafka_broker.reserved_ports(1))
         zookeeper = folder / "zookeeper"
         zookeeper.mkdir()
         kafka_broker.start_zookeeper(Programs(zookeeper, kafka_broker.java_command(zookeeper, way.new), stack), client)
@@ -248,7 +248,7 @@ def _with_zookeeper(way: Way) -> Played:
 def _broker(folder: Path, client: int, release: str, version: InterBroker) -> Iterator[int]:
     """Its port. It is stopped at the end, and its data stay."""
     with ExitStack() as stack:
-        (port,) = kafka_broker.free_ports(1)
+        (port,) = stack.enter_context(kafka_broker.reserved_ports(1))
         place = folder / release
         place.mkdir(exist_ok=True)
         command = kafka_broker.java_command(place, release)

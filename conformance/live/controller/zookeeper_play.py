@@ -193,8 +193,8 @@ class Conversation:
         await self._forget(number)
         stack = ExitStack()
         folder = stack.enter_context(temporary_folder("broker"))
+        (port,) = stack.enter_context(kafka_broker.reserved_ports(1))
         programs = Programs(folder, kafka_broker.java_command(folder, self.release), stack)
-        (port,) = kafka_broker.free_ports(1)
         process = Process(number, port, programs, stack, inter_broker, Connections(HOST, port))
         self.processes[number] = process
         settings = {**SETTINGS, "inter.broker.protocol.version": inter_broker}
@@ -381,7 +381,7 @@ class ZooKeeperSession:
             await conversation.close()
 
     def _start(self) -> ZooKeeper:
-        (port,) = kafka_broker.free_ports(1)
+        (port,) = self.stack.enter_context(kafka_broker.reserved_ports(1))
         folder = self.stack.enter_context(temporary_folder("zookeeper"))
         programs = Programs(folder, kafka_broker.java_command(folder, self.release), self.stack)
         kafka_broker.start_zookeeper(programs, port)

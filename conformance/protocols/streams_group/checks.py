@@ -100,8 +100,9 @@ DEADLINES: Final = {
 }
 """A heartbeat just before a deadline and at it; and one that is refused, which renews no session."""
 FENCED = (
-    "join a runs t,u none; join b runs t,u none as i; beat a told; beat b told as i; beat a told; beat b told as i; "
-    "beat a+1 told; join a runs t,u none; beat a told; beat b+1 told as i; join b runs t,u none as i; beat b told as i"
+    "join a runs t,u none; join b runs t,u none; beat a told; beat b told; beat a told; beat a+1 told; "
+    "join a runs t,u none; beat a told; beat b told; leave b; join c runs t,u none as i; beat a told; "
+    "beat c told as i; beat c+1 told as i; join c runs t,u none as i; beat c told as i"
 )
 """A dynamic and a static member are fenced, and join again."""
 FULL = (

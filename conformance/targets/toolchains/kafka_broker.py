@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -49,9 +50,6 @@ PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:build-cl
 RESOLVES_S: Final = 600.0
 ENDS_S: Final = 90.0
 """The same for a broker whose data stay: on a busy machine it has to write its snapshots and checkpoints."""
-RESTARTS: Final = 4
-"""The most starts of a broker on a port that it had before."""
-PORT_FREE_S: Final = 3.0
 GROUP_APIS: Final = (
     "ApiVersions", "DescribeGroups", "FindCoordinator", "Heartbeat", "JoinGroup", "LeaveGroup", "ListGroups",
     "OffsetCommit", "OffsetFetch", "SyncGroup",
@@ -93,21 +91,11 @@ class Broker:
 
     def restart(self) -> float:
         """Stops the broker, and starts it with its data, on its port. Returns when its new process was started, by the
-        monotonic clock. Errors: ``Broken``.
-
-        A connection of another program may have the port meanwhile: it is tried again.
-        """
+        monotonic clock. Errors: ``Broken``."""
         assert self.programs is not None
-        for left in reversed(range(RESTARTS)):
-            started = self.programs.restart()
-            self.pids = self.programs.pids
-            try:
-                wait_until_ready(self.programs, self.release, self.port, coordinates=True)
-                break
-            except Broken:
-                if not left:
-                    raise
-                time.sleep(PORT_FREE_S)
+        started = self.programs.restart()
+        self.pids = self.programs.pids
+        wait_until_ready(self.programs, self.release, self.port, coordinates=True)
         return started
 
     @property
@@ -160,7 +148,7 @@ def running(
     with temporary_folder("broker") as folder, ExitStack() as processes:
         stops_s = STOPS_S if data is None else ENDS_S
         run = Programs(folder, java_command(folder, release), processes, data, stops_s)
-        port, other, *more = free_ports(2 + len(secured.protocols))
+        port, other, *more = processes.enter_context(reserved_ports(2 + len(secured.protocols)))
         ports = dict(zip(secured.protocols, more, strict=True))
         if Release.parse(release) in KRAFT:
             options = [] if level is None else ["--release-version", level]
@@ -496,11 +484,22 @@ def ask(port: int, key: int, version: int, body: bytes) -> bytes:
             return stream.read(struct.unpack(">i", size)[0])[4:]
 
 
-def free_ports(number: int) -> list[int]:
-    """Those that can be bound now: a broker that was left over would answer for the new one."""
-    with ExitStack() as bound:
-        servers = [bound.enter_context(socket.create_server((HOST, 0))) for _ in range(number)]
-        return [each.getsockname()[1] for each in servers]
+@contextmanager
+def reserved_ports(number: int) -> Iterator[list[int]]:
+    """Ports that are given to no other program until the end of the block, whatever is started in it.
+
+    A socket that listens to nothing keeps each: the system gives it to no other program, and a Java server, which
+    sets SO_REUSEADDR, may bind it all the same. Only Linux allows that; elsewhere the ports are free, and not kept.
+    """
+    with ExitStack() as kept:
+        sockets = [kept.enter_context(socket.socket()) for _ in range(number)]
+        for each in sockets:
+            each.bind((HOST, 0))
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after bind: no port is chosen that is kept
+        ports = [each.getsockname()[1] for each in sockets]
+        if sys.platform != "linux":
+            kept.close()
+        yield ports
 
 
 def _stop(process: "subprocess.Popen[bytes]", within_s: float) -> None:

@@ -171,7 +171,7 @@ def cluster(
 ) -> Iterator[Nodes]:
     """Nodes of these numbers with their roles, none of which runs yet. Arguments: as the fields of ``Nodes``."""
     with ExitStack() as stack:
-        ports = iter(kafka_broker.free_ports(2 * len(roles)))
+        ports = iter(stack.enter_context(kafka_broker.reserved_ports(2 * len(roles))))
         nodes = {}
         for number, each in roles.items():
             folder = stack.enter_context(temporary_folder("broker"))

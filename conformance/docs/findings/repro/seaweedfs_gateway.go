@@ -2,7 +2,7 @@
 //
 //	go mod init gateway
 //	go mod edit -replace github.com/tyler-smith/go-bip39=github.com/cosmos/go-bip39@v1.0.0
-//	go get github.com/seaweedfs/seaweedfs@v0.0.0-20261109003541-7506e5f91cd6 && go build -o gateway .
+//	go get github.com/seaweedfs/seaweedfs/weed/mq/kafka/gateway@v0.0.0-20261109003541-7506e5f91cd6 && go build -o gateway .
 package main
 
 import (

@@ -12,7 +12,7 @@ from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.connections.secure_connection import NotOpened
 from kipcheck.conformance.live.coordinator import ended_brokers
 from kipcheck.conformance.live.coordinator.ended_brokers import play_one_by_one
-from kipcheck.conformance.targets.toolchains.kafka_broker import free_ports
+from kipcheck.conformance.targets.toolchains.kafka_broker import reserved_ports
 
 CLOSED = Died("crashed", "Join v5: the broker closed the connection instead of answering")
 CASES = [Case("c", "apache@3.9.2", Role.COORDINATOR, (step("a", verb),)) for verb in ("join", "leave", "sync", "beat")]
@@ -56,8 +56,8 @@ def test_what_there_is_no_time_for_is_lost(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_connections_count_what_a_broker_that_ended_refuses() -> None:
     async def refused() -> int:
-        connections = Connections("127.0.0.1", free_ports(1)[0])
-        with contextlib.suppress(NotOpened):
+        with reserved_ports(1) as (port,), contextlib.suppress(NotOpened):
+            connections = Connections("127.0.0.1", port)
             await connections.reach()
         return connections.refused
 

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.core.values.case import Case, Role
+from kipcheck.conformance.core.values.history import History, Replied
 from kipcheck.conformance.engine.execution.run import Options, run
 from kipcheck.conformance.live.damage.requests import damaged, key_of, nearest, sound
 from kipcheck.conformance.live.damage.resources import Resources, used
-from kipcheck.conformance.protocols.damage.ops import Send
+from kipcheck.conformance.protocols.damage.invariants import OLD_CLIENTS, serves_old_clients
+from kipcheck.conformance.protocols.damage.ops import OPERATIONS, Send
 from kipcheck.conformance.protocols.damage.strategies import APIS, PLACES, systematic
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
@@ -50,6 +53,20 @@ def test_a_descriptor_that_stays_open_is_seen() -> None:
         for each in kept:
             os.close(each)
     assert used([0]) == Resources()
+
+
+def test_an_old_client_waits_for_a_group_and_for_nothing_else() -> None:
+    asked = [(api, end) for api in ("JoinGroup", "SyncGroup", "Heartbeat") for end in ("answered", "silent", "closed")]
+    steps = OPERATIONS.parse_shorthand("; ".join(f"old {api} 0" for api, _ in asked))
+    observed = [Replied((("end", end), ("responses", 0), ("sent", ""))) for _, end in asked]
+    history = History.of(Case(OLD_CLIENTS, "apache", Role.COORDINATOR, tuple(steps)), "a broker", observed)
+    broken = [asked[found.at[0]] for found in serves_old_clients(history)]
+    assert broken == [
+        ("JoinGroup", "closed"),
+        ("SyncGroup", "closed"),
+        ("Heartbeat", "silent"),
+        ("Heartbeat", "closed"),
+    ]
 
 
 @pytest.mark.jars

@@ -92,6 +92,21 @@ def test_another_broker_on_the_port_is_not_taken_for_the_new_one() -> None:
             kafka_broker.is_release(port, "3.9.2")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps ports for others to bind")
+def test_a_port_is_kept_for_the_broker_alone() -> None:
+    with kafka_broker.reserved_ports(20) as kept, kafka_broker.reserved_ports(20) as others:
+        assert not {*kept} & {*others}
+        with socket.socket() as program, pytest.raises(OSError):
+            program.bind((kafka_broker.HOST, kept[0]))
+        for _ in range(2):  # a broker that is started again has its port
+            with socket.create_server((kafka_broker.HOST, kept[0])):  # sets SO_REUSEADDR, as servers in Java do
+                assert kafka_broker.accepts(kept[0])
+                with pytest.raises(OSError):
+                    socket.create_server((kafka_broker.HOST, kept[0]))
+    with socket.socket() as program:
+        program.bind((kafka_broker.HOST, kept[1]))
+
+
 @contextmanager
 def answering(body: bytes) -> Iterator[int]:
     """A server that gives each request this answer."""
