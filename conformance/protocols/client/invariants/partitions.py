@@ -150,6 +150,8 @@ class _Reading:
     """Whether the group does, as far as the client was sent."""
     has_read: bool = False
     """Whether it ever was sent a record: that it never is shows in ``client/reads-its-own``."""
+    beats_ms: int = 0
+    """When it last sent anything that makes its coordinator keep it."""
 
     def read(self, traced: client_trace.TracedEvent[Event]) -> None:
         event, now = traced.event, traced.certain
@@ -157,6 +159,8 @@ class _Reading:
             self.is_judged = not event.pause_ms and event.commit != "late"
         elif isinstance(event, Signalled):
             self.is_judged = False
+        if client_trace.is_request(traced, *terms.COORDINATED):
+            self.beats_ms = traced.ms
         if client_trace.is_request(traced, "JoinGroup") or traced.error == KafkaError.REBALANCE_IN_PROGRESS:
             self.rebalances = True
         elif client_trace.is_answer(traced, "SyncGroup", *terms.HEARTBEATS) and not traced.error:
@@ -205,7 +209,7 @@ class _Reading:
         waiting = [each for requests in self.waits.values() for each in requests]
         for name, seen_ms in self.seen_ms.items() if self.has_read and self.is_judged else ():
             since_ms = max(seen_ms, self.hindered_ms)
-            if terms.topic_of(name) in self.missing:
+            if terms.topic_of(name) in self.missing or self.beats_ms < since_ms + terms.GRACE_MS:
                 continue
             if ms > since_ms + terms.UNREAD_MS and not any(_is_asked_for(name, each) for each in waiting):
                 yield name, since_ms
@@ -221,7 +225,10 @@ def _is_asked_for(name: str, request: RequestSeen) -> bool:
 )
 @timed("client/reads-what-it-is-assigned", "grp-169", "grp-61", premise=premises.READS)
 def reads_what_it_is_assigned(history: History) -> Iterator[Violation]:
-    """A member of a stable group asks for each of its partitions again and again: for records, or where to begin."""
+    """A member of a stable group asks for each of its partitions again and again: for records, or where to begin.
+
+    One that sends its group nothing either breaks ``client/beats``: the others get its partitions.
+    """
     reading, found = _Reading(), set[str]()
     for traced in client_trace.trace(history):
         reading.read(traced)

@@ -777,7 +777,17 @@ def test_a_broker_that_answers_nothing_keeps_a_client_from_reading() -> None:
         return any(reads_what_it_is_assigned(history(*member, *events, ("signalled", events[-1][1] + 10, {}))))
 
     assert not broken(commit, answer) and not broken(commit, settled, answer)
-    assert broken(settled) and broken(commit, answer, ("settled", 7300, {"waited_ms": 0}))
+    assert broken(beat(3500, "m", 1), settled)
+    assert broken(commit, answer, beat(6500, "m", 1), ("settled", 7300, {"waited_ms": 0}))
+
+
+def test_a_client_that_sends_nothing_at_all_is_not_blamed_for_what_it_does_not_read() -> None:
+    """franz-go 1.3.4 ends its membership without a word, where a commit is cancelled while it looks its coordinator up
+    (franz-go 7d050fc8): it sends neither heartbeats nor Fetch, and its coordinator gives its partitions away."""
+    read = *MEMBER, fetches(140, 0), is_sent(150, "Fetch", records=70, ends={"t-0": 10})
+    beats_once, ends = (beat(600, "m", 1), is_sent(610, "Heartbeat")), ("settled", 3600, {"waited_ms": 0})
+    assert not [*reads_what_it_is_assigned(history(*read, *beats_once, ends))]
+    assert [*reads_what_it_is_assigned(history(*read, *beats_once, beat(2900, "m", 1), ends))]
 
 
 def test_a_member_that_is_fenced_by_its_last_commit_need_not_leave() -> None:
