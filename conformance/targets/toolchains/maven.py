@@ -255,10 +255,7 @@ def cause_of(run: subprocess.CompletedProcess[str]) -> str:
     """Why Maven failed, in a line: the first error, with what follows its colon; the rest is advice on Maven."""
     cause = ""
     for line in re.sub(r"\x1b\[[0-9;]*m", "", run.stdout).splitlines():
-        error = re.match(
-            r"\[ERROR\] *(?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(\S.*)", line.replace("\t", " ")
-        )
-        if error:
+        if error := re.match(r"\[ERROR\]\s*(?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(\S.*)", line):
             cause += f" {error[1].strip()}"
             if not cause.endswith(":"):
                 break
