@@ -40,7 +40,7 @@ class Supervised:
     def __init__(self, answer: Answer, prepare: Callable[[Mapping[str, Any]], None] | None = None) -> None:
         """``prepare``: called with the first operation of each process before it is forked, so that what all processes
         need is made once, and is part of no operation's time; and once with each kind of operations that two processes
-        have run, without their values: a third one finds what depends on the kind alone."""
+        have run and outlived, without their values: a third one finds what depends on the kind alone."""
         self._answer = answer
         self._prepare = prepare
         self._kinds_here: set[Kind] = set()
@@ -137,6 +137,7 @@ class Supervised:
 
     def _death(self, hung: str) -> dict[str, Any]:
         assert self._process is not None
+        self._kinds_here.clear()  # preparing what kills a process would kill this one
         if hung:
             self.dump()
             os.kill(self._process, signal.SIGKILL)

@@ -253,6 +253,20 @@ def test_a_third_process_finds_what_two_have_made() -> None:
         executor.renew()
 
 
+def test_what_kills_a_process_is_not_prepared_for_the_next() -> None:
+    """It would kill the process from which all are forked."""
+    prepared: list[Mapping[str, Any]] = []
+
+    def answer(op: Mapping[str, Any], budget: float) -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return {}
+
+    executor = Supervised(answer, prepared.append)
+    sent = {"op": "decode", "message": "A", "version": 0, "hex": "00"}
+    assert [each["status"] for each in executor.results([sent] * 4, 0.2)] == ["died"] * 4
+    assert prepared == [sent] * 4, "what begins a process, and no kind"
+
+
 @pytest.mark.parametrize(
     ("budget_s", "size", "seconds"),
     [(2.0, 0, 2.0), (2.0, 20, 0.5), (2.0, 384 << 10, 0.75), (2.0, 5 << 20, 2.0), (20.0, 20, 5.0), (0.3, 20, 0.3),
